@@ -85,20 +85,22 @@ impl Strategy for Dedupe {
         exchange: &mut Exchange<'_>,
     ) -> Result<Outcome, StrategyError> {
         let Options { mode } = options(request)?;
-        let calls = calls(exchange)?;
-        // Calls are in the order of their responses, so the last of a kind has the current result.
-        let last: HashMap<usize, &RepeatableCall> = calls.iter().map(|call| (call.key, call)).collect();
+        let calls = read_calls(exchange)?;
+        // Calls are in the order of their responses, so the last of equal calls has the current result.
+        let last_calls: HashMap<usize, &RepeatableCall> = calls.iter().map(|call| (call.key, call)).collect();
         let range = request.requested_range;
-        let earlier = calls.iter().filter_map(|call| {
-            let last = last.get(&call.key)?;
-            let inside = range.contains(call.request.turn) && range.contains(call.response.turn);
-            (last.response.seq != call.response.seq && inside).then(|| mode.entry(call, last))
-        });
-        let calls: Vec<_> = earlier.collect();
-        if calls.is_empty() {
+        let mut entries = Vec::new();
+        for call in &calls {
+            let last = last_calls[&call.key];
+            let is_in_range = range.contains(call.request.turn) && range.contains(call.response.turn);
+            if is_in_range && last.response.seq != call.response.seq {
+                entries.push(mode.entry(call, last));
+            }
+        }
+        if entries.is_empty() {
             return Ok(Outcome::decline("no call in range was repeated"));
         }
-        let tool_calls = Some(ToolCalls::Selective { calls });
+        let tool_calls = Some(ToolCalls::Selective { calls: entries });
         Ok(Outcome::propose(Payload { tool_calls, ..Payload::new(range) }))
     }
 }
@@ -119,22 +121,23 @@ impl DedupeMode {
 
 /// Returns the calls with a response. Ids can be reused: a response belongs to the oldest pending call with its id, and a
 /// pending call is dropped when a later turn reuses its id.
-fn calls(exchange: &mut Exchange<'_>) -> Result<Vec<RepeatableCall>, StrategyError> {
-    let (mut kinds, mut calls) = (HashMap::new(), Vec::new());
-    let mut waiting: HashMap<String, VecDeque<(usize, CallHalf)>> = HashMap::new();
+fn read_calls(exchange: &mut Exchange<'_>) -> Result<Vec<RepeatableCall>, StrategyError> {
+    let mut keys: HashMap<String, usize> = HashMap::new();
+    let mut pending: HashMap<String, VecDeque<(usize, CallHalf)>> = HashMap::new();
+    let mut calls = Vec::new();
     while let Some(line) = exchange.next_event()? {
         let half = CallHalf { seq: line.seq, turn: line.turn };
         let Ok(event) = line.event_as::<ToolEvent>() else { continue };
         match event.r#type.as_str() {
             "tool_call_request" => {
-                let next = kinds.len();
-                let key = *kinds.entry(call_key(&event)).or_insert(next);
-                let same_id = waiting.entry(event.id).or_default();
+                let next_key = keys.len();
+                let key = *keys.entry(call_text(&event)).or_insert(next_key);
+                let same_id = pending.entry(event.id).or_default();
                 same_id.retain(|(_, earlier)| earlier.turn == half.turn);
                 same_id.push_back((key, half));
             }
             "tool_call_response" => {
-                let call = waiting.get_mut(&event.id).and_then(VecDeque::pop_front);
+                let call = pending.get_mut(&event.id).and_then(VecDeque::pop_front);
                 calls.extend(call.map(|(key, request)| RepeatableCall { key, request, response: half }));
             }
             _ => {}
@@ -144,7 +147,7 @@ fn calls(exchange: &mut Exchange<'_>) -> Result<Vec<RepeatableCall>, StrategyErr
 }
 
 /// Returns the name and the arguments, independent of the order of keys.
-fn call_key(event: &ToolEvent) -> String {
+fn call_text(event: &ToolEvent) -> String {
     let sorted: BTreeMap<_, _> =
         event.arguments.iter().map(|(key, value)| (key, value.to_string())).collect();
     format!("{} {sorted:?}", event.name)

@@ -1,6 +1,8 @@
 //! The strategy `drop-arguments`, as a shared library: strips the arguments of large tool calls, for example of whole files
 //! that were written. It reads only the outline.
 
+use std::collections::HashSet;
+
 use jp_compact_strategy::schema::{
     CompactRequest, ContentKind, Description, Determinism, Input, Payload, RequestAction, SelectiveCall,
     ToolCalls,
@@ -51,16 +53,21 @@ impl Strategy for DropArguments {
             .as_ref()
             .ok_or_else(|| StrategyError::new("request_invalid", "the request has no outline"))?;
         let range = request.requested_range;
-        let shown =
-            |turn| request.turns_in(range).any(|row| row.turn == turn && row.kinds.tool_request_tokens > 0);
+        // A turn whose arguments are already stripped has no such tokens.
+        let turns: HashSet<usize> = request
+            .turns_in(range)
+            .filter(|row| row.kinds.tool_request_tokens > 0)
+            .map(|row| row.turn)
+            .collect();
+        let request_type = outline.types.iter().position(|name| name == "tool_call_request");
+        let mut calls = Vec::new();
         let rows = outline.seq.iter().zip(&outline.turn).zip(&outline.r#type).zip(&outline.tokens);
-        let large = rows.filter(|(((_, turn), kind), tokens)| {
-            let name = outline.types.get(**kind).map(String::as_str);
-            name == Some("tool_call_request") && **tokens > max_tokens && shown(**turn)
-        });
-        let entry =
-            |seq| SelectiveCall { seq, request: Some(RequestAction::Strip), response: None, omit: false };
-        let calls: Vec<_> = large.map(|(((seq, _), _), _)| entry(*seq)).collect();
+        for (((&seq, turn), &event_type), &tokens) in rows {
+            if Some(event_type) == request_type && tokens > max_tokens && turns.contains(turn) {
+                let request = Some(RequestAction::Strip);
+                calls.push(SelectiveCall { seq, request, response: None, omit: false });
+            }
+        }
         if calls.is_empty() {
             return Ok(Outcome::decline(format!("no call in range is over {max_tokens} tokens")));
         }

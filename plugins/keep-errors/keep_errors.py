@@ -33,21 +33,21 @@ DESCRIPTION = {
 }
 
 
-def successes(request):
+def stripped_seqs(request):
     """Yields the seqs of the successful responses in range that the view still shows."""
     requested, outline = request["requested_range"], request["outline"]
-    shown = {row["turn"] for row in request["context"]["turns"] if row["kinds"]["tool_response_tokens"] > 0}
-    keep, failed = set(request["options"].get("keep", [])), set(outline["error"])
+    shown_turns = {row["turn"] for row in request["context"]["turns"] if row["kinds"]["tool_response_tokens"] > 0}
+    kept_tools, failed_seqs = set(request["options"].get("keep", [])), set(outline["error"])
     for seq, turn, kind, tool in zip(outline["seq"], outline["turn"], outline["type"], outline["tool"]):
-        in_range = requested["from_turn"] <= turn <= requested["to_turn"] and turn in shown
+        in_range = requested["from_turn"] <= turn <= requested["to_turn"] and turn in shown_turns
         # The tool of a response without a request is unknown.
-        kept = tool is not None and outline["tools"][tool] in keep
-        if outline["types"][kind] == "tool_call_response" and in_range and not kept and seq not in failed:
+        is_kept = tool is not None and outline["tools"][tool] in kept_tools
+        if outline["types"][kind] == "tool_call_response" and in_range and not is_kept and seq not in failed_seqs:
             yield seq
 
 
 def answer(request):
-    calls = [{"seq": seq, "response": "strip"} for seq in successes(request)]
+    calls = [{"seq": seq, "response": "strip"} for seq in stripped_seqs(request)]
     if not calls:
         return {"type": "decline", "id": request["id"], "reason": "no successful tool output in range"}
     requested = request["requested_range"]

@@ -34,7 +34,7 @@ class Actors(World):
 
     @classmethod
     def setUpClass(cls) -> None:
-        # A short path: sockets lie in it.
+        # The path must be short, because it is a part of the paths of sockets.
         cls.folder = tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True)
         ray.init(
             num_cpus=2,
@@ -69,17 +69,17 @@ class Actors(World):
         out = {row["id"]: row for row in done.take_all()}
         self.assertEqual(sorted(out), list(range(200)))
         self.assertEqual(done.count(), 200)
-        bad = {number: out.pop(number) for number in (50, 100)}
-        for number, row in bad.items():
+        failed = {number: out.pop(number) for number in (50, 100)}
+        for number, row in failed.items():
             self.assertFalse(row["ok"])
             self.assertEqual(row["transcript"], rows[number]["transcript"])
-        self.assertEqual(json.loads(bad[100]["error"])["kind"], "worker_died")
+        self.assertEqual(json.loads(failed[100]["error"])["kind"], "worker_died")
         for number, row in out.items():
             self.assertTrue(row["ok"], row["error"])
             self.assertIn('"compaction"', row["transcript"])
             self.assertGreater(len(row["transcript"]), len(rows[number]["transcript"]))
         # No actor died: there were never more than two.
-        self.assertEqual(len({row["actor"] for row in [*out.values(), *bad.values()]}), 2)
+        self.assertEqual(len({row["actor"] for row in [*out.values(), *failed.values()]}), 2)
 
     def test_every_row_has_the_error_of_a_failed_start(self) -> None:
         done = ray.data.from_items(self.rows(4)).map_batches(
@@ -96,13 +96,13 @@ class Actors(World):
 
     def test_recipe(self) -> None:
         ids = [f"00{number}" for number in range(8)]
-        lines = [json.dumps({"id": of, "transcript": conversation()}) for of in ids]
+        lines = [json.dumps({"id": record_id, "transcript": conversation()}) for record_id in ids]
         (self.home / "records.ndjson").write_text("\n".join(lines))
         recipe = block("ray").replace('"records.ndjson"', repr(str(self.home / "records.ndjson")))
         recipe = recipe.replace('"compacted"', repr(str(self.home / "compacted")))
         exec(recipe, {})
         out = ray.data.read_parquet(str(self.home / "compacted")).take_all()
-        self.assertEqual(sorted((row["id"], row["ok"]) for row in out), [(of, True) for of in ids])
+        self.assertEqual(sorted((row["id"], row["ok"]) for row in out), [(record_id, True) for record_id in ids])
 
 
 class Batches(World):
@@ -114,7 +114,7 @@ class Batches(World):
         return compactor
 
     def test_view_is_a_separate_column(self) -> None:
-        batch: dict[str, Sequence[Any]] = {"id": [1, 2], "transcript": [conversation(), "no transcript"], "more": ["a", "b"]}
+        batch: dict[str, Sequence[Any]] = {"id": [1, 2], "transcript": [conversation(), "no transcript"], "other": ["a", "b"]}
         out = self.compactor(*STRIPS, view=True)(batch)
         self.assertEqual({name: out[name] for name in batch}, batch)
         self.assertEqual(out["ok"], [True, False])

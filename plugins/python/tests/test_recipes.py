@@ -7,6 +7,7 @@ import io
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +36,18 @@ class Recipes(World):
     def sh(self, script: str, **env: str) -> None:
         subprocess.run(["sh", "-euc", script], cwd=self.home, env={**self.env, **env}, check=True)
 
-    def assert_done_once(self, paths: list[Path], parts: int) -> None:
+    def assert_compacted_once(self, paths: list[Path], parts: int) -> None:
         """Checks that each transcript is in one report and has one overlay."""
         reports = [json.loads((self.home / f"reports/{part}.json").read_text()) for part in range(parts)]
-        told = [one["path"] for report in reports for one in report["transcripts"]]
-        self.assertEqual(sorted(told), sorted(str(path.relative_to(self.home)) for path in paths))
+        reported = [transcript["path"] for report in reports for transcript in report["transcripts"]]
+        self.assertEqual(sorted(reported), sorted(str(path.relative_to(self.home)) for path in paths))
         for path in paths:
             self.assertEqual(path.read_text().count('"type": "compaction"'), 1)
 
     def test_xargs(self) -> None:
         paths = self.transcripts(12)
         self.sh(block("xargs"))
-        self.assert_done_once(paths, 4)
+        self.assert_compacted_once(paths, 4)
 
     def test_kubernetes(self) -> None:
         job = yaml.safe_load(block("kubernetes"))
@@ -62,7 +63,7 @@ class Recipes(World):
         (self.home / "reports").mkdir()
         for part in [*range(parts), 0]:
             self.sh(script, JOB_COMPLETION_INDEX=str(part))
-        self.assert_done_once(paths, parts)
+        self.assert_compacted_once(paths, parts)
 
     def test_client(self) -> None:
         for name in ("one", "two"):
@@ -70,12 +71,10 @@ class Recipes(World):
         (self.home / "one/events.json").write_text(SAMPLE)
         script = self.home / "client.py"
         script.write_text(block("client"))
-        import sys
-
-        ran = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, script], cwd=self.home, env=self.env, check=True, capture_output=True, text=True
         )
-        first, second = ran.stdout.splitlines()
+        first, second = completed.stdout.splitlines()
         self.assertRegex(first, r"^one/events.json \d+$")
         self.assertRegex(second, "^two/events.json .*events.json")
 

@@ -15,7 +15,7 @@ from .world import FATAL, LINES, STRIPS, World, conversation
 
 
 def records(count: int, **tools: str) -> Iterator[dict[str, object]]:
-    """Returns this many records. `at_N` is the tool that record N calls."""
+    """Yields this many records. `at_N` is the tool that record N calls."""
     for number in range(count):
         tool = tools.get(f"at_{number}", "cargo_test")
         yield {"id": f"row {number}", "transcript": conversation(tool)}
@@ -38,14 +38,14 @@ class Answers(World):
             self.assertEqual(worker.restarts, 0)
 
     def test_types_match_the_schema(self) -> None:
-        printed = subprocess.run(
+        completed = subprocess.run(
             ["jp-compact", "schema", "batch-answer"], env=self.env, check=True, capture_output=True
         )
-        parts = json.loads(printed.stdout)["$defs"]
-        good, bad = (parts[name]["properties"].keys() for name in ("GoodAnswer", "BadAnswer"))
+        definitions = json.loads(completed.stdout)["$defs"]
+        good, bad = (definitions[name]["properties"].keys() for name in ("GoodAnswer", "BadAnswer"))
         self.assertEqual(Answer.__annotations__.keys(), good | bad)
-        for typed, name in [(Failure, "ErrorReport"), (Saved, "Saved")]:
-            self.assertEqual(typed.__annotations__.keys(), parts[name]["properties"].keys())
+        for typed_dict, name in [(Failure, "ErrorReport"), (Saved, "Saved")]:
+            self.assertEqual(typed_dict.__annotations__.keys(), definitions[name]["properties"].keys())
 
     def test_accepts_paths_and_foreign_transcripts(self) -> None:
         path = self.home / "session.jsonl"
@@ -57,7 +57,7 @@ class Answers(World):
     def test_id_is_returned_unchanged(self) -> None:
         ids = [None, 0, -1, 2**70, 0.1 + 0.2, "ä\n", "a", "a", ["list"], {"k": 1}, True]
         with self.worker(*STRIPS, window=3) as worker:
-            answers = list(worker.map({"id": of, "transcript": conversation()} for of in ids))
+            answers = list(worker.map({"id": record_id, "transcript": conversation()} for record_id in ids))
         self.assertEqual([answer["id"] for answer in answers], ids)
         self.assertTrue(all(answer["ok"] for answer in answers))
 
@@ -68,8 +68,8 @@ class Answers(World):
     def test_answers_large_records_in_order(self) -> None:
         large = conversation().replace("The tests of", "The tests of " + "x" * 1_500_000)
         with self.worker(*STRIPS, window=5) as worker:
-            wide = ({"id": number, "transcript": large} for number in range(12))
-            answers = list(worker.map(wide))
+            large_records = ({"id": number, "transcript": large} for number in range(12))
+            answers = list(worker.map(large_records))
             self.assertEqual(worker.restarts, 0)
         self.assertEqual([answer["id"] for answer in answers], list(range(12)))
         for answer in answers:
@@ -110,7 +110,7 @@ class Supervision(World):
     def test_record_that_kills_the_worker_fails_alone(self) -> None:
         with self.worker(*FATAL, window=4) as worker:
             answers = list(worker.map(records(9, at_4="kills_the_host")))
-            # Once among others, once alone.
+            # The record is tried twice: among others, then alone.
             self.assertEqual(worker.restarts, 2)
         self.assertEqual([answer["id"] for answer in answers], [f"row {number}" for number in range(9)])
         self.assert_failed(answers.pop(4), "worker_died", "killed by signal 9")
@@ -133,18 +133,18 @@ class Supervision(World):
     def test_record_that_hangs_is_overdue(self) -> None:
         with self.worker(*FATAL, window=3, deadline=5.0) as worker:
             answers = list(worker.map(records(4, at_1="stops_the_host")))
-            # Once among others, once alone.
+            # The record is tried twice: among others, then alone.
             self.assertEqual(worker.restarts, 2)
         self.assert_failed(answers.pop(1), "worker_overdue")
         for answer in answers:
             self.assert_compacted(answer)
 
     def test_invalid_answer_restarts_the_worker(self) -> None:
-        for tool, says in [("speaks_for_the_host", "not JSON"), ("answers_for_the_host", "not the answer")]:
+        for tool, reason in [("speaks_for_the_host", "not JSON"), ("answers_for_the_host", "not the answer")]:
             with self.subTest(tool), self.worker(*FATAL, window=3) as worker:
                 answers = list(worker.map(records(5, at_2=tool)))
                 self.assertEqual(worker.restarts, 2)
-                self.assert_failed(answers.pop(2), "worker_died", says)
+                self.assert_failed(answers.pop(2), "worker_died", reason)
                 for answer in answers:
                     self.assert_compacted(answer)
 

@@ -16,7 +16,7 @@ ROOT = HERE.parents[2]
 SAMPLE = (ROOT / "tests/sample/events.json").read_text()
 LINES = (ROOT / "host/transcripts/tests/formats/samples/claude-code.jsonl").read_text()
 STRIPS = ("--strategy", "strip-tools", "--keep-last", "1")
-# A strategy that can harm its host runs without a jail, and last, so that there is something to harm.
+# The strategy that attacks its host runs without a jail. It runs last, so the host already has a compaction.
 FATAL = (*STRIPS, "--strategy", "fatal", "--trust-dir", str(HERE / "fatal"), "--sandbox=contained")
 
 
@@ -40,14 +40,15 @@ class World(unittest.TestCase):
         self.addCleanup(worker.close)
         return worker
 
-    def assert_compacted(self, answer: Answer, was: str = SAMPLE) -> None:
+    def assert_compacted(self, answer: Answer, original: str = SAMPLE) -> None:
         """Checks that the answer is a text that begins with the original and has an overlay."""
         self.assertTrue(answer["ok"], answer)
         events = json.loads(answer["transcript"])
-        self.assertEqual(events[: len(json.loads(was))], json.loads(was))
-        self.assertGreater(len(events), len(json.loads(was)))
+        original_events = json.loads(original)
+        self.assertEqual(events[: len(original_events)], original_events)
+        self.assertGreater(len(events), len(original_events))
 
-    def assert_failed(self, answer: Answer, kind: str, says: str = "") -> None:
+    def assert_failed(self, answer: Answer, kind: str, reason: str = "") -> None:
         self.assertFalse(answer["ok"], answer)
         self.assertEqual(answer["error"]["kind"], kind)
-        self.assertIn(says, answer["error"]["message"])
+        self.assertIn(reason, answer["error"]["message"])

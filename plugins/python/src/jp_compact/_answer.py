@@ -29,7 +29,7 @@ class JpTokens(TypedDict):
 
 
 class Tokens(TypedDict):
-    """The number of tokens. `jp` is `None` for other formats, and in answers with a view."""
+    """The number of tokens. `jp` is `None` for formats other than JP's, and in answers with a view."""
 
     raw: int
     view_before: int
@@ -38,19 +38,19 @@ class Tokens(TypedDict):
 
 
 class Saved(TypedDict):
-    """The savings. `of` names the number of tokens that `percent` refers to."""
+    """The savings. `of` names the key of `tokens` that `percent` refers to."""
 
     tokens: int
     percent: float
     of: str
 
 
-class _Always(TypedDict):
+class _CommonFields(TypedDict):
     id: Any
     ok: bool
 
 
-class Answer(_Always, total=False):
+class Answer(_CommonFields, total=False):
     """The answer to one record. If `ok` is true, it has the transcript or view and the savings, otherwise an `error`.
 
     `jp-compact schema batch-answer` prints the full schema.
@@ -73,7 +73,7 @@ class Answer(_Always, total=False):
 _CODES = {"worker_died": 1, "worker_not_started": 1, "record_invalid": 4, "worker_overdue": 14}
 
 
-def failed(of: object, kind: str, message: str, *, retryable: bool) -> Answer:
+def failed(record_id: object, kind: str, message: str, *, retryable: bool) -> Answer:
     """Returns a failed answer for the record with this id."""
     error: Failure = {
         "code": _CODES[kind],
@@ -83,4 +83,4 @@ def failed(of: object, kind: str, message: str, *, retryable: bool) -> Answer:
         "hint": None,
         "retryable": retryable,
     }
-    return {"id": of, "ok": False, "error": error}
+    return {"id": record_id, "ok": False, "error": error}

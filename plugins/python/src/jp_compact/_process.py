@@ -16,9 +16,9 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-_CHUNK = 1 << 20
-_STDERR_KEPT = 8192
-_GRACE = 5.0
+_PIPE_BYTES = 1 << 20
+_STDERR_TAIL_BYTES = 8192
+_GRACE_SECONDS = 5.0
 
 
 class Died(Exception):
@@ -49,17 +49,17 @@ class Process:
             start_new_session=True,
         )
         # Also kills the process after garbage collection and at the end of the interpreter.
-        self._reap = weakref.finalize(self, _reap, self._child)
+        self._kill_group = weakref.finalize(self, _kill_group, self._child)
         assert self._child.stdin and self._child.stdout and self._child.stderr
         self._stdin, self._stdout, self._stderr = self._child.stdin, self._child.stdout, self._child.stderr
         self._outgoing = bytearray()
         self._incoming = bytearray()
-        self._searched = 0
-        self._errors = b""
+        self._searched_bytes = 0
+        self._stderr_tail = b""
         self._selector = selectors.DefaultSelector()
         for pipe in (self._stdin, self._stdout, self._stderr):
             os.set_blocking(pipe.fileno(), False)
-            _widen(pipe)
+            _enlarge(pipe)
         self._selector.register(self._stdout, selectors.EVENT_READ)
         self._selector.register(self._stderr, selectors.EVENT_READ)
 
@@ -76,50 +76,50 @@ class Process:
 
     def receive(self, seconds: float) -> bytes:
         """Returns the next line, without its line end."""
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         while True:
-            line = self._line()
+            line = self._take_line()
             if line is not None:
                 return line
             if self._stdout.closed:
-                raise self._died()
-            left = until - time.monotonic()
-            if left <= 0:
+                raise self._exit_error()
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
                 raise Overdue(f"jp-compact gave no answer within {seconds:g} s")
-            for key, _ in self._selector.select(left):
+            for key, _ in self._selector.select(remaining):
                 if key.fileobj is self._stdin:
                     self._write()
                 elif key.fileobj is self._stdout:
                     self._incoming += self._read(self._stdout)
                 else:
-                    self._errors = (self._errors + self._read(self._stderr))[-_STDERR_KEPT:]
+                    self._stderr_tail = (self._stderr_tail + self._read(self._stderr))[-_STDERR_TAIL_BYTES:]
 
     def kill(self) -> None:
         """Kills the process and its children."""
-        self._reap()
+        self._kill_group()
         self._close()
 
     def end(self) -> None:
         """Closes stdin so the process can exit, and kills it after a grace period."""
-        self._drop(self._stdin)
+        self._close_pipe(self._stdin)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._child.wait(_GRACE)
+            self._child.wait(_GRACE_SECONDS)
         self.kill()
 
-    def _line(self) -> bytes | None:
-        end = self._incoming.find(b"\n", self._searched)
+    def _take_line(self) -> bytes | None:
+        end = self._incoming.find(b"\n", self._searched_bytes)
         if end < 0:
-            self._searched = len(self._incoming)
+            self._searched_bytes = len(self._incoming)
             return None
         line = bytes(self._incoming[:end])
         del self._incoming[: end + 1]
-        self._searched = 0
+        self._searched_bytes = 0
         return line
 
     def _write(self) -> None:
         try:
             while self._outgoing:
-                with memoryview(self._outgoing) as view, view[:_CHUNK] as part:
+                with memoryview(self._outgoing) as view, view[:_PIPE_BYTES] as part:
                     written = os.write(self._stdin.fileno(), part)
                 del self._outgoing[:written]
         except BlockingIOError:
@@ -127,63 +127,63 @@ class Process:
         except (BrokenPipeError, ValueError):
             # The process has closed stdin. It may still write answers.
             self._outgoing.clear()
-            self._drop(self._stdin)
+            self._close_pipe(self._stdin)
             return
         self._selector.unregister(self._stdin)
 
     def _read(self, pipe: IO[bytes]) -> bytes:
         try:
-            data = os.read(pipe.fileno(), _CHUNK)
+            data = os.read(pipe.fileno(), _PIPE_BYTES)
         except BlockingIOError:
             return b""
         if not data:
-            self._drop(pipe)
+            self._close_pipe(pipe)
         return data
 
-    def _drop(self, pipe: IO[bytes]) -> None:
+    def _close_pipe(self, pipe: IO[bytes]) -> None:
         if not pipe.closed:
             with contextlib.suppress(KeyError):
                 self._selector.unregister(pipe)
             pipe.close()
 
-    def _died(self) -> Died:
-        """Returns the reason of the end, with the last lines of stderr."""
+    def _exit_error(self) -> Died:
+        """Returns the error for the end of the process, with the end of stderr."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._child.wait(_GRACE)
+            self._child.wait(_GRACE_SECONDS)
         while not self._stderr.closed:
             # Only orphaned children can still write to it. They are killed below.
             data = self._read(self._stderr)
             if not data:
                 break
-            self._errors = (self._errors + data)[-_STDERR_KEPT:]
+            self._stderr_tail = (self._stderr_tail + data)[-_STDERR_TAIL_BYTES:]
         status = self._child.returncode
         if status is None:
-            status, how = 0, "closed its stdout"
+            status, reason = 0, "closed its stdout"
         elif status < 0:
-            how = f"was killed by signal {-status}"
+            reason = f"was killed by signal {-status}"
         else:
-            how = f"ended with exit code {status}"
+            reason = f"ended with exit code {status}"
         self.kill()
-        said = self._errors.decode("utf-8", "replace").strip()
-        return Died(status, f"jp-compact {how}" + (f"; stderr: {said[-500:]}" if said else ""))
+        stderr = self._stderr_tail.decode("utf-8", "replace").strip()
+        return Died(status, f"jp-compact {reason}" + (f"; stderr: {stderr[-500:]}" if stderr else ""))
 
     def _close(self) -> None:
         for pipe in (self._stdin, self._stdout, self._stderr):
-            self._drop(pipe)
+            self._close_pipe(pipe)
         self._selector.close()
 
 
-def _reap(child: subprocess.Popen[bytes]) -> None:
-    # Before `wait`, the process id cannot be reused.
+def _kill_group(child: subprocess.Popen[bytes]) -> None:
+    # The process id cannot be reused before `wait`.
     if child.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
 
 
-def _widen(pipe: IO[bytes]) -> None:
+def _enlarge(pipe: IO[bytes]) -> None:
     """Enlarges a pipe for several records, so the process can work while the caller handles an answer."""
     size = getattr(fcntl, "F_SETPIPE_SZ", None)
     if size is not None:
         with contextlib.suppress(OSError):
-            fcntl.fcntl(pipe.fileno(), size, _CHUNK)
+            fcntl.fcntl(pipe.fileno(), size, _PIPE_BYTES)

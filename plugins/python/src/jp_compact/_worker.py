@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections import deque
@@ -14,25 +15,26 @@ from ._answer import Answer, failed
 from ._process import Died, Overdue, Process
 
 # Exit codes that do not depend on records: wrong options, or a missing, untrusted, or invalid strategy.
-_REFUSALS = (2, 10, 11, 12, 20, 21)
+_START_ERRORS = (2, 10, 11, 12, 20, 21)
 
 
 class StartError(Exception):
     """The worker cannot be started, or rejects its options. Every record would fail."""
 
 
-class _Broken(Exception):
+class _InvalidAnswer(Exception):
     """A line that is not the answer to the pending record."""
 
 
 @dataclass
-class _Item:
+class _PendingRecord:
     """A record without an answer so far."""
 
     number: int
     id: object
     line: bytes
-    refused: Answer | None = None
+    # The answer to a record that cannot be sent.
+    refusal: Answer | None = None
     sent: bool = False
     # The record was pending when the worker ended. It is sent alone now, to find out whether it is the cause.
     suspect: bool = False
@@ -62,13 +64,13 @@ class Worker:
             raise ValueError("window and deadline must be positive")
         self._command = [executable, "batch", "--ndjson", "--allow-empty", *arguments]
         self._deadline, self._window, self._env, self._cwd = deadline, window, env, cwd
-        self._busy = threading.Lock()
+        self._lock = threading.Lock()
         self._closed = False
         self._number = 0
         self._starts = 0
         self._answered = False
         self._process: Process | None = None
-        self._running()
+        self._running_process()
 
     @property
     def pid(self) -> int | None:
@@ -82,21 +84,19 @@ class Worker:
 
     def compact(self, record: Mapping[str, object]) -> Answer:
         """Sends one record, and returns its answer."""
-        return next(iter(list(self.map([record]))))
+        [answer] = self.map([record])
+        return answer
 
     def map(self, records: Iterable[Mapping[str, object]]) -> Generator[Answer, None, None]:
         """Yields the answers to all records, in order. Up to `window` records are read ahead and pending at once."""
-        if not self._busy.acquire(blocking=False):
+        if not self._lock.acquire(blocking=False):
             raise RuntimeError("this worker is busy: another thread or an unfinished `map` uses it")
-        waiting: deque[_Item] = deque()
+        waiting: deque[_PendingRecord] = deque()
         try:
-            source, more = iter(records), True
+            source = iter(records)
             while True:
-                while more and len(waiting) < self._window:
-                    try:
-                        waiting.append(self._item(next(source)))
-                    except StopIteration:
-                        more = False
+                for record in itertools.islice(source, self._window - len(waiting)):
+                    waiting.append(self._pending_record(record))
                 if not waiting:
                     return
                 answer = self._answer(waiting)
@@ -106,15 +106,15 @@ class Worker:
             # Later answers to these records could not be assigned.
             if any(item.sent for item in waiting):
                 self._kill()
-            self._busy.release()
+            self._lock.release()
 
     def close(self) -> None:
         """Ends the worker. A worker with pending records is killed."""
         self._closed = True
-        if self._process is not None and self._busy.acquire(blocking=False):
+        if self._process is not None and self._lock.acquire(blocking=False):
             self._process.end()
             self._process = None
-            self._busy.release()
+            self._lock.release()
         self._kill()
 
     def __enter__(self) -> Worker:
@@ -125,55 +125,57 @@ class Worker:
     ) -> None:
         self.close()
 
-    def _item(self, record: Mapping[str, object]) -> _Item:
+    def _pending_record(self, record: Mapping[str, object]) -> _PendingRecord:
         # The worker gets a number as the id, so the caller's id can be any object.
         self._number += 1
-        of = record.get("id")
-        wire = {"id": self._number, **{key: value for key, value in record.items() if key != "id"}}
+        record_id = record.get("id")
+        sent_record = {"id": self._number, **{key: value for key, value in record.items() if key != "id"}}
         try:
-            line = json.dumps(wire, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+            text = json.dumps(sent_record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            line = text.encode() + b"\n"
         except (TypeError, ValueError, RecursionError) as error:
-            refused = failed(of, "record_invalid", f"the record cannot be sent as JSON: {error}", retryable=False)
-            return _Item(self._number, of, b"", refused)
-        return _Item(self._number, of, line)
+            message = f"the record cannot be sent as JSON: {error}"
+            refusal = failed(record_id, "record_invalid", message, retryable=False)
+            return _PendingRecord(self._number, record_id, b"", refusal)
+        return _PendingRecord(self._number, record_id, line)
 
-    def _answer(self, waiting: deque[_Item]) -> Answer:
+    def _answer(self, waiting: deque[_PendingRecord]) -> Answer:
         """Returns the answer to the first waiting record. Suspects are always first, and are sent alone."""
         head = waiting[0]
-        while head.refused is None:
-            process = self._running()
+        while head.refusal is None:
+            process = self._running_process()
             for item in [head] if head.suspect else waiting:
-                if not item.sent and item.refused is None:
+                if not item.sent and item.refusal is None:
                     item.sent = True
                     process.send(item.line)
             try:
-                answer = _read(process.receive(self._deadline), head)
+                answer = _parse(process.receive(self._deadline), head)
                 self._answered = True
                 return answer
             except Overdue as error:
                 # The worker handles several records at once. Only a single pending record is known to be late.
-                was_alone = self._again(waiting)
+                was_alone = self._kill_and_requeue(waiting) == 1
                 if was_alone:
                     return failed(head.id, "worker_overdue", str(error), retryable=True)
-            except (Died, _Broken) as error:
-                refused = isinstance(error, Died) and error.status in _REFUSALS and not self._answered
+            except (Died, _InvalidAnswer) as error:
+                rejects_options = isinstance(error, Died) and error.status in _START_ERRORS and not self._answered
                 was_suspect = head.suspect
-                self._again(waiting)
-                if refused:
+                self._kill_and_requeue(waiting)
+                if rejects_options:
                     raise StartError(str(error)) from None
                 if was_suspect:
                     return failed(head.id, "worker_died", str(error), retryable=True)
-        return head.refused
+        return head.refusal
 
-    def _again(self, waiting: Iterable[_Item]) -> bool:
-        """Kills the worker, and marks the pending records as suspects. Returns whether only one was pending."""
+    def _kill_and_requeue(self, waiting: Iterable[_PendingRecord]) -> int:
+        """Kills the worker, and marks the pending records as suspects. Returns their number."""
         self._kill()
-        in_hand = [item for item in waiting if item.sent]
-        for item in in_hand:
+        pending = [item for item in waiting if item.sent]
+        for item in pending:
             item.sent, item.suspect = False, True
-        return len(in_hand) == 1
+        return len(pending)
 
-    def _running(self) -> Process:
+    def _running_process(self) -> Process:
         if self._closed:
             raise RuntimeError("this worker is closed")
         if self._process is None:
@@ -191,13 +193,13 @@ class Worker:
             self._process = None
 
 
-def _read(line: bytes, item: _Item) -> Answer:
+def _parse(line: bytes, item: _PendingRecord) -> Answer:
     """Parses an answer, and restores the caller's id."""
     try:
         answer: Any = json.loads(line)
     except ValueError:
-        raise _Broken("jp-compact wrote a line that is not JSON") from None
+        raise _InvalidAnswer("jp-compact wrote a line that is not JSON") from None
     if not isinstance(answer, dict) or answer.get("id") != item.number or not isinstance(answer.get("ok"), bool):
-        raise _Broken("jp-compact wrote a line that is not the answer to this record")
+        raise _InvalidAnswer("jp-compact wrote a line that is not the answer to this record")
     answer["id"] = item.id
     return cast(Answer, answer)

@@ -9,7 +9,7 @@ from typing import Any
 from ._answer import Answer, failed
 from ._worker import StartError, Worker
 
-_SENT = ("transcript", "path", "format")
+_RECORD_COLUMNS = ("transcript", "path", "format")
 
 
 class Compactor:
@@ -43,7 +43,7 @@ class Compactor:
         answers = self._answers(rows)
         results = [answer.get(self._column, "") if answer["ok"] else None for answer in answers]
         if self._column in batch:
-            results = [was if result is None else result for was, result in zip(batch[self._column], results)]
+            results = [original if result is None else result for original, result in zip(batch[self._column], results)]
         columns: dict[str, Sequence[Any]] = {**batch}
         columns[self._column] = ["" if result is None else result for result in results]
         columns["ok"] = [answer["ok"] for answer in answers]
@@ -77,10 +77,10 @@ class Compactor:
 
 def _rows(batch: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
     """Yields the records of a batch. A cell without a value becomes an absent key."""
-    names = [name for name in _SENT if name in batch]
+    names = [name for name in _RECORD_COLUMNS if name in batch]
     size = len(next(iter(batch.values()))) if batch else 0
-    for number in range(size):
-        cells = {name: _value(batch[name][number]) for name in names}
+    for index in range(size):
+        cells = {name: _value(batch[name][index]) for name in names}
         yield {name: value for name, value in cells.items() if value is not None and not _is_empty(value)}
 
 
@@ -92,8 +92,8 @@ def _value(cell: Any) -> Any:
         except UnicodeDecodeError:
             return cell
     # A scalar or an array of numpy, which is not a dependency.
-    plain = getattr(cell, "tolist", None)
-    return plain() if callable(plain) else cell
+    tolist = getattr(cell, "tolist", None)
+    return tolist() if callable(tolist) else cell
 
 
 def _is_empty(value: Any) -> bool:
