@@ -98,8 +98,8 @@ fn read_error_states_position_and_format() {
 #[test]
 fn append_error_names_the_element() {
     let world = World::new();
-    let timeless = Conversation::with_turns(5).element(json!({"type": "note"}));
-    world.write_conversation("conversation", &timeless);
+    let without_timestamp = Conversation::with_turns(5).element(json!({"type": "note"}));
+    world.write_conversation("conversation", &without_timestamp);
     let output = world.run(&["conversation"]).exits(4);
     insta::assert_snapshot!(output.stderr, @r"
     error: failed to append to /here/conversation/events.json
@@ -251,7 +251,7 @@ fn deadline_error_suggests_a_longer_deadline() {
     Caused by:
       it did not end within 300ms
 
-    hint: `--deadline 5m` allows more time, except for the description, which has 2 s
+    hint: `--deadline 5m` allows more time for a request; the limit of 2 s for `describe` is fixed
     ");
 }
 
