@@ -1,5 +1,5 @@
-//! Appends valid compactions to a stream as elements with time stamps. Each is followed by its receipt. All are spliced
-//! in before the closing bracket, and every byte of history stays (docs/reference/store.md#append).
+//! Appends valid compactions to a stream. Each becomes one or more overlays with time stamps, and a receipt follows each
+//! overlay. They are inserted before the closing bracket. No byte of the history changes (docs/reference/store.md#append).
 
 use jiff::{SignedDuration, Timestamp};
 use jp_compact_schema::{Reasoning, StrategyName};
@@ -20,14 +20,14 @@ pub struct Receipt {
     pub strategy: StrategyName,
     /// The version in the strategy's description.
     pub version: String,
-    /// SHA-256 of its executable, in hexadecimal.
+    /// SHA-256 of the strategy's executable, in hexadecimal.
     pub executable_sha256: String,
     pub options: Map<String, Value>,
-    /// SHA-256 of the raw input that it received, in hexadecimal.
+    /// SHA-256 of the raw input that the strategy received, in hexadecimal.
     pub input_sha256: String,
-    /// The degree of its confinement.
+    /// The tier of the jail that confined the strategy.
     pub tier: String,
-    /// The number of merges between the summary and the raw events, if the strategy reports it.
+    /// The greatest number of merges between the summary and the raw events, if the strategy reports it.
     pub merges: Option<u32>,
 }
 
@@ -38,24 +38,24 @@ pub struct Entry {
     pub receipt: Receipt,
 }
 
-/// An overlay that will be stored.
+/// An overlay with its time stamp, ready to be stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Made {
-    /// Its number in the list that `show` prints, from 1.
+    /// The number of the overlay in the list that `show` prints, from 1.
     pub number: usize,
     pub overlay: Overlay,
-    /// Index in the list of entries.
+    /// The index of its entry.
     pub entry: usize,
 }
 
 /// The reason why a readable stream cannot be appended to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotAppendable {
-    /// An element has no `type` or `timestamp`. JP would move the conversation to its trash.
+    /// An element has no `type` or `timestamp`, so JP would move the conversation to its trash.
     Unloadable {
-        /// Its index in the array.
+        /// The index of the element in the array.
         element: usize,
-        /// Byte offset of its start.
+        /// The byte offset at which the element starts.
         at: usize,
     },
     /// The newest overlay has the latest possible time.
@@ -79,10 +79,10 @@ impl std::fmt::Display for NotAppendable {
 
 impl std::error::Error for NotAppendable {}
 
-/// Checks that JP can load a stream, so that it may be appended to.
+/// Checks that JP can load a stream. Otherwise nothing may be appended to it.
 ///
 /// # Errors
-/// The element that JP would not load.
+/// Names the first element that JP would not load.
 pub fn check(stream: &Stream) -> Result<(), NotAppendable> {
     match stream.index().unloadable {
         Some(element) => Err(NotAppendable::Unloadable { element, at: stream.events()[element].span.start }),
@@ -90,113 +90,117 @@ pub fn check(stream: &Stream) -> Result<(), NotAppendable> {
     }
 }
 
-/// Makes the overlays of entries, with time stamps. A compaction that JP can read only in part makes several overlays:
-/// some that JP reads, for whole turns, and some that only we read, for steps and for policies of our own.
+/// Makes the overlays of entries, with time stamps. If JP can read only a part of a compaction, the compaction becomes
+/// several overlays. JP reads those for whole turns. Only this program reads those for steps or for policies that JP lacks.
 ///
-/// A stamp is max(now, newest overlay + 1 ns), and each next one adds 1 ns. Otherwise an old overlay would win after
-/// the clock was set back.
+/// Each stamp is at least 1 ns later than the previous overlay's, and not earlier than `now`. Otherwise an old overlay
+/// would win after the clock was set back.
 ///
 /// # Errors
 /// If the newest overlay has the latest possible time.
 pub fn stamp(stream: &Stream, entries: &[Entry], now: Timestamp) -> Result<Vec<Made>, NotAppendable> {
     let mut newest = stream.overlays().iter().map(|overlay| overlay.stamp).max();
-    let mut made: Vec<Made> = Vec::new();
+    let mut stamped: Vec<Made> = Vec::new();
     for (entry, Entry { compaction, .. }) in entries.iter().enumerate() {
         for overlay in overlays(stream, compaction) {
-            let next = match newest {
+            let stamp = match newest {
                 None => now,
                 Some(newest) => {
                     let next = newest.checked_add(SignedDuration::from_nanos(1));
                     now.max(next.map_err(|_| NotAppendable::EndOfTime)?)
                 }
             };
-            newest = Some(next);
-            let number = stream.overlays().len() + made.len() + 1;
-            made.push(Made { number, overlay: Overlay { stamp: next, ..overlay }, entry });
+            newest = Some(stamp);
+            let number = stream.overlays().len() + stamped.len() + 1;
+            stamped.push(Made { number, overlay: Overlay { stamp, ..overlay }, entry });
         }
     }
-    Ok(made)
+    Ok(stamped)
 }
 
-/// Returns the overlays of a compaction without stamps. JP cannot read ranges with steps. Therefore, in its own
-/// conversations, the whole turns of such a range are an overlay of their own, and JP still sends less.
+/// Returns the overlays of a compaction, without stamps. JP cannot read ranges with steps. Therefore, in JP's own
+/// conversations, the whole turns of such a range get a separate overlay, which JP can apply.
 #[must_use]
 pub fn overlays(stream: &Stream, compaction: &Compaction) -> Vec<Overlay> {
     let range = compaction.range();
-    let is_listed = matches!(compaction.tool_calls(), Some(ToolPolicy::Selective(_)));
-    if !stream.is_jp() || is_listed || compaction.summary().is_some() {
-        return parts(compaction, range);
+    let is_selective = matches!(compaction.tool_calls(), Some(ToolPolicy::Selective(_)));
+    if !stream.is_jp() || is_selective || compaction.summary().is_some() {
+        return overlays_of_range(compaction, range);
     }
-    range.pieces().into_iter().flat_map(|piece| parts(compaction, piece)).collect()
+    range.pieces().into_iter().flat_map(|piece| overlays_of_range(compaction, piece)).collect()
 }
 
-/// Splits a compaction into overlays for a range: first the part that JP reads, then the part that only we read.
-fn parts(compaction: &Compaction, range: TurnRange) -> Vec<Overlay> {
-    let ours = |policy: &ToolPolicy| match policy {
+/// Returns a compaction's overlays for one range: first the overlay that JP can read, then the overlay that it cannot.
+fn overlays_of_range(compaction: &Compaction, range: TurnRange) -> Vec<Overlay> {
+    // JP applies no overlay of a range with steps, so the policies of such a range stay together.
+    let is_split = !range.is_stepped() && compaction.tool_calls().is_some_and(is_unknown_to_jp);
+    let empty = Overlay {
+        element: usize::MAX,
+        stamp: Timestamp::MIN,
+        from_turn: range.from(),
+        to_turn: range.to(),
+        from_step: range.start().step,
+        to_step: range.end().step,
+        summary: None,
+        reasoning: None,
+        tool_calls: None,
+        applied_by_jp: false,
+        not_applied: Vec::new(),
+        stale: false,
+    };
+    let first = Overlay {
+        summary: compaction.summary().map(str::to_owned),
+        reasoning: compaction.reasoning(),
+        tool_calls: compaction.tool_calls().filter(|_| !is_split).cloned(),
+        applied_by_jp: !range.is_stepped(),
+        ..empty.clone()
+    };
+    let second = is_split.then(|| Overlay { tool_calls: compaction.tool_calls().cloned(), ..empty });
+    [Some(first).filter(|first| !first.kinds().is_empty()), second].into_iter().flatten().collect()
+}
+
+fn is_unknown_to_jp(policy: &ToolPolicy) -> bool {
+    match policy {
         ToolPolicy::Strip { overrides, .. } => !overrides.is_empty(),
         ToolPolicy::Omit => false,
         ToolPolicy::Selective(_) => true,
-    };
-    let (theirs, own) = match compaction.tool_calls() {
-        Some(policy) if ours(policy) && !range.is_stepped() => (None, Some(policy)),
-        policy => (policy, None),
-    };
-    let overlay =
-        |summary: Option<&str>, reasoning, tool_calls: Option<&ToolPolicy>, applied_by_jp| Overlay {
-            element: usize::MAX,
-            stamp: Timestamp::MIN,
-            from_turn: range.from(),
-            to_turn: range.to(),
-            from_step: range.start().step,
-            to_step: range.end().step,
-            summary: summary.map(str::to_owned),
-            reasoning,
-            tool_calls: tool_calls.cloned(),
-            applied_by_jp,
-            not_applied: Vec::new(),
-            stale: false,
-        };
-    let jps = overlay(compaction.summary(), compaction.reasoning(), theirs, !range.is_stepped());
-    let mut parts = Vec::new();
-    if !jps.kinds().is_empty() {
-        parts.push(jps);
     }
-    if own.is_some() {
-        parts.push(overlay(None, None, own, false));
-    }
-    parts
 }
 
 /// Appends overlays to the stream, each with its receipt.
 #[must_use]
-pub fn append(stream: &Stream, entries: &[Entry], made: &[Made]) -> Vec<Piece> {
-    splice::append_elements(stream.index(), &elements(entries, made))
+pub fn append(stream: &Stream, entries: &[Entry], stamped: &[Made]) -> Vec<Piece> {
+    splice::append_elements(stream.index(), &elements(entries, stamped))
 }
 
 /// Returns overlays in their stored form, each followed by its receipt.
-pub fn elements(entries: &[Entry], made: &[Made]) -> Vec<Map<String, Value>> {
-    let stored = |made: &Made| [element(&made.overlay), receipt(&made.overlay, &entries[made.entry].receipt)];
-    made.iter().flat_map(stored).collect()
+pub fn elements(entries: &[Entry], stamped: &[Made]) -> Vec<Map<String, Value>> {
+    let mut elements = Vec::with_capacity(2 * stamped.len());
+    for Made { overlay, entry, .. } in stamped {
+        elements.push(overlay_element(overlay));
+        elements.push(receipt_element(overlay, &entries[*entry].receipt));
+    }
+    elements
 }
 
-/// A turn of a conversation with a model.
+/// A user's message to a model, and the model's answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Held<'a> {
-    /// The user's message.
     pub request: &'a str,
+    /// The time of the request.
     pub asked: Timestamp,
-    /// The model's answer.
     pub response: &'a str,
+    /// The time of the response.
     pub answered: Timestamp,
 }
 
 /// Appends a turn to the stream.
 #[must_use]
-pub fn turn(stream: &Stream, held: &Held<'_>) -> Vec<Piece> {
+pub fn turn(stream: &Stream, exchange: &Held<'_>) -> Vec<Piece> {
     let elements = [
-        decode::head(held.asked, "turn_start"),
-        decode::synthetic(held.asked, "chat_request", "content", held.request),
-        decode::synthetic(held.answered, "chat_response", "message", held.response),
+        decode::head(exchange.asked, "turn_start"),
+        decode::synthetic(exchange.asked, "chat_request", "content", exchange.request),
+        decode::synthetic(exchange.answered, "chat_response", "message", exchange.response),
     ];
     let mut pieces = splice::append_elements(stream.index(), &elements);
     if stream.bytes()[stream.body_end()..].starts_with(b"]") && stream.events().is_empty() {
@@ -207,13 +211,13 @@ pub fn turn(stream: &Stream, held: &Held<'_>) -> Vec<Piece> {
 }
 
 /// Returns an overlay in its stored form, with members in JP's order.
-fn element(overlay: &Overlay) -> Map<String, Value> {
+fn overlay_element(overlay: &Overlay) -> Map<String, Value> {
     let kind = match overlay.applied_by_jp {
         true => "compaction",
         false if overlay.is_stepped() => index::STEP_OVERLAY,
         false => index::OVERLAY,
     };
-    let mut element = ranged(overlay, kind);
+    let mut element = element_header(overlay, kind);
     if let Some(summary) = &overlay.summary {
         element.insert("summary".into(), json!({ "summary": summary }));
     }
@@ -239,8 +243,8 @@ fn element(overlay: &Overlay) -> Map<String, Value> {
     element
 }
 
-fn receipt(overlay: &Overlay, receipt: &Receipt) -> Map<String, Value> {
-    let mut element = ranged(overlay, "jp_compact_receipt");
+fn receipt_element(overlay: &Overlay, receipt: &Receipt) -> Map<String, Value> {
+    let mut element = element_header(overlay, "jp_compact_receipt");
     element.insert("strategy".into(), receipt.strategy.as_str().into());
     element.insert("version".into(), receipt.version.as_str().into());
     element.insert("executable_sha256".into(), receipt.executable_sha256.as_str().into());
@@ -253,8 +257,9 @@ fn receipt(overlay: &Overlay, receipt: &Receipt) -> Map<String, Value> {
     element
 }
 
-fn ranged(overlay: &Overlay, kind: &str) -> Map<String, Value> {
-    // JP writes `type` first for overlays, and the time first for events. With this order its rewrite keeps the bytes.
+/// Returns the members that an overlay and its receipt share: type, time, and range.
+fn element_header(overlay: &Overlay, kind: &str) -> Map<String, Value> {
+    // JP writes `type` first in overlays, and the time first in events. With this order JP's next save keeps the bytes.
     let mut element = Map::new();
     element.insert("type".into(), kind.into());
     element.insert("timestamp".into(), time::format(overlay.stamp).into());
@@ -268,7 +273,7 @@ fn ranged(overlay: &Overlay, kind: &str) -> Map<String, Value> {
     element
 }
 
-/// Returns the ranges of the summaries. Later compactions of the same run must include these completely.
+/// Returns the ranges of all summaries. A later summary of the same run must include them completely.
 #[must_use]
 pub fn summarized(entries: &[Entry]) -> Vec<TurnRange> {
     let summaries = entries.iter().filter(|entry| entry.compaction.summary().is_some());

@@ -1,17 +1,17 @@
-//! The part of a conversation that a run keeps at its ends: whole turns, or the newest steps by number or by tokens.
+//! The parts of a conversation that a run keeps: whole turns at the start, and turns, steps, or tokens at the end.
 
 use crate::estimate::tokens;
 use crate::position::Position;
 use crate::stream::Stream;
 
-/// The events to keep at the end. An event is kept if one of the rules keeps it.
+/// The rules for the events to keep at the end. An event is kept if at least one rule keeps it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeepLast {
-    /// The newest turns.
+    /// The number of newest turns.
     pub turns: Option<usize>,
-    /// The newest steps, wherever turns begin.
+    /// The number of newest steps, whichever turns they are in.
     pub steps: Option<usize>,
-    /// The newest steps that fit into this number of tokens.
+    /// The number of tokens that the newest steps may have together.
     pub tokens: Option<u64>,
 }
 
@@ -22,53 +22,60 @@ impl KeepLast {
         Self { turns: Some(turns), steps: None, tokens: None }
     }
 
-    /// Returns whether it has no rule.
+    /// Returns whether there is no rule.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }
 
-    /// Returns itself, or `farther` if it has no rule. Rules of a nearer layer replace all rules of a farther one.
+    /// Returns these rules, or `fallback` if there are none. The two are never combined.
     #[must_use]
-    pub fn or(self, farther: Self) -> Self {
-        if self.is_empty() { farther } else { self }
+    pub fn or(self, fallback: Self) -> Self {
+        if self.is_empty() { fallback } else { self }
     }
 
-    /// Returns the end of the range that no rule keeps. `None` if everything is kept.
-    pub(crate) fn end(self, stream: &Stream, weigh: Weigh<'_>) -> Option<Position> {
+    /// Returns the last position that no rule keeps. `None` if everything is kept.
+    pub(crate) fn end(self, stream: &Stream, weight_of: WeightFn<'_>) -> Option<Position> {
         let last = stream.turns().checked_sub(1)?;
-        let of_turns = self.turns.map(|turns| last.checked_sub(turns).map(Position::turn));
-        let of_steps = self.steps.filter(|steps| *steps > 0);
-        let of_steps = of_steps.map(|steps| before_steps(stream, &|_| 0, |kept, _| kept <= steps));
-        let of_tokens =
-            self.tokens.map(|most| before_steps(stream, weigh, |_, weight| tokens(weight) <= most));
-        let ends = [of_turns, of_steps, of_tokens].into_iter().flatten();
-        let ends: Option<Vec<Position>> = ends.collect();
-        Some(ends?.into_iter().min_by_key(|end| end.end_key()).unwrap_or(Position::turn(last)))
+        let mut ends = vec![Position::turn(last)];
+        if let Some(turns) = self.turns {
+            ends.push(Position::turn(last.checked_sub(turns)?));
+        }
+        if let Some(steps_max) = self.steps.filter(|steps| *steps > 0) {
+            ends.push(end_before_steps(stream, &|_| 0, |steps, _| steps <= steps_max)?);
+        }
+        if let Some(tokens_max) = self.tokens {
+            ends.push(end_before_steps(stream, weight_of, |_, weight| tokens(weight) <= tokens_max)?);
+        }
+        ends.into_iter().min_by_key(|end| end.end_key())
     }
 }
 
-/// Returns the weight of an element, before conversion to tokens.
-pub type Weigh<'a> = &'a dyn Fn(usize) -> u64;
+/// A function from an element to its weight. Weights are added up before they are converted to tokens.
+pub type WeightFn<'a> = &'a dyn Fn(usize) -> u64;
 
-/// Returns the position before the newest steps of which all `fit`, by their number and weight. The events of the user in
-/// a turn are counted with its first step.
-fn before_steps(stream: &Stream, weigh: Weigh<'_>, fit: impl Fn(usize, u64) -> bool) -> Option<Position> {
+/// Returns the newest step that `is_kept` rejects, by the number and the weight of the steps from there on. `None` if it
+/// keeps all steps. The user's events of a turn count as part of the turn's first step.
+fn end_before_steps(
+    stream: &Stream,
+    weight_of: WeightFn<'_>,
+    is_kept: impl Fn(usize, u64) -> bool,
+) -> Option<Position> {
     let steps = stream.steps();
-    let mut weights: Vec<Vec<u64>> = (0..stream.turns()).map(|turn| vec![0; steps.count(turn)]).collect();
-    for (element, event) in
-        stream.events().iter().enumerate().filter(|(_, event)| event.kind.is_conversation())
-    {
-        let step = steps.step(element).unwrap_or_default();
-        if let Some(weight) = weights[event.turn].get_mut(step) {
-            *weight += weigh(element);
+    let mut turns: Vec<Vec<u64>> = (0..stream.turns()).map(|turn| vec![0; steps.count(turn)]).collect();
+    for (element, event) in stream.events().iter().enumerate() {
+        if event.kind.is_conversation()
+            && let Some(weight) = turns[event.turn].get_mut(steps.step(element).unwrap_or_default())
+        {
+            *weight += weight_of(element);
         }
     }
-    let (mut kept, mut sum) = (0, 0);
-    for (turn, weights) in weights.iter().enumerate().rev() {
+    let (mut newer_steps, mut newer_weight) = (0, 0);
+    for (turn, weights) in turns.iter().enumerate().rev() {
         for (step, weight) in weights.iter().enumerate().rev() {
-            (kept, sum) = (kept + 1, sum + weight);
-            if !fit(kept, sum) {
+            newer_steps += 1;
+            newer_weight += weight;
+            if !is_kept(newer_steps, newer_weight) {
                 let is_last = step + 1 == weights.len();
                 return Some(if is_last { Position::turn(turn) } else { Position::step(turn, step) });
             }
@@ -77,10 +84,10 @@ fn before_steps(stream: &Stream, weigh: Weigh<'_>, fit: impl Fn(usize, u64) -> b
     None
 }
 
-/// The events to keep where the user gave no bound.
+/// The events to keep at the ends that the user gave no bound for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
-    /// Number of turns at the start.
+    /// The number of oldest turns.
     pub first: usize,
     pub last: KeepLast,
 }

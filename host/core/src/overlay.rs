@@ -1,11 +1,13 @@
 //! Stored overlays: JP's `compaction`, `jp_compact_overlay` for policies that JP's grammar cannot express, and
-//! `jp_compact_step_overlay` for ranges that begin or end inside a turn (docs/reference/store.md#overlays). Parsing is strict, as in JP: one malformed overlay makes the stream unreadable.
-//! Members of JP's later drafts are accepted and kept, but not applied.
+//! `jp_compact_step_overlay` for ranges that begin or end inside a turn (docs/reference/store.md#overlays). The parser is
+//! strict, as in JP: one malformed overlay makes the stream unreadable. Members of JP's later drafts are accepted and
+//! kept, but not applied.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use jp_compact_schema::{Reasoning, RequestAction, ResponseAction, ToolHint};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,13 +17,13 @@ use crate::turn::TurnRange;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overlay {
-    /// Index of its element in the stream.
+    /// The index of the overlay's element in the stream.
     pub element: usize,
     /// The creation time. The newest overlay wins.
     pub stamp: Timestamp,
-    /// First turn, from 0, inclusive. An overlay past the end, or with `from_turn` after `to_turn`, has no effect.
+    /// The first turn, from 0. An overlay that starts after the last turn or after `to_turn` has no effect.
     pub from_turn: usize,
-    /// Last turn, from 0, inclusive.
+    /// The last turn, from 0, inclusive.
     pub to_turn: usize,
     /// The first step in `from_turn`. `None` for the whole turn.
     pub from_step: Option<usize>,
@@ -33,37 +35,37 @@ pub struct Overlay {
     pub tool_calls: Option<ToolPolicy>,
     /// Whether JP applies it, because it is a `compaction`.
     pub applied_by_jp: bool,
-    /// Members of JP's later drafts that are kept but not applied: `over`, `tool_overrides`, `source`. With `over` the
-    /// whole overlay has no effect.
+    /// The names of its members from JP's later drafts: `over`, `tool_overrides`, `source`. These members have no effect.
+    /// An overlay with `over` has no effect at all.
     pub not_applied: Vec<&'static str>,
-    /// Whether it was made of other raw events than its range has now. A stale overlay has no effect. Only overlays in
-    /// the sidecar of a transcript that another program writes become stale.
+    /// Whether the raw events of its range have changed since it was made. A stale overlay has no effect. Only overlays
+    /// of a transcript that another program writes can become stale.
     pub stale: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolPolicy {
-    /// Strip arguments and content, except for tools with an override.
+    /// Strip the arguments, the content, or both, except for tools with an override.
     Strip {
         /// Whether to empty the arguments.
         request: bool,
         /// Whether to replace the content by a status line.
         response: bool,
-        /// Replacements for `request` and `response`, by tool name. An absent half inherits.
+        /// Exceptions from `request` and `response`, by tool name. A half without an exception uses the policy above.
         overrides: BTreeMap<String, ToolHint>,
     },
-    /// Leave out the calls.
+    /// Omit the calls and their responses.
     Omit,
-    /// Apply to the listed calls only.
+    /// Apply the policy of each listed call.
     Selective(Vec<StoredCall>),
 }
 
-/// One entry of a stored `selective`: the payload's entry, with the call's id and half.
+/// One entry of a stored `selective` policy: the entry of the strategy's reply, with the call's id and half.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredCall {
-    /// The event's number in the stream when the overlay was made. A hint only, except for entries without a `half`,
-    /// which 0.1.0 wrote: these mean the event of this number if it has the id.
+    /// The number of the event when the overlay was made. With a `half`, it is informative only. Version 0.1.0 wrote
+    /// entries without a `half`: these refer to the event with this number, if it has the id.
     pub seq: u64,
     /// The call's id.
     pub id: String,
@@ -75,22 +77,22 @@ pub struct StoredCall {
     /// The policy for the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<ResponseAction>,
-    /// Whether both halves are left out.
+    /// Whether both halves are omitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub omit: bool,
 }
 
-/// The half of a call that an entry was made for. Only events in the overlay's turns and stored before the overlay
-/// count, because later turns reuse ids.
+/// The half of a call that an entry refers to. Only the halves in the overlay's range and before the overlay are counted,
+/// because later turns reuse ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Half {
     pub kind: HalfKind,
-    /// Its position among the halves of this kind with this id, from 0.
+    /// The position among the halves of this kind with this id, from 0.
     pub nth: usize,
-    /// The number of these halves.
+    /// The number of halves of this kind with this id.
     pub of: usize,
-    /// The tool. `None` for a response without a request.
+    /// The name of the tool. `None` for a response without a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
 }
@@ -103,7 +105,7 @@ pub enum HalfKind {
 }
 
 #[derive(Deserialize)]
-struct Stored {
+struct StoredOverlay {
     from_turn: usize,
     to_turn: usize,
     #[serde(default)]
@@ -133,10 +135,37 @@ struct StoredSummary {
 
 #[derive(Deserialize)]
 #[serde(tag = "policy", rename_all = "snake_case")]
-enum StoredTools {
+enum StoredToolCalls {
     Strip { request: bool, response: bool },
     Omit,
     Selective { calls: Vec<StoredCall> },
+}
+
+impl StoredOverlay {
+    /// Returns the names of the members from JP's later drafts. In our own overlays, `tool_overrides` is not one of them.
+    fn not_applied(&self, applied_by_jp: bool) -> Vec<&'static str> {
+        let has = |value: &Option<Value>, name| value.as_ref().is_some_and(|value| value.get(name).is_some());
+        let summary_source = self.summary.as_ref().and_then(|summary| summary.source.as_ref());
+        let members = [
+            ("over", self.over.is_some()),
+            ("source", self.source.is_some() || summary_source.is_some()),
+            ("over", has(&self.reasoning, "over")),
+            ("tool_overrides", applied_by_jp && self.tool_overrides.is_some()),
+            ("over", has(&self.tool_calls, "over")),
+            ("tool_overrides", has(&self.tool_calls, "tool_overrides")),
+        ];
+        let mut names = Vec::new();
+        for (name, is_present) in members {
+            if is_present && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+}
+
+fn parse_member<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, String> {
+    serde_json::from_value(value).map_err(|error| format!("`{name}`: {error}"))
 }
 
 impl Overlay {
@@ -147,96 +176,67 @@ impl Overlay {
     pub(crate) fn read(element: usize, event: &Event, raw: &[u8]) -> Result<Self, String> {
         // Parsing a `Value` first, as JP does, makes the last of duplicate keys count.
         let value: Value = serde_json::from_slice(raw).map_err(|error| error.to_string())?;
-        let stored: Stored = serde_json::from_value(value).map_err(|error| error.to_string())?;
-        let ours = event.kind != Kind::Compaction;
-        let stepped = event.kind == Kind::StepOverlay;
-        // Another type of overlay has no steps, so the members are not read there.
-        let step = |name: &str, value: Option<Value>| match value.filter(|_| stepped) {
-            None => Ok(None),
-            Some(value) => serde_json::from_value(value).map_err(|error| format!("`{name}`: {error}")),
+        let stored: StoredOverlay = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        let applied_by_jp = event.kind == Kind::Compaction;
+        let not_applied = stored.not_applied(applied_by_jp);
+        // Overlays of the other kinds have no steps, so the two members are ignored there.
+        let parse_step = |name: &str, value: Option<Value>| {
+            let value = value.filter(|_| event.kind == Kind::StepOverlay);
+            value.map(|value| parse_member(name, value)).transpose()
         };
-        let (from_step, to_step) = (step("from_step", stored.from_step)?, step("to_step", stored.to_step)?);
-        let mut not_applied = Vec::new();
-        let mut note = |name, present: bool| {
-            if present && !not_applied.contains(&name) {
-                not_applied.push(name);
-            }
+        let from_step = parse_step("from_step", stored.from_step)?;
+        let to_step = parse_step("to_step", stored.to_step)?;
+        let policy = stored.reasoning.map(|value| value.get("policy").unwrap_or(&value).clone());
+        let reasoning = policy.map(|policy| parse_member("reasoning", policy)).transpose()?;
+        let overrides = match stored.tool_overrides.filter(|_| !applied_by_jp) {
+            Some(value) => parse_member("tool_overrides", value)?,
+            None => BTreeMap::new(),
         };
-        note("over", stored.over.is_some());
-        note("source", stored.source.is_some());
-        let summary = stored.summary.map(|summary| {
-            note("source", summary.source.is_some());
-            summary.summary
-        });
-        let reasoning = match stored.reasoning {
+        let policy = stored.tool_calls.map(|value| parse_member("tool_calls", value)).transpose()?;
+        let tool_calls = match policy {
             None => None,
-            Some(value) => {
-                note("over", value.get("over").is_some());
-                let policy = value.get("policy").unwrap_or(&value).clone();
-                Some(serde_json::from_value(policy).map_err(|error| format!("`reasoning`: {error}"))?)
+            Some(StoredToolCalls::Strip { request, response }) => {
+                Some(ToolPolicy::Strip { request, response, overrides })
             }
-        };
-        let mut overrides = BTreeMap::new();
-        if let Some(value) = stored.tool_overrides {
-            if ours {
-                overrides =
-                    serde_json::from_value(value).map_err(|error| format!("`tool_overrides`: {error}"))?;
-            } else {
-                note("tool_overrides", true);
+            Some(StoredToolCalls::Omit) => Some(ToolPolicy::Omit),
+            Some(StoredToolCalls::Selective { calls }) if !applied_by_jp => {
+                Some(ToolPolicy::Selective(calls))
             }
-        }
-        let tool_calls = match stored.tool_calls {
-            None => None,
-            Some(value) => {
-                note("over", value.get("over").is_some());
-                note("tool_overrides", value.get("tool_overrides").is_some());
-                let tools =
-                    serde_json::from_value(value).map_err(|error| format!("`tool_calls`: {error}"))?;
-                Some(match tools {
-                    StoredTools::Strip { request, response } => {
-                        ToolPolicy::Strip { request, response, overrides }
-                    }
-                    StoredTools::Omit => ToolPolicy::Omit,
-                    StoredTools::Selective { calls } if ours => ToolPolicy::Selective(calls),
-                    StoredTools::Selective { .. } => {
-                        return Err(
-                            "`tool_calls`: a `compaction` does not support the policy `selective`".into()
-                        );
-                    }
-                })
+            Some(StoredToolCalls::Selective { .. }) => {
+                return Err("`tool_calls`: a `compaction` does not support the policy `selective`".into());
             }
         };
         Ok(Self {
             element,
-            // The index has checked that overlays have a time.
+            // The index rejects overlays without a time.
             stamp: event.timestamp.unwrap_or(Timestamp::MIN),
             from_turn: stored.from_turn,
             to_turn: stored.to_turn,
             from_step,
             to_step,
-            summary,
+            summary: stored.summary.map(|summary| summary.summary),
             reasoning,
             tool_calls,
-            applied_by_jp: !ours,
+            applied_by_jp,
             not_applied,
             stale: false,
         })
     }
 
-    /// Returns its range, clamped to `turns`. `None` if it has no effect.
+    /// Returns the range in which it has an effect, in a stream of `turns` turns. `None` if it has no effect.
     #[must_use]
     pub fn reach(&self, turns: usize) -> Option<TurnRange> {
         let last = turns.checked_sub(1)?;
         let to_step = self.to_step.filter(|_| self.to_turn <= last);
-        let to = Position { turn: self.to_turn.min(last), step: to_step };
-        TurnRange::between(self.start(), to).filter(|_| self.is_applied())
+        let end = Position { turn: self.to_turn.min(last), step: to_step };
+        TurnRange::between(self.start(), end).filter(|_| self.is_applied())
     }
 
     fn start(&self) -> Position {
         Position { turn: self.from_turn, step: self.from_step }
     }
 
-    /// Returns its range as it is stored. `None` if it ends before it begins.
+    /// Returns the range that is stored, even beyond the stream. `None` if it ends before it begins.
     #[must_use]
     pub fn range(&self) -> Option<TurnRange> {
         TurnRange::between(self.start(), Position { turn: self.to_turn, step: self.to_step })
@@ -248,19 +248,19 @@ impl Overlay {
         self.from_step.is_some() || self.to_step.is_some()
     }
 
-    /// Returns whether it can have an effect in its range.
+    /// Returns whether it is neither stale nor conditional.
     #[must_use]
     pub fn is_applied(&self) -> bool {
         !self.stale && !self.is_conditional()
     }
 
-    /// Returns whether it has effect only above a threshold (`over`), which this crate cannot evaluate.
+    /// Returns whether it applies only above a threshold (`over`). This crate cannot evaluate thresholds.
     #[must_use]
     pub fn is_conditional(&self) -> bool {
         self.not_applied.contains(&"over")
     }
 
-    /// Returns whether its range equals `range`.
+    /// Returns whether its stored range equals `range`.
     #[must_use]
     pub fn covers_just(&self, range: TurnRange) -> bool {
         self.range() == Some(range)
@@ -273,14 +273,14 @@ impl Overlay {
             == (other.range(), &other.summary, other.reasoning, &other.tool_calls)
     }
 
-    /// Returns the kinds for which it has a policy, in the order summary, reasoning, tool_calls.
+    /// Returns the names of the policies that it has, in a fixed order.
     #[must_use]
     pub fn kinds(&self) -> Vec<&'static str> {
-        let kinds = [
+        let policies = [
             ("summary", self.summary.is_some()),
             ("reasoning", self.reasoning.is_some()),
             ("tool_calls", self.tool_calls.is_some()),
         ];
-        kinds.into_iter().filter_map(|(kind, present)| present.then_some(kind)).collect()
+        policies.into_iter().filter_map(|(name, is_present)| is_present.then_some(name)).collect()
     }
 }

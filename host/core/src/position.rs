@@ -28,7 +28,7 @@ impl Position {
         Self { turn, step: Some(step) }
     }
 
-    /// Returns the order of positions that begin a range. A turn begins before its step 0, with the user's events.
+    /// Returns the sort key for the start of a range. A turn starts with the user's events, before its step 0.
     #[must_use]
     pub const fn start_key(self) -> (usize, usize) {
         match self.step {
@@ -37,7 +37,7 @@ impl Position {
         }
     }
 
-    /// Returns the order of positions that end a range. A turn ends after its last step.
+    /// Returns the sort key for the end of a range. A turn ends after its last step.
     #[must_use]
     pub const fn end_key(self) -> (usize, usize) {
         match self.step {
@@ -50,7 +50,7 @@ impl Position {
     #[must_use]
     pub const fn after(self) -> Self {
         match self.step {
-            // Past the greatest possible number it wraps to 0, as in JP.
+            // After the greatest possible number comes 0, as in JP.
             None => Self::turn(self.turn.wrapping_add(1)),
             Some(step) => Self::step(self.turn, step.saturating_add(1)),
         }
@@ -76,10 +76,10 @@ impl FromStr for Position {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("expected a turn (`4`) or a step of a turn (`4.10`), not `{text}`");
+        let error = || format!("expected a turn (`4`) or a step of a turn (`4.10`), not `{text}`");
         let number = |digits: &str| {
             let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-            digits.parse().ok().filter(|_| is_number).ok_or_else(wrong)
+            digits.parse().ok().filter(|_| is_number).ok_or_else(error)
         };
         match text.split_once('.') {
             None => number(text).map(Self::turn),

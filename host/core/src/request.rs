@@ -1,5 +1,5 @@
-//! Requests to strategies, made from a stream alone. A request contains only what the strategy's description asks for
-//! (PROTOCOL.md, "describe" and "compact").
+//! Requests to strategies. They are made from a stream, never from a view. A request contains only the data that the
+//! strategy's description asks for (PROTOCOL.md, "describe" and "compact").
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -22,7 +22,7 @@ use crate::survey::Survey;
 use crate::turn::TurnRange;
 use crate::view::Part;
 
-/// The parameters of a request besides the stream.
+/// The parameters of a request, in addition to the stream.
 #[derive(Debug, Clone)]
 pub struct Ask<'a> {
     /// Unique in the run. Every reply repeats it.
@@ -33,29 +33,28 @@ pub struct Ask<'a> {
     pub conversation: Option<&'a str>,
     /// SHA-256 of the raw input. Sent only if the strategy wants it.
     pub digest: Option<&'a str>,
-    /// The turns to compact. Includes older summaries completely if the strategy produces one.
+    /// The turns to compact. For a strategy that writes summaries, they include older summaries completely.
     pub range: TurnRange,
     /// The turns that the user requested.
     pub requested: TurnRange,
     /// The options, checked and with defaults filled in.
     pub options: &'a Map<String, Value>,
-    /// How the user wants tools to be compacted, by name. The host applies these; strategies may read them.
+    /// The user's policies for single tools, by name. The host applies them. Strategies may read them.
     pub hints: &'a BTreeMap<String, ToolHint>,
     pub now: Timestamp,
     /// Whether a summary must cover exactly `range`.
     pub range_exact: bool,
     pub limits: Limits,
-    /// Whether nothing will be appended.
+    /// Whether the reply is only reported, and not appended.
     pub dry_run: bool,
     /// The model that `llm.complete` calls, if the strategy needs one.
     pub llm: Option<&'a Llm>,
-    /// The context window of the conversation's model. Sent to strategies that get `llm`.
+    /// The context window of the conversation's model, for strategies that get `llm`.
     pub context_window: Option<u64>,
 }
 
 impl<'a> Ask<'a> {
-    /// Creates a request for exactly these turns, with the protocol's limits and without a model, tool hints, or details
-    /// of the conversation.
+    /// Creates parameters for exactly the turns of `range`, with the protocol's limits. The optional parameters are empty.
     #[must_use]
     pub fn new(
         id: &'a str,
@@ -88,7 +87,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// Returns all lines of the request: the header and, for `input: full`, the events and the end.
+/// Returns all lines of the request: the header and, for `input: full`, the events and the line that ends them.
 #[must_use]
 pub fn lines(survey: &Survey<'_>, ask: &Ask<'_>) -> Vec<u8> {
     let (header, events) = inline(survey, ask);
@@ -111,8 +110,8 @@ pub fn inline(survey: &Survey<'_>, ask: &Ask<'_>) -> (CompactRequest, Option<(Ve
     (header(survey, ask, Some(Events::Inline { count })), Some((events, count)))
 }
 
-/// Writes the event lines of `input: full`, and returns their number. They depend only on the scope and, unless the
-/// scope is `conversation`, on the range.
+/// Writes the event lines of `input: full`, and returns their number. With the scope `conversation`, the lines are the same
+/// for every range.
 ///
 /// # Errors
 /// The errors of `out`.
@@ -151,22 +150,12 @@ pub fn scope(survey: &Survey<'_>, ask: &Ask<'_>) -> TurnRange {
 #[must_use]
 pub fn header(survey: &Survey<'_>, ask: &Ask<'_>, events: Option<Events>) -> CompactRequest {
     let stream = survey.stream;
-    let range = |range: TurnRange| Range {
-        from_turn: range.from(),
-        to_turn: range.to(),
-        from_step: range.start().step,
-        to_step: range.end().step,
-    };
     let scope = scope(survey, ask);
-    let by_step = ask.description.has_feature(STEPS);
-    // A strategy without the feature would take steps for whole turns.
-    let overlays = || {
-        stream
-            .overlays()
-            .iter()
-            .filter(move |overlay| overlay.is_applied() && (by_step || !overlay.is_stepped()))
-    };
-    let wants = |word| ask.description.wants(word);
+    let has_steps = ask.description.has_feature(STEPS);
+    // A strategy without the feature would read an overlay of steps as one of whole turns.
+    let is_sent = |overlay: &&Overlay| overlay.is_applied() && (has_steps || !overlay.is_stepped());
+    let overlays = stream.overlays().iter().filter(is_sent);
+    let wants = |member| ask.description.wants(member);
     CompactRequest {
         r#type: jp_compact_schema::CompactTag::Compact,
         id: ask.id.to_owned(),
@@ -180,8 +169,8 @@ pub fn header(survey: &Survey<'_>, ask: &Ask<'_>, events: Option<Events>) -> Com
             bytes: stream.bytes().len() as u64,
             digest: ask.digest.filter(|_| wants("digest")).map(str::to_owned),
         },
-        range: range(ask.range),
-        requested_range: range(ask.requested),
+        range: range_message(ask.range),
+        requested_range: range_message(ask.requested),
         range_exact: ask.range_exact,
         options: ask.options.clone(),
         context: Context {
@@ -195,13 +184,13 @@ pub fn header(survey: &Survey<'_>, ask: &Ask<'_>, events: Option<Events>) -> Com
             context_window: ask.context_window,
             target_tokens: None,
             llm: ask.llm.cloned(),
-            turns: rows(survey, ask, scope),
-            compactions: overlays().map(reference).collect(),
+            turns: turn_table(survey, ask, scope),
+            compactions: overlays.clone().map(overlay_reference).collect(),
             tool_hints: ask.hints.clone(),
             previous_summaries: wants("previous_summaries")
-                .then(|| overlays().filter_map(previous_summary).collect()),
+                .then(|| overlays.filter_map(previous_summary).collect()),
         },
-        outline: (ask.description.input == Input::Outline).then(|| outline(survey, scope, by_step)),
+        outline: (ask.description.input == Input::Outline).then(|| outline(survey, scope, has_steps)),
         events,
         limits: ask.limits,
         answers: BTreeMap::new(),
@@ -210,15 +199,20 @@ pub fn header(survey: &Survey<'_>, ask: &Ask<'_>, events: Option<Events>) -> Com
     }
 }
 
-/// Returns the turn table. In a turn that the range covers only in part, only the covered events count.
-fn rows(survey: &Survey<'_>, ask: &Ask<'_>, scope: TurnRange) -> Vec<Turn> {
+fn range_message(range: TurnRange) -> Range {
+    let (from, to) = (range.start(), range.end());
+    Range { from_turn: from.turn, to_turn: to.turn, from_step: from.step, to_step: to.step }
+}
+
+/// Returns the table of the turns in the scope. The row of a turn that the range cuts counts only the events in the range.
+fn turn_table(survey: &Survey<'_>, ask: &Ask<'_>, scope: TurnRange) -> Vec<Turn> {
     let mut rows: Vec<Turn> = survey.turns.iter().filter(|turn| scope.contains(turn.turn)).cloned().collect();
     if ask.description.has_feature(STEPS) {
         let steps = survey.stream.steps();
-        let partial = ask.range.is_stepped().then(|| survey.rows_in(ask.range));
+        let rows_in_range = ask.range.is_stepped().then(|| survey.rows_in(ask.range));
         for row in &mut rows {
-            if let Some(partial) = partial.as_ref().filter(|_| ask.range.cuts(row.turn)) {
-                row.clone_from(&partial[row.turn]);
+            if let Some(rows_in_range) = rows_in_range.as_ref().filter(|_| ask.range.cuts(row.turn)) {
+                row.clone_from(&rows_in_range[row.turn]);
             }
             row.steps = Some(steps.count(row.turn));
         }
@@ -226,8 +220,8 @@ fn rows(survey: &Survey<'_>, ask: &Ask<'_>, scope: TurnRange) -> Vec<Turn> {
     rows
 }
 
-/// Refers to an earlier overlay by its range and kinds, never by its text.
-fn reference(overlay: &Overlay) -> CompactionRef {
+/// Describes an earlier overlay by its range and policies, without the text of its summary.
+fn overlay_reference(overlay: &Overlay) -> CompactionRef {
     CompactionRef {
         from_turn: overlay.from_turn,
         to_turn: overlay.to_turn,
@@ -250,15 +244,15 @@ fn previous_summary(overlay: &Overlay) -> Option<PreviousSummary> {
     overlay.summary.clone().map(|text| PreviousSummary { from_turn, to_turn, from_step, to_step, text })
 }
 
-/// Iterates over the numbered elements in the scope, and over the user's in the turns that it covers only in part.
+/// Iterates over the numbered elements in the scope, and over the user's elements in the turns that the scope cuts.
 fn elements<'a>(stream: &'a Stream, scope: TurnRange) -> impl Iterator<Item = (u64, usize)> + 'a {
-    let is_of_user = move |element: usize| {
-        scope.cuts(stream.events()[element].turn) && stream.steps().step(element).is_none()
-    };
-    stream.numbered().filter(move |(_, element)| stream.is_in(scope, *element) || is_of_user(*element))
+    stream.numbered().filter(move |(_, element)| {
+        stream.is_in(scope, *element)
+            || (scope.cuts(stream.events()[*element].turn) && stream.steps().step(*element).is_none())
+    })
 }
 
-/// Iterates over the elements that are sent as events: those that are objects.
+/// Iterates over the elements that are sent as events. Elements that are not objects are not sent.
 fn events<'a>(survey: &'a Survey<'_>, ask: &Ask<'_>) -> impl Iterator<Item = (u64, usize)> + 'a {
     let stream = survey.stream;
     elements(stream, scope(survey, ask)).filter(|(_, element)| stream.is_object(*element))
@@ -271,18 +265,18 @@ fn event_line(survey: &Survey<'_>, seq: u64, element: usize) -> Option<EventLine
     Some(EventLine::new(seq, turn, survey.estimate.tokens(element), event))
 }
 
-/// Returns the metadata of each event, in columns.
-fn outline(survey: &Survey<'_>, scope: TurnRange, by_step: bool) -> Outline {
+/// Returns the metadata of the events in the scope, in columns.
+fn outline(survey: &Survey<'_>, scope: TurnRange, has_steps: bool) -> Outline {
     let stream = survey.stream;
-    let rows = elements(stream, scope).count();
+    let len = elements(stream, scope).count();
     let mut outline = Outline {
-        seq: Vec::with_capacity(rows),
-        turn: Vec::with_capacity(rows),
-        r#type: Vec::with_capacity(rows),
-        tool: Vec::with_capacity(rows),
-        pair: Vec::with_capacity(rows),
-        bytes: Vec::with_capacity(rows),
-        tokens: Vec::with_capacity(rows),
+        seq: Vec::with_capacity(len),
+        turn: Vec::with_capacity(len),
+        r#type: Vec::with_capacity(len),
+        tool: Vec::with_capacity(len),
+        pair: Vec::with_capacity(len),
+        bytes: Vec::with_capacity(len),
+        tokens: Vec::with_capacity(len),
         ..Outline::default()
     };
     let mut shown = vec![false; stream.events().len()];
@@ -291,9 +285,9 @@ fn outline(survey: &Survey<'_>, scope: TurnRange, by_step: bool) -> Outline {
             shown[element] = true;
         }
     }
-    let steps = by_step.then(|| stream.steps());
+    let steps = has_steps.then(|| stream.steps());
     let (mut types, mut tools) = (NameTable::default(), NameTable::default());
-    outline.step = steps.map(|_| Vec::with_capacity(rows));
+    outline.step = steps.map(|_| Vec::with_capacity(len));
     for (seq, element) in elements(stream, scope) {
         let event = &stream.events()[element];
         let tool = survey.pairs.tool(stream, element);
@@ -302,8 +296,8 @@ fn outline(survey: &Survey<'_>, scope: TurnRange, by_step: bool) -> Outline {
         if let (Some(column), Some(steps)) = (&mut outline.step, steps) {
             column.push(steps.step(element));
         }
-        outline.r#type.push(types.place(&type_name(stream, element)));
-        outline.tool.push(tool.map(|tool| tools.place(&tool)));
+        outline.r#type.push(types.index_of(&type_name(stream, element)));
+        outline.tool.push(tool.map(|tool| tools.index_of(&tool)));
         outline.pair.push(survey.pairs.partner(element).and_then(|partner| stream.events()[partner].seq));
         outline.bytes.push(survey.estimate.bytes(element));
         outline.tokens.push(survey.estimate.tokens(element));
@@ -319,7 +313,7 @@ fn outline(survey: &Survey<'_>, scope: TurnRange, by_step: bool) -> Outline {
     outline
 }
 
-/// Returns the type of an element in an outline: JP's type, or for `chat_response` the kind of response.
+/// Returns the type of an element in an outline: JP's type or, instead of `chat_response`, the kind of response.
 fn type_name(stream: &Stream, element: usize) -> Cow<'static, str> {
     Cow::Borrowed(match stream.events()[element].kind {
         Kind::TurnStart => "turn_start",
@@ -339,30 +333,32 @@ fn type_name(stream: &Stream, element: usize) -> Cow<'static, str> {
     })
 }
 
-/// Names in order of first use.
+/// Names in the order of their first use, each with its index.
 #[derive(Default)]
 struct NameTable {
     names: Vec<String>,
-    places: HashMap<String, usize>,
+    /// The indexes of the names from [`UNHASHED_NAMES`] on.
+    indexes: HashMap<String, usize>,
 }
 
-/// The number of names that are compared one by one. Hashing costs more.
-const NAMES_FEW: usize = 16;
+/// The number of names that are found by comparison. For so few names, hashing is slower.
+const UNHASHED_NAMES: usize = 16;
 
 impl NameTable {
-    fn place(&mut self, name: &str) -> usize {
-        let few = &self.names[..self.names.len().min(NAMES_FEW)];
-        if let Some(place) = few.iter().position(|other| other == name) {
-            return place;
+    /// Returns the index of a name. Adds the name if it is new.
+    fn index_of(&mut self, name: &str) -> usize {
+        let unhashed = &self.names[..self.names.len().min(UNHASHED_NAMES)];
+        if let Some(index) = unhashed.iter().position(|other| other == name) {
+            return index;
         }
-        if let Some(place) = self.places.get(name) {
-            return *place;
+        if let Some(index) = self.indexes.get(name) {
+            return *index;
         }
-        let place = self.names.len();
+        let index = self.names.len();
         self.names.push(name.to_owned());
-        if place >= NAMES_FEW {
-            self.places.insert(name.to_owned(), place);
+        if index >= UNHASHED_NAMES {
+            self.indexes.insert(name.to_owned(), index);
         }
-        place
+        index
     }
 }

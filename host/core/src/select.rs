@@ -1,12 +1,12 @@
-//! The selection of what to compact: applies bounds and their defaults, leaves out what is open, never splits a call, and
-//! extends the range of a summary over older ones (docs/reference/store.md#ranges).
+//! The selection of the range to compact: applies bounds and their defaults, excludes open turns and steps, never splits
+//! a call, and extends the range of a summary over older summaries (docs/reference/store.md#ranges).
 
 use jiff::Timestamp;
 use jp_compact_schema::{ContentKind, Description, STEPS};
 
 use crate::bound::{self, Bound};
 use crate::event::Kind;
-pub use crate::keep::{Keep, KeepLast, Weigh};
+pub use crate::keep::{Keep, KeepLast, WeightFn};
 use crate::open::{self, Open};
 use crate::overlap::{self, Overlap};
 use crate::position::Position;
@@ -15,12 +15,12 @@ use crate::stream::Stream;
 use crate::survey::Survey;
 use crate::turn::TurnRange;
 
-/// The bounds that the user gave. Each missing side is replaced by `keep` independently of the other.
+/// The bounds that the user gave. [`Self::with`] adds the default for each missing side.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TypedSelection {
     pub from: Option<Bound>,
     pub to: Option<Bound>,
-    /// The rules for the end. With `to`, an event is compacted if neither excludes it.
+    /// The rules for the events to keep at the end. With `to` too, the earlier end counts.
     pub keep_last: KeepLast,
 }
 
@@ -31,17 +31,17 @@ impl TypedSelection {
         *self == Self::default()
     }
 
-    /// Returns the bounds with the missing sides taken from `farther`.
+    /// Returns the bounds, with each missing side taken from `fallback`.
     #[must_use]
-    pub fn or(self, farther: Self) -> Self {
-        let from = self.from.or(farther.from);
+    pub fn or(self, fallback: Self) -> Self {
+        let from = self.from.or(fallback.from);
         if self.to.is_some() || !self.keep_last.is_empty() {
             return Self { from, ..self };
         }
-        Self { from, ..farther }
+        Self { from, ..fallback }
     }
 
-    /// Returns the bounds with the defaults for missing ones.
+    /// Adds the default for each missing side.
     #[must_use]
     pub fn with(self, keep: Keep) -> Selection {
         let Self { from, to, keep_last } = self;
@@ -49,7 +49,7 @@ impl TypedSelection {
     }
 }
 
-/// The bounds that the user gave, and the defaults. Each missing side is replaced by `keep` independently of the other.
+/// The bounds that the user gave, and the default for each missing side (`keep`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Selection {
     pub from: Option<Bound>,
@@ -86,21 +86,21 @@ impl StrategyTraits {
 /// The turns to compact, with notes for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selected {
-    /// The requested turns without open turns and split calls.
+    /// The requested range, without open turns and steps, and without calls that it would split.
     pub requested: TurnRange,
     /// `requested`, extended over older summaries if the strategy writes one.
     pub range: TurnRange,
-    /// The differences from the bounds that the user gave.
+    /// The reasons for the differences from the range that the user requested.
     pub notes: Vec<Note>,
 }
 
 /// A note to the user about a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
-    /// The last turn is still open, and was left out.
-    OpenTurn { turn: usize, why: Open },
+    /// The last turn is still open, and was excluded.
+    OpenTurn { turn: usize, reason: Open },
     /// The last turn is still open, and the range ends with its last closed step.
-    OpenStep { to: Position, why: Open },
+    OpenStep { to: Position, reason: Open },
     /// The strategy compacts whole turns only, and the range was reduced to these.
     Rounded {
         /// The requested range.
@@ -134,20 +134,20 @@ pub enum Note {
 impl std::fmt::Display for Note {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::OpenTurn { turn, why: Open::ToolCall } => {
+            Self::OpenTurn { turn, reason: Open::ToolCall } => {
                 write!(out, "turn {turn} is skipped: one of its tool calls has no response yet")
             }
-            Self::OpenTurn { turn, why: Open::Unanswered } => {
+            Self::OpenTurn { turn, reason: Open::Unanswered } => {
                 write!(out, "turn {turn} is skipped: it does not end with an assistant message")
             }
-            Self::OpenStep { to, why: Open::ToolCall } => {
+            Self::OpenStep { to, reason: Open::ToolCall } => {
                 write!(
                     out,
                     "turn {} is compacted up to step {to}: a later tool call has no response yet",
                     to.turn
                 )
             }
-            Self::OpenStep { to, why: Open::Unanswered } => {
+            Self::OpenStep { to, reason: Open::Unanswered } => {
                 write!(out, "turn {} is compacted up to step {to}: it is not finished", to.turn)
             }
             Self::Rounded { from, to } => {
@@ -192,10 +192,10 @@ pub enum Nothing {
     Bounds {
         turns: usize,
     },
-    /// Only the open turn is left.
+    /// The range consists of the open turn only.
     OpenTurn {
         turn: usize,
-        why: Open,
+        reason: Open,
     },
     /// Every part of the range splits a tool call.
     Split {
@@ -203,11 +203,11 @@ pub enum Nothing {
         range: TurnRange,
     },
     /// Extended over older summaries, the range would split a tool call.
-    ClosureSplits {
+    ExtensionSplits {
         /// The requested range.
         range: TurnRange,
         /// The extended range.
-        closed: TurnRange,
+        extended: TurnRange,
     },
 }
 
@@ -220,13 +220,13 @@ impl std::fmt::Display for Nothing {
                     Keep { first: 0, last } => format!("{last} are kept"),
                     Keep { first, last } => format!("the first {first} and {last} are kept"),
                 };
-                let are = match turns {
+                let total = match turns {
                     1 => "is only 1".to_owned(),
                     turns => format!("are only {turns}"),
                 };
                 write!(
                     out,
-                    "nothing to compact: {kept} by default, and there {are}; use `--keep-last 0` to compact them too, or \
+                    "nothing to compact: {kept} by default, and there {total}; use `--keep-last 0` to compact them too, or \
                      `--keep-steps N` to keep only the newest steps"
                 )
             }
@@ -249,59 +249,55 @@ impl std::fmt::Display for Nothing {
                     turns - 1
                 )
             }
-            Self::OpenTurn { turn, why } => {
-                write!(out, "nothing to compact: {}", Note::OpenTurn { turn: *turn, why: *why })
+            Self::OpenTurn { turn, reason } => {
+                write!(out, "nothing to compact: {}", Note::OpenTurn { turn: *turn, reason: *reason })
             }
             Self::Split { range } => {
                 write!(out, "nothing to compact: every part of {range} would split a tool call")
             }
-            Self::ClosureSplits { range, closed } => write!(
+            Self::ExtensionSplits { range, extended } => write!(
                 out,
-                "nothing to compact: {range}, extended to {closed} to include older summaries, would split a tool call"
+                "nothing to compact: {range}, extended to {extended} to include older summaries, would split a tool call"
             ),
         }
     }
 }
 
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Resolves the bounds that the user gave. The range may begin or end inside a turn, and may contain open steps.
 ///
 /// # Errors
 /// The reason why there is nothing to compact.
-pub fn resolve(survey: &Survey<'_>, wanted: Selection, now: Timestamp) -> Result<TurnRange, Nothing> {
-    resolve_in(survey.stream, &|element| survey.estimate.weight(element), wanted, now)
+pub fn resolve(survey: &Survey<'_>, selection: Selection, now: Timestamp) -> Result<TurnRange, Nothing> {
+    resolve_in(survey.stream, &|element| survey.estimate.weight(element), selection, now)
 }
 
-/// Same as [`resolve`], for a stream of which no survey is needed. `weigh` is called only for a number of tokens to keep.
+/// Same as [`resolve`], without a survey. `weight_of` is called only if the selection keeps a number of tokens.
 ///
 /// # Errors
 /// Same as [`resolve`].
 pub fn resolve_in(
     stream: &Stream,
-    weigh: Weigh<'_>,
-    wanted: Selection,
+    weight_of: WeightFn<'_>,
+    selection: Selection,
     now: Timestamp,
 ) -> Result<TurnRange, Nothing> {
     let turns = stream.turns();
     if turns == 0 {
         return Err(Nothing::NoTurns);
     }
-    let Selection { from, to, keep_last, keep } = wanted;
-    let first = from.unwrap_or(Bound::turn(keep.first));
-    let kept_by = |rule: KeepLast| {
-        let bounds = bound::resolve(stream, Some(first), to, now)?;
-        let end = rule.end(stream, weigh)?;
-        let ends = [end, bounds.end()].into_iter().min_by_key(|end| end.end_key())?;
-        TurnRange::between(bounds.start(), ends)
-    };
-    let is_default = to.is_none() && keep_last.is_empty();
-    let rule = if is_default { keep.last } else { keep_last };
-    kept_by(rule).ok_or_else(|| match bound::resolve(stream, from, to, now) {
+    let Selection { from, to, keep_last, keep } = selection;
+    let rules = if to.is_none() && keep_last.is_empty() { keep.last } else { keep_last };
+    let from_or_default = from.unwrap_or(Bound::turn(keep.first));
+    let range = bound::resolve(stream, Some(from_or_default), to, now).and_then(|bounds| {
+        let ends = [rules.end(stream, weight_of)?, bounds.end()];
+        TurnRange::between(bounds.start(), ends.into_iter().min_by_key(|end| end.end_key())?)
+    });
+    range.ok_or_else(|| match bound::resolve(stream, from, to, now) {
         None => Nothing::Bounds { turns },
-        Some(_) if is_default => Nothing::Kept { turns, keep },
         Some(_) if keep_last.is_empty() => Nothing::Kept { turns, keep },
         Some(_) => Nothing::KeptByRule { turns, steps: stream.steps().total(), keep: keep_last },
     })
@@ -311,12 +307,12 @@ pub fn resolve_in(
 ///
 /// # Errors
 /// The reason why there is nothing to compact.
-pub fn select(survey: &Survey<'_>, wanted: Selection, now: Timestamp) -> Result<Selected, Nothing> {
-    select_for(survey, resolve(survey, wanted, now)?, StrategyTraits::default())
+pub fn select(survey: &Survey<'_>, selection: Selection, now: Timestamp) -> Result<Selected, Nothing> {
+    select_for(survey, resolve(survey, selection, now)?, StrategyTraits::default())
 }
 
-/// Selects the part of a range that a strategy may compact, without regard to summaries. A strategy that compacts whole
-/// turns only never gets a part of a turn.
+/// Selects the part of a range that a strategy may compact, without the rules for summaries. If the strategy compacts
+/// whole turns only, the part has whole turns only.
 ///
 /// # Errors
 /// The reason why there is nothing to compact.
@@ -328,8 +324,8 @@ pub fn select_for(
     trim(survey, range, StrategyTraits { summary: false, ..traits })
 }
 
-/// Selects the turns for a strategy that writes a summary. The range is extended over older summaries, including
-/// those `accepted` in the same run, even past the user's bounds. It never includes an open turn.
+/// Selects the turns for a strategy that writes a summary. The range is extended over older summaries, even past the
+/// user's bounds. `accepted` has the ranges of this run's earlier summaries. The range never includes an open turn.
 ///
 /// # Errors
 /// The reason why there is nothing to compact.
@@ -343,32 +339,34 @@ pub fn select_for_summary(
     let mut trimmed = trim(survey, selected.requested, traits)?;
     trimmed.notes.splice(..0, selected.notes.iter().copied());
     let range = trimmed.requested;
-    let closed = overlap::close(range, survey.stream, &survey.pairs, accepted, overlap);
-    let closed = whole_turns_around(survey, closed).ok_or(Nothing::ClosureSplits { range, closed })?;
-    if survey.pairs.split_by(survey.stream, closed).is_some() {
-        return Err(Nothing::ClosureSplits { range, closed });
+    let extended = overlap::close(range, survey.stream, &survey.pairs, accepted, overlap);
+    let extended =
+        whole_turns_around(survey, extended).ok_or(Nothing::ExtensionSplits { range, extended })?;
+    if survey.pairs.split_by(survey.stream, extended).is_some() {
+        return Err(Nothing::ExtensionSplits { range, extended });
     }
-    if closed != range {
-        trimmed.notes.push(Note::Extended { from: range, to: closed });
+    if extended != range {
+        trimmed.notes.push(Note::Extended { from: range, to: extended });
     }
-    let around = survey.stream.summaries().chain(accepted.iter().copied());
-    let around = around.into_iter().find(|old| old.covers(closed) && *old != closed);
-    if let Some(inside) = around.filter(|_| overlap == Overlap::Partial) {
-        trimmed.notes.push(Note::Nested { range: closed, inside });
+    let mut older = survey.stream.summaries().chain(accepted.iter().copied());
+    if overlap == Overlap::Partial
+        && let Some(inside) = older.find(|older| older.covers(extended) && *older != extended)
+    {
+        trimmed.notes.push(Note::Nested { range: extended, inside });
     }
-    trimmed.range = closed;
+    trimmed.range = extended;
     Ok(trimmed)
 }
 
-/// Extends a range to whole turns. `None` if the last turn is open, because it must not be covered.
+/// Extends a range to whole turns. `None` if this would add the rest of an open turn.
 fn whole_turns_around(survey: &Survey<'_>, range: TurnRange) -> Option<TurnRange> {
-    let ends_open = range.end().step.is_some()
+    let ends_in_open_turn = range.end().step.is_some()
         && range.to() + 1 == survey.stream.turns()
         && open::open(survey.stream, &survey.pairs, true).is_some();
-    if ends_open { None } else { TurnRange::new(range.from(), range.to()) }
+    if ends_in_open_turn { None } else { TurnRange::new(range.from(), range.to()) }
 }
 
-/// Removes what is open, then shrinks the range until no call is split.
+/// Excludes open turns and steps, then shrinks the range until it splits no call.
 fn trim(survey: &Survey<'_>, range: TurnRange, traits: StrategyTraits) -> Result<Selected, Nothing> {
     let mut notes = Vec::new();
     let mut range = range;
@@ -378,29 +376,29 @@ fn trim(survey: &Survey<'_>, range: TurnRange, traits: StrategyTraits) -> Result
         range = whole;
     }
     let last = survey.stream.turns().saturating_sub(1);
-    if let Some(why) = open::open(survey.stream, &survey.pairs, traits.summary)
+    if let Some(reason) = open::open(survey.stream, &survey.pairs, traits.summary)
         && range.contains(last)
     {
-        let closed = closed_end(survey, last, traits);
-        let end = closed.or(last.checked_sub(1).map(Position::turn));
+        let closed_step = last_closed_step(survey, last, traits);
+        let end = closed_step.or(last.checked_sub(1).map(Position::turn));
         if end.is_none_or(|end| end.end_key() < range.end().end_key()) {
             let shorter = end.and_then(|end| TurnRange::between(range.start(), end));
-            range = shorter.ok_or(Nothing::OpenTurn { turn: last, why })?;
-            notes.push(match closed {
-                Some(to) => Note::OpenStep { to, why },
-                None => Note::OpenTurn { turn: last, why },
+            range = shorter.ok_or(Nothing::OpenTurn { turn: last, reason })?;
+            notes.push(match closed_step {
+                Some(to) => Note::OpenStep { to, reason },
+                None => Note::OpenTurn { turn: last, reason },
             });
         }
     }
-    let whole = survey.pairs.shrink(survey.stream, range).ok_or(Nothing::Split { range })?;
-    if whole != range {
-        notes.push(Note::Shrunk { from: range, to: whole });
+    let shrunk = survey.pairs.shrink(survey.stream, range).ok_or(Nothing::Split { range })?;
+    if shrunk != range {
+        notes.push(Note::Shrunk { from: range, to: shrunk });
     }
-    Ok(Selected { requested: whole, range: whole, notes })
+    Ok(Selected { requested: shrunk, range: shrunk, notes })
 }
 
-/// Returns the last step of the open turn that a strategy may compact.
-fn closed_end(survey: &Survey<'_>, turn: usize, traits: StrategyTraits) -> Option<Position> {
+/// Returns the last step of an open turn that a strategy may compact. `None` if it may compact no step.
+fn last_closed_step(survey: &Survey<'_>, turn: usize, traits: StrategyTraits) -> Option<Position> {
     if !traits.steps || (traits.reasoning && has_signed_thought(survey.stream, turn)) {
         return None;
     }
@@ -409,10 +407,9 @@ fn closed_end(survey: &Survey<'_>, turn: usize, traits: StrategyTraits) -> Optio
 
 /// Returns whether a turn has reasoning that its provider wants back. In an open turn it must stay (A6, R2, M5).
 fn has_signed_thought(stream: &Stream, turn: usize) -> bool {
-    let events = stream.events().iter().enumerate().rev();
-    let mut thoughts = events
+    let newest_first = stream.events().iter().enumerate().rev();
+    newest_first
         .skip_while(|(_, event)| event.turn > turn)
         .take_while(|(_, event)| event.turn == turn)
-        .filter(|(_, event)| event.kind == Kind::Reasoning);
-    thoughts.any(|(element, _)| is_signed(stream, element))
+        .any(|(element, event)| event.kind == Kind::Reasoning && is_signed(stream, element))
 }

@@ -1,8 +1,8 @@
-//! The step table: the step of each event. A step is one response of the model and the results that answer it. User
-//! events belong to no step. The table is computed from the events alone, on first use, and never from a view.
+//! The step table: the step of each event. A step is one response of the model, with the results of its calls. User
+//! events belong to no step. The table is computed on first use, from the raw events and never from a view.
 //!
-//! A reader marks the events of one response where its format tells responses apart. Without marks, an event of the
-//! assistant that follows a result or a user event begins a step.
+//! If a format identifies the model's responses, its reader numbers them. Otherwise a step begins with an event of the
+//! assistant that follows a result or a user event.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -12,9 +12,9 @@ use crate::external::External;
 use crate::index::Index;
 use crate::text;
 
-/// The mark of an event without one.
-const UNMARKED: u32 = 0;
-/// The step of an event that belongs to none.
+/// The response number of an event if its format does not identify responses.
+const NO_RESPONSE: u32 = 0;
+/// The step of an event that belongs to no step.
 const NO_STEP: u32 = u32::MAX;
 
 #[derive(Debug, Clone)]
@@ -30,15 +30,16 @@ impl Steps {
     pub fn new(index: &Index, external: Option<&External>) -> Self {
         let mut counts = vec![0; index.turns];
         let mut steps: Vec<u32> = Vec::with_capacity(index.events.len());
-        let mut turn = TurnSteps::default();
+        let mut current = TurnSteps::default();
         for (element, event) in index.events.iter().enumerate() {
-            if event.kind.is_conversation() && event.turn != turn.turn {
-                turn = TurnSteps { turn: event.turn, ..TurnSteps::default() };
+            if event.kind.is_conversation() && event.turn != current.turn {
+                current = TurnSteps { turn: event.turn, ..TurnSteps::default() };
             }
-            let mark = external.and_then(|external| external.events.get(element));
-            let step = turn.step(event, mark.map_or(UNMARKED, |mark| mark.response), index.at(event.id));
+            let external_event = external.and_then(|external| external.events.get(element));
+            let response = external_event.map_or(NO_RESPONSE, |event| event.response);
+            let step = current.add(event, response, index.at(event.id));
             if let Some(count) = counts.get_mut(event.turn) {
-                *count = turn.count as usize;
+                *count = current.count as usize;
             }
             steps.push(step);
         }
@@ -64,55 +65,58 @@ impl Steps {
     }
 }
 
-/// The steps of a turn so far.
+/// The steps of one turn, up to the last event that was added.
 #[derive(Default)]
 struct TurnSteps<'a> {
     turn: usize,
     count: u32,
-    /// The step of the last event. `None` before the first step.
-    current: Option<u32>,
-    /// Whether the next event of the assistant without a mark begins a step.
-    ended: bool,
-    marked: HashMap<u32, u32>,
+    /// The step of the last event of the assistant. `None` before the first step.
+    last: Option<u32>,
+    /// Whether the next event of the assistant begins a step, if it has no response number.
+    is_ended: bool,
+    /// The step of each response number.
+    by_response: HashMap<u32, u32>,
     /// The steps of the unanswered calls with an id.
     waiting: HashMap<Cow<'a, [u8]>, VecDeque<u32>>,
 }
 
 impl<'a> TurnSteps<'a> {
-    fn step(&mut self, event: &Event, mark: u32, id: &'a [u8]) -> u32 {
+    /// Adds an event and returns its step.
+    fn add(&mut self, event: &Event, response: u32, id: &'a [u8]) -> u32 {
         match event.kind {
             Kind::TurnStart | Kind::ChatRequest => {
-                self.ended = true;
+                self.is_ended = true;
                 NO_STEP
             }
             Kind::ToolResponse { .. } => {
-                self.ended = true;
+                self.is_ended = true;
                 let calls = self.waiting.get_mut(&text::unquote_bytes(id));
-                calls.and_then(VecDeque::pop_front).or(self.current).unwrap_or(NO_STEP)
+                calls.and_then(VecDeque::pop_front).or(self.last).unwrap_or(NO_STEP)
             }
-            Kind::Message | Kind::Reasoning | Kind::Data => self.of_model(mark),
+            Kind::Message | Kind::Reasoning | Kind::Data => self.add_output(response),
             Kind::ToolRequest => {
-                let step = self.of_model(mark);
+                let step = self.add_output(response);
                 self.waiting.entry(text::unquote_bytes(id)).or_default().push_back(step);
                 step
             }
-            _ => self.current.unwrap_or(NO_STEP),
+            _ => self.last.unwrap_or(NO_STEP),
         }
     }
 
-    fn of_model(&mut self, mark: u32) -> u32 {
-        let known = match mark {
-            UNMARKED => self.current.filter(|_| !self.ended),
-            mark => self.marked.get(&mark).copied(),
+    /// Adds an event of the assistant and returns its step.
+    fn add_output(&mut self, response: u32) -> u32 {
+        let known = match response {
+            NO_RESPONSE => self.last.filter(|_| !self.is_ended),
+            response => self.by_response.get(&response).copied(),
         };
         let step = known.unwrap_or_else(|| {
             self.count += 1;
             self.count - 1
         });
-        if mark != UNMARKED {
-            self.marked.insert(mark, step);
+        if response != NO_RESPONSE {
+            self.by_response.insert(response, step);
         }
-        (self.current, self.ended) = (Some(step), false);
+        (self.last, self.is_ended) = (Some(step), false);
         step
     }
 }

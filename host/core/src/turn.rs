@@ -62,12 +62,12 @@ impl TurnRange {
     /// Returns whether it contains a turn, but not completely.
     #[must_use]
     pub fn cuts(self, turn: usize) -> bool {
-        let cuts = |end: Position| end.turn == turn && end.step.is_some();
-        self.contains(turn) && (cuts(self.from) || cuts(self.to))
+        let is_inside = |end: Position| end.turn == turn && end.step.is_some();
+        self.contains(turn) && (is_inside(self.from) || is_inside(self.to))
     }
 
-    /// Returns whether it contains the events of a step, or with `None` those that belong to no step. In a turn that it
-    /// cuts, it never contains the latter: these are the user's.
+    /// Returns whether it contains the events of a step, or with `None` the user's events, which belong to no step. It
+    /// never contains the user's events of a turn that it cuts.
     #[must_use]
     pub fn contains_step(self, turn: usize, step: Option<usize>) -> bool {
         if !self.cuts(turn) {
@@ -107,7 +107,7 @@ impl TurnRange {
         Self::new(from, to)
     }
 
-    /// Returns the largest ranges that are either a part of one turn or consist of whole turns, in order.
+    /// Splits it into a part of the first turn, the whole turns, and a part of the last turn. Missing pieces are left out.
     #[must_use]
     pub fn pieces(self) -> Vec<Self> {
         if !self.is_stepped() || self.from() == self.to() {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inverted_range_does_not_exist() {
+    fn rejects_inverted_ranges() {
         for (from, to, exists) in [
             (Position::turn(4), Position::step(4, 0), true),
             (Position::step(4, 3), Position::turn(4), true),
@@ -154,8 +154,8 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_turn_keeps_the_events_of_no_step() {
-        for (text, turn, step, expect) in [
+    fn does_not_contain_user_events_of_a_cut_turn() {
+        for (text, turn, step, expected) in [
             ("3..4.2", 3, None, true),
             ("3..4.2", 4, None, false),
             ("3..4.2", 4, Some(0), true),
@@ -169,13 +169,13 @@ mod tests {
             ("4.1..4", 4, Some(9), true),
             ("4..4", 4, None, true),
         ] {
-            assert_eq!(range(text).contains_step(turn, step), expect, "{text} {turn} {step:?}");
+            assert_eq!(range(text).contains_step(turn, step), expected, "{text} {turn} {step:?}");
         }
     }
 
     #[test]
     fn rounds_inwards_and_splits_into_pieces() {
-        for (text, whole, pieces) in [
+        for (text, expected_whole, expected_pieces) in [
             ("3..5", Some("turns 3-5"), "turns 3-5"),
             ("3..5.2", Some("turns 3-4"), "turns 3-4, steps 5.0-5.2"),
             ("3.1..5", Some("turns 4-5"), "turns 3.1-3, turns 4-5"),
@@ -184,15 +184,15 @@ mod tests {
             ("4.1..4.2", None, "steps 4.1-4.2"),
             ("0..0.2", None, "turns 0-0.2"),
         ] {
-            let found = range(text).whole_turns().map(|range| range.to_string());
-            assert_eq!(found.as_deref(), whole, "{text}");
-            let found: Vec<_> = range(text).pieces().iter().map(ToString::to_string).collect();
-            assert_eq!(found.join(", "), pieces, "{text}");
+            let whole = range(text).whole_turns().map(|range| range.to_string());
+            assert_eq!(whole.as_deref(), expected_whole, "{text}");
+            let pieces: Vec<_> = range(text).pieces().iter().map(ToString::to_string).collect();
+            assert_eq!(pieces.join(", "), expected_pieces, "{text}");
         }
     }
 
     #[test]
-    fn compares_positions() {
+    fn compares_and_unites_ranges() {
         for (left, right, covers, meets, union) in [
             ("0..4", "4.1..4.2", true, true, "turns 0-4"),
             ("4..4.3", "4.0..4.3", true, true, "turns 4-4.3"),

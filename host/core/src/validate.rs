@@ -1,5 +1,5 @@
-//! The validation of proposals: the only way from a strategy's reply to a [`Compaction`], which may be appended. It
-//! lists every reason to reject one (PROTOCOL.md, "Replies").
+//! The validation of proposals. Nothing else makes a [`Compaction`] of a strategy's reply, and only compactions can be
+//! appended. [`Refusal`] lists every reason to reject a reply (PROTOCOL.md, "Replies").
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,17 +28,17 @@ pub struct Asked<'a> {
     pub requested: TurnRange,
     /// The strategy's `produces`.
     pub produces: &'a [ContentKind],
-    /// Summaries accepted earlier in the same run. They count for overlap.
+    /// The ranges of the summaries accepted earlier in the same run. The overlap rules apply to them too.
     pub accepted: &'a [TurnRange],
-    /// Which overlaps extend a summary's range.
+    /// The kinds of overlap that extend a summary's range.
     pub overlap: Overlap,
-    /// How the user wants tools to be compacted, by name. Stored with a `strip`, so that the projection needs only
+    /// The user's policies for single tools, by name. They are stored with a `strip`, because the projection knows only
     /// the stream (RFD D17, "Projection Integration").
     pub hints: &'a BTreeMap<String, ToolHint>,
-    /// Whether the strategy has the feature `steps`. Otherwise its ranges have whole turns only.
+    /// Whether the strategy has the feature `steps`. Without it, the ranges have whole turns only.
     pub by_step: bool,
-    /// Whether a model writes the summaries. If so, a summary that is not shorter than its events is rejected, because
-    /// it misses its purpose, and was not free.
+    /// Whether a model writes the summaries. Such a summary must be shorter than its events, because the user pays for
+    /// it.
     pub by_model: bool,
 }
 
@@ -111,7 +111,7 @@ pub enum Refusal {
     OutOfRange {
         /// The payload's range.
         range: TurnRange,
-        /// The range that it must be in.
+        /// The range that must cover it.
         asked: TurnRange,
     },
     /// A range with steps from a strategy without the feature `steps`.
@@ -123,12 +123,12 @@ pub enum Refusal {
     NotProduced(&'static str),
     /// Two summaries of one reply overlap.
     SummariesOverlap(TurnRange, TurnRange),
-    /// Only white space, which would erase the range.
+    /// The summary is only white space, which would erase the range.
     SummaryBlank,
     SummaryNul,
-    /// More than 256 KiB.
+    /// The summary has more than 256 KiB.
     SummaryTooLong(usize),
-    /// Not shorter than the events that it replaces: the view would grow.
+    /// The summary is not shorter than the events that it replaces, so the view would grow.
     SummaryLarger {
         /// Characters of the summary.
         summary: u64,
@@ -156,28 +156,28 @@ pub enum Refusal {
     Call {
         /// The number in the entry.
         seq: u64,
-        wrong: CallWrong,
+        error: CallError,
     },
 }
 
 /// The error in one entry of a `selective` policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallWrong {
+pub enum CallError {
     /// Listed twice.
     Twice,
     Missing,
     /// Not half of a tool call.
-    NoTool,
-    /// Outside of the payload's range. The other half is outside too, because no range splits a call.
+    NotToolCall,
+    /// Outside the payload's range. The other half is outside too, because the range splits no call.
     Outside,
-    /// `request` for a response.
+    /// A policy for requests on a response.
     RequestOnResponse,
-    /// `response` for a request.
+    /// A policy for responses on a request.
     ResponseOnRequest,
     /// `omit` together with another policy.
-    OmitAndMore,
+    OmitWithPolicy,
     /// No policy.
-    NoOpinion,
+    NoPolicy,
 }
 
 impl std::fmt::Display for Refusal {
@@ -198,7 +198,7 @@ impl std::fmt::Display for Refusal {
             Self::Stepped => {
                 write!(out, "the range has steps, but `features` does not list `steps`")
             }
-            Self::NoSuchStep(at) => write!(out, "step {at} does not exist"),
+            Self::NoSuchStep(position) => write!(out, "step {position} does not exist"),
             Self::NoPolicy => write!(out, "the compaction has no policy"),
             Self::NotProduced(kind) => {
                 write!(out, "`{kind}` is not in the strategy's `produces`")
@@ -225,18 +225,18 @@ impl std::fmt::Display for Refusal {
                 write!(out, "{range} would split a tool call between turns {request} and {response}")
             }
             Self::SelectiveEmpty => write!(out, "the selective policy lists no calls"),
-            Self::Call { seq, wrong } => {
-                let wrong = match wrong {
-                    CallWrong::Twice => "is listed twice",
-                    CallWrong::Missing => "does not exist",
-                    CallWrong::NoTool => "is not half of a tool call",
-                    CallWrong::Outside => "is outside the range",
-                    CallWrong::RequestOnResponse => "is a response, but has a policy for requests",
-                    CallWrong::ResponseOnRequest => "is a request, but has a policy for responses",
-                    CallWrong::OmitAndMore => "is omitted, but has another policy too",
-                    CallWrong::NoOpinion => "has no policy",
+            Self::Call { seq, error } => {
+                let problem = match error {
+                    CallError::Twice => "is listed twice",
+                    CallError::Missing => "does not exist",
+                    CallError::NotToolCall => "is not half of a tool call",
+                    CallError::Outside => "is outside the range",
+                    CallError::RequestOnResponse => "is a response, but has a policy for requests",
+                    CallError::ResponseOnRequest => "is a request, but has a policy for responses",
+                    CallError::OmitWithPolicy => "is omitted, but has another policy too",
+                    CallError::NoPolicy => "has no policy",
                 };
-                write!(out, "event {seq} {wrong}")
+                write!(out, "event {seq} {problem}")
             }
         }
     }
@@ -260,9 +260,9 @@ pub fn validate(asked: &Asked<'_>, proposal: Vec<Payload>) -> Result<Vec<Compact
         let compaction = validate_payload(asked, payload)?;
         if compaction.summary.is_some() {
             let range = compaction.range;
-            let other = compactions.iter().filter(|other| other.summary.is_some()).map(Compaction::range);
-            if let Some(other) = other.into_iter().find(|other| other.meets(range)) {
-                return Err(Refusal::SummariesOverlap(other, range));
+            let mut summaries = compactions.iter().filter(|earlier| earlier.summary.is_some());
+            if let Some(earlier) = summaries.find(|earlier| earlier.range.meets(range)) {
+                return Err(Refusal::SummariesOverlap(earlier.range, range));
             }
         }
         compactions.push(compaction);
@@ -271,7 +271,7 @@ pub fn validate(asked: &Asked<'_>, proposal: Vec<Payload>) -> Result<Vec<Compact
 }
 
 fn validate_payload(asked: &Asked<'_>, payload: Payload) -> Result<Compaction, Refusal> {
-    let range = range_of(asked, &payload)?;
+    let range = payload_range(asked, &payload)?;
     let bounds = if payload.summary.is_some() { asked.range } else { asked.requested };
     if !bounds.covers(range) {
         return Err(Refusal::OutOfRange { range, asked: bounds });
@@ -297,14 +297,15 @@ fn validate_payload(asked: &Asked<'_>, payload: Payload) -> Result<Compaction, R
     Ok(Compaction { range, summary, reasoning: payload.reasoning, tool_calls })
 }
 
-fn range_of(asked: &Asked<'_>, payload: &Payload) -> Result<TurnRange, Refusal> {
+fn payload_range(asked: &Asked<'_>, payload: &Payload) -> Result<TurnRange, Refusal> {
     let from = Position { turn: payload.from_turn, step: payload.from_step };
     let to = Position { turn: payload.to_turn, step: payload.to_step };
     let range = TurnRange::between(from, to).ok_or(Refusal::Inverted { from, to })?;
     if range.is_stepped() && !asked.by_step {
         return Err(Refusal::Stepped);
     }
-    let is_missing = |at: &Position| at.step.is_some_and(|step| step >= asked.stream.steps().count(at.turn));
+    let is_missing =
+        |end: &Position| end.step.is_some_and(|step| step >= asked.stream.steps().count(end.turn));
     match [from, to].into_iter().find(is_missing) {
         Some(missing) => Err(Refusal::NoSuchStep(missing)),
         None => Ok(range),
@@ -346,30 +347,29 @@ fn tool_policy(asked: &Asked<'_>, range: TurnRange, policy: ToolCalls) -> Result
                 return Err(Refusal::SelectiveEmpty);
             }
             let halves = Halves::new(asked.stream, asked.pairs);
-            let mut named = BTreeSet::new();
+            let mut listed = BTreeSet::new();
             let mut stored = Vec::with_capacity(calls.len());
             for call in calls {
                 let seq = call.seq;
-                if !named.insert(seq) {
-                    return Err(Refusal::Call { seq, wrong: CallWrong::Twice });
+                if !listed.insert(seq) {
+                    return Err(Refusal::Call { seq, error: CallError::Twice });
                 }
-                stored.push(
-                    stored_call(asked, &halves, range, call).map_err(|wrong| Refusal::Call { seq, wrong })?,
-                );
+                let call = stored_call(asked, &halves, range, call);
+                stored.push(call.map_err(|error| Refusal::Call { seq, error })?);
             }
             ToolPolicy::Selective(stored)
         }
     })
 }
 
-/// Returns the hints that change something in the range. An absent half inherits the policy, a present one replaces it.
+/// Returns the hints that differ from a `strip` policy for calls in the range. A half without a hint uses the policy.
 fn overrides(
     asked: &Asked<'_>,
     range: TurnRange,
     request: bool,
     response: bool,
 ) -> BTreeMap<String, ToolHint> {
-    let changes = |policy: bool, hint: Option<Hint>| hint.filter(|hint| (*hint == Hint::Strip) != policy);
+    let differing = |policy: bool, hint: Option<Hint>| hint.filter(|hint| (*hint == Hint::Strip) != policy);
     let mut overrides: BTreeMap<String, ToolHint> = BTreeMap::new();
     if asked.hints.is_empty() {
         return overrides;
@@ -378,12 +378,12 @@ fn overrides(
         if !event.kind.is_tool() || !asked.stream.is_in(range, element) {
             continue;
         }
-        let own = asked.pairs.tool(asked.stream, element);
-        let Some(name) = own.or_else(|| asked.pairs.name_by_id(asked.stream, element)) else { continue };
+        let tool = asked.pairs.tool(asked.stream, element);
+        let Some(name) = tool.or_else(|| asked.pairs.name_by_id(asked.stream, element)) else { continue };
         let Some(hint) = asked.hints.get(&*name) else { continue };
         let (request, response) = match event.kind {
-            Kind::ToolRequest => (changes(request, hint.request), None),
-            _ => (None, changes(response, hint.response)),
+            Kind::ToolRequest => (differing(request, hint.request), None),
+            _ => (None, differing(response, hint.response)),
         };
         if request.is_some() || response.is_some() {
             let entry = overrides.entry(name.into_owned()).or_default();
@@ -399,20 +399,20 @@ fn stored_call(
     halves: &Halves<'_>,
     range: TurnRange,
     call: SelectiveCall,
-) -> Result<StoredCall, CallWrong> {
-    let element = asked.stream.element(call.seq).ok_or(CallWrong::Missing)?;
+) -> Result<StoredCall, CallError> {
+    let element = asked.stream.element(call.seq).ok_or(CallError::Missing)?;
     let event = &asked.stream.events()[element];
     if !event.kind.is_tool() {
-        return Err(CallWrong::NoTool);
+        return Err(CallError::NotToolCall);
     }
     if !asked.stream.is_in(range, element) {
-        return Err(CallWrong::Outside);
+        return Err(CallError::Outside);
     }
     match (call.request.is_some(), call.response.is_some(), call.omit) {
-        (false, false, false) => return Err(CallWrong::NoOpinion),
-        (true, _, true) | (_, true, true) => return Err(CallWrong::OmitAndMore),
-        (true, ..) if event.kind != Kind::ToolRequest => return Err(CallWrong::RequestOnResponse),
-        (_, true, _) if event.kind == Kind::ToolRequest => return Err(CallWrong::ResponseOnRequest),
+        (false, false, false) => return Err(CallError::NoPolicy),
+        (true, _, true) | (_, true, true) => return Err(CallError::OmitWithPolicy),
+        (true, ..) if event.kind != Kind::ToolRequest => return Err(CallError::RequestOnResponse),
+        (_, true, _) if event.kind == Kind::ToolRequest => return Err(CallError::ResponseOnRequest),
         _ => {}
     }
     let id = asked.stream.text(event.id).into_owned();

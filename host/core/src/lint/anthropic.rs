@@ -2,47 +2,47 @@
 
 use serde_json::Value;
 
-use super::{BodyViolations, Rule, is_blank, text};
+use super::{BodyLinter, Rule, is_blank, text};
 
-pub(super) fn check(found: &mut BodyViolations<'_>) {
-    let messages = found.messages();
+pub(super) fn check(linter: &mut BodyLinter<'_>) {
+    let messages = linter.messages();
     let is_user_text = |message: &Value| {
         let is_text = |block: &Value| text(block, "type") != "tool_result";
         role(message) == "user" && (blocks(message).is_empty() || blocks(message).iter().any(is_text))
     };
-    // A text after a call without a result begins no turn: the call still waits.
-    let waits = |at: usize| {
-        let answered = ids(&messages[at + 1], "tool_result", "tool_use_id");
-        ids(&messages[at], "tool_use", "id").iter().any(|id| !answered.contains(id))
+    // A text after an unanswered call does not begin a turn, because the call still waits for its result.
+    let has_unanswered_call = |index: usize| {
+        let answered = ids(&messages[index + 1], "tool_result", "tool_use_id");
+        ids(&messages[index], "tool_use", "id").iter().any(|id| !answered.contains(id))
     };
-    let begins = |at: usize| is_user_text(&messages[at]) && !at.checked_sub(1).is_some_and(waits);
-    let current = (0..messages.len()).rfind(|at| begins(*at)).unwrap_or_default();
-    for (at, message) in messages.iter().enumerate() {
-        let before = at.checked_sub(1).map(|before| &messages[before]);
-        match before {
+    let begins_turn = |index: &usize| {
+        is_user_text(&messages[*index]) && !index.checked_sub(1).is_some_and(has_unanswered_call)
+    };
+    let current_turn = (0..messages.len()).rfind(begins_turn).unwrap_or_default();
+    for (index, message) in messages.iter().enumerate() {
+        let previous = index.checked_sub(1).map(|index| &messages[index]);
+        match previous {
             None if role(message) != "user" => {
-                found.add(Rule::A2, at, "is the first, but is not a user message");
+                linter.report(Rule::A2, index, "is the first, but is not a user message");
             }
-            Some(before) if role(before) == role(message) => {
-                found.add(
-                    Rule::A1,
-                    at,
-                    format_args!("has the same role as the previous message, {}", role(message)),
-                );
+            Some(previous) if role(previous) == role(message) => {
+                let problem = format_args!("has the same role as the previous message, {}", role(message));
+                linter.report(Rule::A1, index, problem);
             }
             _ => {}
         }
         if blocks(message).is_empty() && is_blank(message.get("content")) {
-            found.add(Rule::A4, at, "is blank");
+            linter.report(Rule::A4, index, "is blank");
         }
-        results(found, at, before, message);
-        calls(found, at, message, messages.get(at + 1));
+        check_results(linter, index, previous, message);
+        check_calls(linter, index, message, messages.get(index + 1));
         for block in blocks(message) {
-            let is_stale = found.rendered.changed.is_some_and(|changed| at >= changed) && at < current;
-            content(found, at, block, is_stale);
+            let is_stale =
+                linter.rendered.changed.is_some_and(|changed| index >= changed) && index < current_turn;
+            check_block(linter, index, block, is_stale);
         }
     }
-    last(found, messages);
+    check_last(linter, messages);
 }
 
 fn role(message: &Value) -> &str {
@@ -54,86 +54,89 @@ fn blocks(message: &Value) -> &[Value] {
     message.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns the ids in blocks of this type.
-fn ids<'a>(message: &'a Value, of: &str, name: &str) -> Vec<&'a str> {
-    let blocks = blocks(message).iter().filter(|block| text(block, "type") == of);
-    blocks.map(|block| text(block, name)).collect()
+/// Returns the ids in a message's blocks of one type. `member` is the member with the id.
+fn ids<'a>(message: &'a Value, block_type: &str, member: &str) -> Vec<&'a str> {
+    let blocks = blocks(message).iter().filter(|block| text(block, "type") == block_type);
+    blocks.map(|block| text(block, member)).collect()
 }
 
-fn results(found: &mut BodyViolations<'_>, at: usize, before: Option<&Value>, message: &Value) {
-    let asked = before.filter(|before| role(before) == "assistant");
-    let asked = asked.map(|before| ids(before, "tool_use", "id")).unwrap_or_default();
+fn check_results(linter: &mut BodyLinter<'_>, index: usize, previous: Option<&Value>, message: &Value) {
+    let calling = previous.filter(|previous| role(previous) == "assistant");
+    let called = calling.map(|previous| ids(previous, "tool_use", "id")).unwrap_or_default();
     let results = ids(message, "tool_result", "tool_use_id");
-    for (place, id) in results.iter().enumerate() {
-        if !asked.contains(id) || role(message) != "user" {
-            found.add(Rule::A3, at, format_args!("answers `{id}`, which the previous message does not call"));
-        } else if results[..place].contains(id) {
-            found.add(Rule::A3, at, format_args!("answers `{id}` twice"));
+    for (position, id) in results.iter().enumerate() {
+        if !called.contains(id) || role(message) != "user" {
+            let problem = format_args!("answers `{id}`, which the previous message does not call");
+            linter.report(Rule::A3, index, problem);
+        } else if results[..position].contains(id) {
+            linter.report(Rule::A3, index, format_args!("answers `{id}` twice"));
         }
     }
     let is_result = |block: &Value| text(block, "type") == "tool_result";
     if blocks(message).iter().skip_while(|block| is_result(block)).any(is_result) {
-        found.add(Rule::A3, at, "has a result after other content");
+        linter.report(Rule::A3, index, "has a result after other content");
     }
 }
 
-fn calls(found: &mut BodyViolations<'_>, at: usize, message: &Value, next: Option<&Value>) {
-    let answered = next.filter(|next| role(next) == "user");
-    let answered = answered.map(|next| ids(next, "tool_result", "tool_use_id")).unwrap_or_default();
+fn check_calls(linter: &mut BodyLinter<'_>, index: usize, message: &Value, next: Option<&Value>) {
+    let answering = next.filter(|next| role(next) == "user");
+    let answered = answering.map(|next| ids(next, "tool_result", "tool_use_id")).unwrap_or_default();
     for id in ids(message, "tool_use", "id") {
         if !answered.contains(&id) {
-            found.add(Rule::A3, at, format_args!("calls `{id}`, which the next message does not answer"));
+            let problem = format_args!("calls `{id}`, which the next message does not answer");
+            linter.report(Rule::A3, index, problem);
         }
     }
 }
 
-fn content(found: &mut BodyViolations<'_>, at: usize, block: &Value, is_stale: bool) {
+fn check_block(linter: &mut BodyLinter<'_>, index: usize, block: &Value, is_stale: bool) {
     match text(block, "type") {
-        "text" if text(block, "text").trim().is_empty() => found.add(Rule::A4, at, "has a blank text"),
+        "text" if text(block, "text").trim().is_empty() => linter.report(Rule::A4, index, "has a blank text"),
         "tool_use" if !block.get("input").is_some_and(Value::is_object) => {
-            found.add(
-                Rule::A10,
-                at,
-                format_args!("calls `{}` with an input that is not an object", text(block, "id")),
-            );
+            let problem = format_args!("calls `{}` with an input that is not an object", text(block, "id"));
+            linter.report(Rule::A10, index, problem);
         }
         "thinking" => {
             if text(block, "signature").is_empty() || !block.get("thinking").is_some_and(Value::is_string) {
-                found.add(Rule::A6, at, "has a thought without its text or signature");
+                linter.report(Rule::A6, index, "has a thought without its text or signature");
             } else if is_stale {
-                found.add(Rule::A7, at, "has a signed thought after content that changed");
+                linter.report(Rule::A7, index, "has a signed thought after content that changed");
             }
         }
         "redacted_thinking" => {
             if text(block, "data").is_empty() {
-                found.add(Rule::A6, at, "has a redacted thought without its data");
+                linter.report(Rule::A6, index, "has a redacted thought without its data");
             } else if is_stale {
-                found.add(Rule::A7, at, "has a redacted thought after content that changed");
+                linter.report(Rule::A7, index, "has a redacted thought after content that changed");
             }
         }
         _ => {}
     }
 }
 
-fn last(found: &mut BodyViolations<'_>, messages: &[Value]) {
-    let Some((last, at)) = messages.last().zip(messages.len().checked_sub(1)) else { return };
+fn check_last(linter: &mut BodyLinter<'_>, messages: &[Value]) {
+    let Some((last, earlier)) = messages.split_last() else { return };
+    let index = earlier.len();
     if role(last) == "assistant" {
-        let texts = blocks(last).last().map(|block| text(block, "text"));
-        let space = texts.unwrap_or(text(last, "content")).ends_with(char::is_whitespace);
-        let space = if space { ", and ends with white space" } else { "" };
-        found.add(Rule::A5, at, format_args!("is the last, but is an assistant message{space}"));
+        let last_text = blocks(last).last().map_or(text(last, "content"), |block| text(block, "text"));
+        let has_space = last_text.ends_with(char::is_whitespace);
+        let suffix = if has_space { ", and ends with white space" } else { "" };
+        linter.report(Rule::A5, index, format_args!("is the last, but is an assistant message{suffix}"));
         return;
     }
-    // In a tool loop with thinking, the continued message must begin with its thought.
-    let thinks = matches!(
-        found.rendered.body.get("thinking").map(|thinking| text(thinking, "type")),
+    // With thinking enabled, an assistant message must begin with a thought if only results follow it.
+    let is_thinking_enabled = matches!(
+        linter.rendered.body.get("thinking").map(|thinking| text(thinking, "type")),
         Some("enabled" | "adaptive")
     );
-    let Some(previous) = at.checked_sub(1).map(|before| &messages[before]) else { return };
-    let is_open = !ids(last, "tool_result", "tool_use_id").is_empty()
+    let Some(previous) = earlier.last() else { return };
+    let has_only_results = !ids(last, "tool_result", "tool_use_id").is_empty()
         && blocks(last).iter().all(|block| text(block, "type") == "tool_result");
-    let first = blocks(previous).first().map(|block| text(block, "type"));
-    if thinks && is_open && !matches!(first, Some("thinking" | "redacted_thinking")) {
-        found.add(Rule::A6, at - 1, "is in an open tool loop, but does not begin with its thought");
+    let first_type = blocks(previous).first().map(|block| text(block, "type"));
+    if is_thinking_enabled
+        && has_only_results
+        && !matches!(first_type, Some("thinking" | "redacted_thinking"))
+    {
+        linter.report(Rule::A6, index - 1, "is in an open tool loop, but does not begin with its thought");
     }
 }

@@ -1,5 +1,5 @@
-//! The lint rules for views and request bodies: the conditions under which providers accept them
-//! (docs/reference/lint-rules.md). The providers' own typed SDKs check none of these.
+//! The lint rules: the conditions under which providers accept a view or a request body
+//! (docs/reference/lint-rules.md). The SDKs of the providers do not check them.
 
 mod anthropic;
 mod gemini;
@@ -82,7 +82,7 @@ impl std::fmt::Display for Rule {
     }
 }
 
-/// A rule that is broken, and the place.
+/// A broken rule, with the position in the stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
     pub rule: Rule,
@@ -97,17 +97,18 @@ pub struct Violation {
 }
 
 impl Violation {
-    fn new(rule: Rule, place: ViewPosition, message: impl Into<String>) -> Self {
-        Self { rule, provider: None, turn: place.turn, event: place.event, message: message.into() }
+    fn new(rule: Rule, position: ViewPosition, message: impl Into<String>) -> Self {
+        Self { rule, provider: None, turn: position.turn, event: position.event, message: message.into() }
     }
 
-    /// Returns whether it is the same violation in another body or view. A change may renumber the messages of a body.
+    /// Returns whether another body or view has the same violation. In bodies the texts are not compared, because a
+    /// change may renumber the messages.
     fn is_same(&self, other: &Self) -> bool {
-        let key = |it: &Self| (it.rule, it.provider, it.turn, it.event);
+        let key = |violation: &Self| (violation.rule, violation.provider, violation.turn, violation.event);
         key(self) == key(other) && (self.provider.is_some() || self.message == other.message)
     }
 
-    /// Returns whether the provider accepts it nevertheless.
+    /// Returns whether the provider accepts the body despite the violation.
     #[must_use]
     pub fn is_warning(&self) -> bool {
         self.rule == Rule::O1
@@ -130,23 +131,23 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// Checks a request body of any origin against the provider's rules.
+/// Checks a request body, rendered or from another program, against the provider's rules.
 #[must_use]
 pub fn body(provider: Provider, rendered: &Rendered) -> Vec<Violation> {
-    let mut found = BodyViolations { provider, rendered, violations: Vec::new() };
+    let mut linter = BodyLinter { provider, rendered, violations: Vec::new() };
     match provider {
-        Provider::Anthropic => anthropic::check(&mut found),
-        Provider::Openai => openai::check(&mut found),
-        Provider::OpenaiResponses => responses::check(&mut found),
-        Provider::Gemini => gemini::check(&mut found),
-        // It accepts everything. See `window`.
+        Provider::Anthropic => anthropic::check(&mut linter),
+        Provider::Openai => openai::check(&mut linter),
+        Provider::OpenaiResponses => responses::check(&mut linter),
+        Provider::Gemini => gemini::check(&mut linter),
+        // Ollama rejects no body. See `window` for its only rule.
         Provider::Ollama => {}
     }
-    shared::check(&mut found);
-    found.violations
+    shared::check(&mut linter);
+    linter.violations
 }
 
-/// Checks Ollama's one rule: it silently drops the oldest messages that do not fit its window (`num_ctx`).
+/// Checks that a conversation fits Ollama's context window. Ollama drops the oldest messages of a longer one silently.
 #[must_use]
 pub fn window(tokens: u64, num_ctx: u64) -> Option<Violation> {
     let message =
@@ -155,35 +156,35 @@ pub fn window(tokens: u64, num_ctx: u64) -> Option<Violation> {
     (tokens > num_ctx).then_some(Violation { provider: Some(Provider::Ollama), ..violation })
 }
 
-/// Splits the violations `after` a change into new ones and those that existed `before`.
+/// Splits the violations after a change into those that the change caused, and those that existed before.
 #[must_use]
 pub fn introduced(before: &[Violation], after: Vec<Violation>) -> (Vec<Violation>, Vec<Violation>) {
-    after.into_iter().partition(|violation| !before.iter().any(|other| other.is_same(violation)))
+    after.into_iter().partition(|violation| !before.iter().any(|existing| existing.is_same(violation)))
 }
 
-/// The violations found in one body.
-struct BodyViolations<'a> {
+/// Collects the violations of one body.
+struct BodyLinter<'a> {
     provider: Provider,
     rendered: &'a Rendered,
     violations: Vec<Violation>,
 }
 
-impl<'a> BodyViolations<'a> {
-    /// Returns the conversation in the body.
+impl<'a> BodyLinter<'a> {
+    /// Returns the messages in the body.
     fn messages(&self) -> &'a [Value] {
         let messages = self.rendered.body.get(self.provider.conversation()).and_then(Value::as_array);
         messages.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Records that the message with this index breaks a rule.
-    fn add(&mut self, rule: Rule, message: usize, what: impl std::fmt::Display) {
-        let place = self.rendered.place(message);
-        let violation = Violation::new(rule, place, format!("message {message} {what}"));
+    /// Records that the message with an index breaks a rule. `problem` is the predicate of a sentence about the message.
+    fn report(&mut self, rule: Rule, index: usize, problem: impl std::fmt::Display) {
+        let position = self.rendered.place(index);
+        let violation = Violation::new(rule, position, format!("message {index} {problem}"));
         self.violations.push(Violation { provider: Some(self.provider), ..violation });
     }
 }
 
-/// Returns a string member.
+/// Returns the value of a string member, or an empty text.
 fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }

@@ -2,60 +2,65 @@
 
 use serde_json::Value;
 
-use super::{BodyViolations, Rule, is_blank, text};
+use super::{BodyLinter, Rule, is_blank, text};
 
 /// Members in which other programs store reasoning.
 const REASONING: [&str; 3] = ["reasoning", "reasoning_content", "reasoning_details"];
 
-pub(super) fn check(found: &mut BodyViolations<'_>) {
-    let messages = found.messages();
-    // The last message with calls, and its unanswered calls.
-    let mut waiting: (usize, Vec<&str>) = (0, Vec::new());
-    for (at, message) in messages.iter().enumerate() {
+pub(super) fn check(linter: &mut BodyLinter<'_>) {
+    let messages = linter.messages();
+    let mut calling_message = 0;
+    let mut waiting_calls: Vec<&str> = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
         if text(message, "role") == "tool" {
             let id = text(message, "tool_call_id");
-            match waiting.1.iter().position(|call| *call == id) {
-                Some(call) => drop(waiting.1.remove(call)),
+            match waiting_calls.iter().position(|call| *call == id) {
+                Some(position) => _ = waiting_calls.remove(position),
                 None => {
-                    found.add(Rule::C1, at, format_args!("answers `{id}`, which no earlier message calls"));
+                    let problem = format_args!("answers `{id}`, which no earlier message calls");
+                    linter.report(Rule::C1, index, problem);
                 }
             }
             continue;
         }
-        unanswered(found, &mut waiting);
+        report_unanswered(linter, calling_message, &waiting_calls);
         let calls =
             message.get("tool_calls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         if is_blank(message.get("content")) && calls.is_empty() {
-            found.add(Rule::G5, at, "is blank");
+            linter.report(Rule::G5, index, "is blank");
         }
         for call in calls {
-            arguments(found, at, call.get("function").unwrap_or(&Value::Null));
+            check_arguments(linter, index, call.get("function").unwrap_or(&Value::Null));
         }
-        if let Some(name) = REASONING.iter().find(|name| message.get(**name).is_some_and(|it| !it.is_null()))
+        if let Some(name) =
+            REASONING.iter().find(|name| message.get(**name).is_some_and(|value| !value.is_null()))
         {
-            found.add(Rule::C5, at, format_args!("sends reasoning back, in `{name}`"));
+            linter.report(Rule::C5, index, format_args!("sends reasoning back, in `{name}`"));
         }
-        waiting = (at, calls.iter().map(|call| text(call, "id")).collect());
+        calling_message = index;
+        waiting_calls = calls.iter().map(|call| text(call, "id")).collect();
     }
-    unanswered(found, &mut waiting);
+    report_unanswered(linter, calling_message, &waiting_calls);
     if let Some(last) = messages.last().filter(|last| text(last, "role") == "assistant")
         && last.get("tool_calls").is_none()
     {
-        found.add(Rule::G6, messages.len() - 1, "is the last, but is an assistant message");
+        linter.report(Rule::G6, messages.len() - 1, "is the last, but is an assistant message");
     }
 }
 
-fn unanswered(found: &mut BodyViolations<'_>, waiting: &mut (usize, Vec<&str>)) {
-    for id in waiting.1.drain(..) {
-        found.add(Rule::C2, waiting.0, format_args!("calls `{id}`, which is not answered directly after it"));
+/// Reports the calls of message `index` that wait for their responses.
+fn report_unanswered(linter: &mut BodyLinter<'_>, index: usize, waiting_calls: &[&str]) {
+    for id in waiting_calls {
+        linter.report(Rule::C2, index, format_args!("calls `{id}`, which is not answered directly after it"));
     }
 }
 
-/// Checks that arguments are a string with JSON.
-pub(super) fn arguments(found: &mut BodyViolations<'_>, at: usize, call: &Value) {
+/// Checks that the arguments of a call are a string with JSON.
+pub(super) fn check_arguments(linter: &mut BodyLinter<'_>, index: usize, call: &Value) {
     let arguments = call.get("arguments").and_then(Value::as_str);
     if arguments.is_none_or(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()) {
         let name = text(call, "name");
-        found.add(Rule::C4, at, format_args!("calls `{name}` with arguments that are not a JSON string"));
+        let problem = format_args!("calls `{name}` with arguments that are not a JSON string");
+        linter.report(Rule::C4, index, problem);
     }
 }

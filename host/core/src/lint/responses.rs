@@ -2,53 +2,51 @@
 
 use serde_json::Value;
 
-use super::openai::arguments;
-use super::{BodyViolations, Rule, is_blank, text};
+use super::openai::check_arguments;
+use super::{BodyLinter, Rule, is_blank, text};
 
-pub(super) fn check(found: &mut BodyViolations<'_>) {
-    let items = found.messages();
+pub(super) fn check(linter: &mut BodyLinter<'_>) {
+    let items = linter.messages();
+    // The index and the id of each call without an output.
     let mut waiting: Vec<(usize, &str)> = Vec::new();
-    for (at, item) in items.iter().enumerate() {
+    for (index, item) in items.iter().enumerate() {
         let id = text(item, "call_id");
         match kind(item) {
             "function_call_output" | "custom_tool_call_output" => {
                 match waiting.iter().position(|(_, call)| *call == id) {
-                    Some(call) => drop(waiting.remove(call)),
+                    Some(position) => _ = waiting.remove(position),
                     None => {
-                        found.add(
-                            Rule::R1,
-                            at,
-                            format_args!("answers `{id}`, which no earlier message calls"),
-                        );
+                        let problem = format_args!("answers `{id}`, which no earlier message calls");
+                        linter.report(Rule::R1, index, problem);
                     }
                 }
             }
             "function_call" => {
-                arguments(found, at, item);
-                waiting.push((at, id));
+                check_arguments(linter, index, item);
+                waiting.push((index, id));
             }
-            "custom_tool_call" => waiting.push((at, id)),
-            "reasoning" if !items.get(at + 1).is_some_and(is_assistants) => {
-                found.add(Rule::R2, at, "is reasoning without the output that follows it");
+            "custom_tool_call" => waiting.push((index, id)),
+            "reasoning" if !items.get(index + 1).is_some_and(is_model_output) => {
+                linter.report(Rule::R2, index, "is reasoning without the output that follows it");
             }
             "compaction" if text(item, "encrypted_content").is_empty() => {
-                found.add(Rule::R3, at, "is a compaction without its content");
+                linter.report(Rule::R3, index, "is a compaction without its content");
             }
-            "message" if is_blank(item.get("content")) => found.add(Rule::G5, at, "is blank"),
+            "message" if is_blank(item.get("content")) => linter.report(Rule::G5, index, "is blank"),
             _ => {}
         }
     }
-    for (at, id) in waiting {
-        found.add(Rule::R1, at, format_args!("calls `{id}`, which is never answered"));
+    for (index, id) in waiting {
+        linter.report(Rule::R1, index, format_args!("calls `{id}`, which is never answered"));
     }
     if let Some(last) = items.last().filter(|last| kind(last) == "message")
         && text(last, "role") == "assistant"
     {
-        found.add(Rule::G6, items.len() - 1, "is the last, but is an assistant message");
+        linter.report(Rule::G6, items.len() - 1, "is the last, but is an assistant message");
     }
 }
 
-/// Returns the type of an item. Messages may omit theirs.
+/// Returns the type of an item. A message may omit it.
 fn kind(item: &Value) -> &str {
     match text(item, "type") {
         "" if item.get("role").is_some() => "message",
@@ -56,8 +54,8 @@ fn kind(item: &Value) -> &str {
     }
 }
 
-/// Returns whether a model makes such an item.
-fn is_assistants(item: &Value) -> bool {
+/// Returns whether the model produced an item.
+fn is_model_output(item: &Value) -> bool {
     match kind(item) {
         "message" => text(item, "role") == "assistant",
         kind => !kind.ends_with("_output") && !kind.starts_with("compaction"),

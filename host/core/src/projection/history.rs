@@ -1,11 +1,11 @@
-//! The effect of each overlay of a stream on the view without it, computed in one pass. A slot is weighed again only
-//! when its policies change, and only once per combination of policies. The work grows linearly with the number of
+//! The sizes of the view after each overlay of a stream, computed in one pass. A slot is weighed again only when its
+//! policies change, and only once for each combination of policies. Therefore the time grows linearly with the number of
 //! overlays, not quadratically.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use super::{Outcome, Plan, SummaryRun, list, runs};
+use super::{Outcome, Plan, SummaryRun, Winners, add_listed, summary_runs};
 use crate::estimate::{Estimate, tokens};
 use crate::halves::Halves;
 use crate::overlay::ToolPolicy;
@@ -13,161 +13,164 @@ use crate::pairs::Pairs;
 use crate::stream::Stream;
 use crate::view::Part;
 
-/// Counts the tokens of the view without overlays, then with the first, the first two, and so on.
+/// Returns the tokens of the view without overlays, then with the first overlay, the first two overlays, and so on.
 #[must_use]
 pub fn view_tokens_after_each(stream: &Stream, pairs: &Pairs, estimate: &Estimate) -> Vec<u64> {
     let mut history = History::new(stream, pairs, estimate);
-    let mut all = vec![history.tokens()];
-    for place in 0..stream.overlays().len() {
-        history.add(place);
-        all.push(history.tokens());
+    let mut sizes = vec![history.view_tokens()];
+    for index in 0..stream.overlays().len() {
+        history.apply(index);
+        sizes.push(history.view_tokens());
     }
-    all
+    sizes
 }
 
-/// The policies for a slot's events as a whole.
+/// The policies for all events of a slot: whether reasoning is omitted, and the number of the policy for tool calls.
 type PolicyKey = (bool, Option<usize>);
 
+/// The plan with the overlays up to one of them, and the weights of its view.
 struct History<'a> {
     plan: Plan<'a>,
     pairs: &'a Pairs,
     halves: Halves<'a>,
     estimate: &'a Estimate,
-    /// The weight of elements in no turn.
+    /// The weight of the elements outside the conversation.
     outside: u64,
-    /// The conversation's elements, by slot.
+    /// The conversation's elements in each slot.
     elements: Vec<Vec<usize>>,
-    /// The weight of each slot's events outside of summaries.
+    /// The weight of each slot if no summary replaces it.
     weights: Vec<u64>,
     /// For each slot, the slots that share a call with it.
     linked: Vec<BTreeSet<usize>>,
-    /// Slots with elements that a `selective` lists.
+    /// Whether a `selective` policy lists an element of the slot.
     has_listed: Vec<bool>,
-    /// An index per distinct policy.
-    policies: HashMap<String, usize>,
-    /// The policy index of each overlay with a policy for all calls.
-    policy_of: Vec<Option<usize>>,
-    /// The weight of a slot with these policies and without policies for single calls.
+    /// The number of each distinct policy for all calls, by the policy's debug text.
+    policy_numbers: HashMap<String, usize>,
+    /// The policy number of each overlay.
+    overlay_policies: Vec<Option<usize>>,
+    /// The weights of slots by their policies, if nothing else determines the weight.
     cache: HashMap<(usize, PolicyKey), u64>,
-    /// The weight of each summary.
-    summaries: HashMap<(usize, bool), u64>,
+    /// The weight of each summary, by overlay and by `is_note`.
+    summary_weights: HashMap<(usize, bool), u64>,
 }
 
 impl<'a> History<'a> {
     fn new(stream: &'a Stream, pairs: &'a Pairs, estimate: &'a Estimate) -> Self {
-        let plan = Plan::without(stream, stream.overlays(), Some(Cow::Borrowed(pairs)));
-        let slots = plan.slots.len();
-        let (mut elements, mut outside) = (vec![Vec::new(); slots], 0);
-        let mut linked = vec![BTreeSet::new(); slots];
+        let plan = Plan::empty(stream, stream.overlays(), Some(Cow::Borrowed(pairs)));
+        let slot_count = plan.slots.len();
+        let (mut elements, mut outside) = (vec![Vec::new(); slot_count], 0);
+        let mut linked = vec![BTreeSet::new(); slot_count];
         for (element, event) in stream.events().iter().enumerate() {
             if event.kind.is_conversation() {
                 let slot = plan.slots.slot(event, element);
                 elements[slot].push(element);
-                let partner = pairs.partner(element);
-                let other = partner.map(|partner| plan.slots.slot(&stream.events()[partner], partner));
-                if let Some(other) = other.filter(|other| *other != slot) {
-                    linked[slot].insert(other);
+                if let Some(partner) = pairs.partner(element) {
+                    let partner_slot = plan.slots.slot(&stream.events()[partner], partner);
+                    if partner_slot != slot {
+                        linked[slot].insert(partner_slot);
+                    }
                 }
             } else if !event.kind.is_overlay() {
                 outside += estimate.weight(element);
             }
         }
-        let weigh = |elements: &Vec<usize>| elements.iter().map(|element| estimate.weight(*element)).sum();
+        let weight = |elements: &Vec<usize>| elements.iter().map(|element| estimate.weight(*element)).sum();
         Self {
             pairs,
             halves: Halves::new(stream, pairs),
             estimate,
             outside,
-            weights: elements.iter().map(weigh).collect(),
+            weights: elements.iter().map(weight).collect(),
             elements,
             linked,
-            has_listed: vec![false; slots],
-            policies: HashMap::new(),
-            policy_of: Vec::new(),
+            has_listed: vec![false; slot_count],
+            policy_numbers: HashMap::new(),
+            overlay_policies: Vec::new(),
             cache: HashMap::new(),
-            summaries: HashMap::new(),
+            summary_weights: HashMap::new(),
             plan,
         }
     }
 
     /// Applies the next overlay.
-    fn add(&mut self, place: usize) {
-        let overlay = &self.plan.overlays[place];
+    fn apply(&mut self, index: usize) {
+        let overlay = &self.plan.overlays[index];
         let policy = match &overlay.tool_calls {
             Some(policy @ (ToolPolicy::Strip { .. } | ToolPolicy::Omit)) => {
-                let next = self.policies.len();
-                Some(*self.policies.entry(format!("{policy:?}")).or_insert(next))
+                let next = self.policy_numbers.len();
+                Some(*self.policy_numbers.entry(format!("{policy:?}")).or_insert(next))
             }
             _ => None,
         };
-        self.policy_of.push(policy);
+        self.overlay_policies.push(policy);
         let Some(range) = overlay.reach(self.plan.stream.turns()) else { return };
-        let range: Vec<usize> = self.plan.slots.of_range(range).collect();
-        let before: Vec<_> = range.iter().map(|slot| self.plan.winners[*slot]).collect();
-        let was_ours = self.plan.ours;
-        self.plan.win(place);
+        let slots: Vec<usize> = self.plan.slots.of_range(range).collect();
+        let previous: Vec<Winners> = slots.iter().map(|slot| self.plan.winners[*slot]).collect();
+        let had_extended_policy = self.plan.has_extended_policy;
+        self.plan.add_overlay(index);
         let mut dirty = BTreeSet::new();
-        for (slot, before) in range.into_iter().zip(before) {
-            let after = self.plan.winners[slot];
-            let moved = before.tool_calls != after.tool_calls && self.has_listed[slot];
-            if moved || self.policy_key(before) != self.policy_key(after) {
+        for (slot, previous) in slots.into_iter().zip(previous) {
+            let current = self.plan.winners[slot];
+            let may_outrank_listed = previous.tool_calls != current.tool_calls && self.has_listed[slot];
+            if may_outrank_listed || self.policy_key(previous) != self.policy_key(current) {
                 dirty.insert(slot);
             }
         }
-        if overlay.summary.is_some() {
-            self.plan.runs = runs(&self.plan.slots, &self.plan.winners, self.plan.overlays);
-        }
         let plan = &mut self.plan;
-        for element in list(&mut plan.listed, plan.overlays, place, &self.halves, self.pairs) {
-            let slot = self.plan.slots.slot(&self.plan.stream.events()[element], element);
+        if overlay.summary.is_some() {
+            plan.runs = summary_runs(&plan.slots, &plan.winners, plan.overlays);
+        }
+        for element in add_listed(&mut plan.listed, plan.overlays, index, &self.halves, self.pairs) {
+            let slot = plan.slots.slot(&plan.stream.events()[element], element);
             self.has_listed[slot] = true;
             dirty.insert(slot);
         }
-        if self.plan.ours != was_ours {
-            // From here on calls are paired, and their tool names can differ.
+        if plan.has_extended_policy != had_extended_policy {
+            // From now on the halves of a call are treated alike, and tool names may differ.
             self.cache.clear();
             dirty = (0..self.weights.len()).collect();
         }
         let linked: Vec<_> = dirty.iter().flat_map(|slot| self.linked[*slot].iter().copied()).collect();
         dirty.extend(linked);
         for slot in dirty {
-            self.weights[slot] = self.weigh(slot);
+            self.weights[slot] = self.slot_weight(slot);
         }
     }
 
-    fn policy_key(&self, winners: super::Winners) -> PolicyKey {
-        let policy = winners.tool_calls.and_then(|place| self.policy_of.get(place).copied().flatten());
+    fn policy_key(&self, winners: Winners) -> PolicyKey {
+        let policy = winners.tool_calls.and_then(|index| self.overlay_policies.get(index).copied().flatten());
         (winners.reasoning.is_some(), policy)
     }
 
-    fn weigh(&mut self, slot: usize) -> u64 {
-        let is_alone = !self.has_listed[slot] && self.linked[slot].is_empty();
+    /// Returns the weight of a slot if no summary replaces it.
+    fn slot_weight(&mut self, slot: usize) -> u64 {
+        let is_cacheable = !self.has_listed[slot] && self.linked[slot].is_empty();
         let key = (slot, self.policy_key(self.plan.winners[slot]));
-        if is_alone && let Some(weight) = self.cache.get(&key) {
+        if is_cacheable && let Some(weight) = self.cache.get(&key) {
             return *weight;
         }
-        let shown = |element: usize| match self.plan.outcome(element) {
+        let weight_of = |element: usize| match self.plan.outcome(element) {
             Outcome::Keep | Outcome::Short => self.estimate.weight(element),
             Outcome::Omit => 0,
             Outcome::Empty => self.estimate.shown(&Part::Emptied(element)),
             Outcome::Replace(text) => self.estimate.shown(&Part::Replaced(element, text)),
         };
-        let weight = self.elements[slot].iter().map(|element| shown(*element)).sum();
-        if is_alone {
+        let weight = self.elements[slot].iter().map(|element| weight_of(*element)).sum();
+        if is_cacheable {
             self.cache.insert(key, weight);
         }
         weight
     }
 
-    fn tokens(&mut self) -> u64 {
-        let (mut sum, mut counted) = (self.outside, None);
+    fn view_tokens(&mut self) -> u64 {
+        let (mut sum, mut counted_run) = (self.outside, None);
         for slot in 0..self.weights.len() {
             match self.plan.runs[slot] {
                 None => sum += self.weights[slot],
-                // A turn can be empty only if it is before the first event.
-                Some(run) if counted != Some(run.first) && !self.elements[slot].is_empty() => {
-                    counted = Some(run.first);
-                    sum += self.summary(run);
+                // A slot without elements is not in the view. It occurs only before the first event.
+                Some(run) if counted_run != Some(run.first) && !self.elements[slot].is_empty() => {
+                    counted_run = Some(run.first);
+                    sum += self.summary_weight(run);
                 }
                 Some(_) => {}
             }
@@ -176,11 +179,11 @@ impl<'a> History<'a> {
     }
 
     /// Returns the weight of the synthetic events that replace a run.
-    fn summary(&mut self, run: SummaryRun) -> u64 {
-        let Some(place) = self.plan.winners[run.first].summary else { return 0 };
+    fn summary_weight(&mut self, run: SummaryRun) -> u64 {
+        let Some(index) = self.plan.winners[run.first].summary else { return 0 };
         let (plan, estimate) = (&self.plan, self.estimate);
-        *self.summaries.entry((place, run.is_note)).or_insert_with(|| {
-            let text = plan.overlays[place].summary.clone().unwrap_or_default();
+        *self.summary_weights.entry((index, run.is_note)).or_insert_with(|| {
+            let text = plan.overlays[index].summary.clone().unwrap_or_default();
             let at = jiff::Timestamp::UNIX_EPOCH;
             if run.is_note {
                 return estimate.shown(&Part::SummaryNote { at, text });

@@ -1,9 +1,9 @@
-//! Anthropic's messages: results precede text in the message after the calls (A3). Thoughts are sent back with their
-//! signatures or not at all (A6).
+//! Anthropic's messages. In the message after calls, the results precede the text (A3). A thought is sent back with its
+//! signature, or not at all (A6).
 
 use serde_json::{Value, json};
 
-use super::talk::{Answer, Block, Role, Talk, What};
+use super::conversation::{Answer, Block, Content, Conversation, Role};
 use super::{ViewPosition, merge};
 
 /// The member in which JP stores the signature of a thought.
@@ -11,41 +11,33 @@ pub(super) const SIGNATURE: &str = "anthropic_thinking_signature";
 /// The member in which JP stores a redacted thought.
 pub(super) const REDACTED: &str = "anthropic_redacted_thinking";
 
-pub(super) fn takes_thought(block: &Block) -> bool {
-    block.kept(SIGNATURE).or(block.kept(REDACTED)).is_some()
+pub(super) fn accepts_thought(block: &Block) -> bool {
+    block.metadata_text(SIGNATURE).or(block.metadata_text(REDACTED)).is_some()
 }
 
-pub(super) fn render(talk: &Talk) -> Vec<(ViewPosition, Value)> {
+pub(super) fn render(conversation: &Conversation) -> Vec<(ViewPosition, Value)> {
     let mut messages = Vec::new();
-    for message in &talk.messages {
+    for message in &conversation.messages {
         let role = if message.role == Role::User { "user" } else { "assistant" };
-        merge(
-            &mut messages,
-            role,
-            "content",
-            message.blocks.iter().map(|block| (block.place, content(block))),
-        );
-        merge(
-            &mut messages,
-            "user",
-            "content",
-            message.answers().map(|(call, answer)| (answer.place, result(&call.id, answer))),
-        );
+        let blocks = message.blocks.iter().map(|block| (block.position, content(block)));
+        merge(&mut messages, role, "content", blocks);
+        let results = message.answers().map(|(call, answer)| (answer.position, result(&call.id, answer)));
+        merge(&mut messages, "user", "content", results);
     }
     messages
 }
 
 fn content(block: &Block) -> Value {
-    match &block.what {
-        What::Text(text) => json!({"type": "text", "text": text}),
-        What::Thought(text) => match block.kept(SIGNATURE) {
+    match &block.content {
+        Content::Text(text) => json!({"type": "text", "text": text}),
+        Content::Thought(text) => match block.metadata_text(SIGNATURE) {
             Some(signature) => json!({"type": "thinking", "thinking": text, "signature": signature}),
-            None => json!({"type": "redacted_thinking", "data": block.kept(REDACTED)}),
+            None => json!({"type": "redacted_thinking", "data": block.metadata_text(REDACTED)}),
         },
-        What::Call(call) => {
+        Content::Call(call) => {
             json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments})
         }
-        What::Stray(stray) => result(&stray.id, &stray.answer),
+        Content::Orphan(orphan) => result(&orphan.id, &orphan.answer),
     }
 }
 

@@ -1,50 +1,48 @@
-//! Google's contents: user and model alternate (M1), as many responses as calls directly follow the calls (M2, M3),
-//! and signatures stay on their parts (M5).
+//! Google's contents. User and model alternate (M1). The responses directly follow the calls, one for each (M2, M3).
+//! Signatures stay on their parts (M5).
 
 use serde_json::{Value, json};
 
-use super::talk::{Answer, Block, Role, Talk, What};
+use super::conversation::{Answer, Block, Content, Conversation, Role};
 use super::{ViewPosition, merge};
 
 /// The member in which JP stores the signature of a part.
 pub(super) const SIGNATURE: &str = "google_thought_signature";
 
-pub(super) fn takes_thought(block: &Block) -> bool {
-    block.kept(SIGNATURE).is_some()
+pub(super) fn accepts_thought(block: &Block) -> bool {
+    block.metadata_text(SIGNATURE).is_some()
 }
 
-pub(super) fn render(talk: &Talk) -> Vec<(ViewPosition, Value)> {
+pub(super) fn render(conversation: &Conversation) -> Vec<(ViewPosition, Value)> {
     let mut contents = Vec::new();
-    for message in &talk.messages {
+    for message in &conversation.messages {
         let role = if message.role == Role::User { "user" } else { "model" };
-        merge(&mut contents, role, "parts", message.blocks.iter().map(|block| (block.place, part(block))));
-        merge(
-            &mut contents,
-            "user",
-            "parts",
-            message.answers().map(|(call, answer)| (answer.place, response(&call.id, &call.name, answer))),
-        );
+        let parts = message.blocks.iter().map(|block| (block.position, part(block)));
+        merge(&mut contents, role, "parts", parts);
+        let responses =
+            message.answers().map(|(call, answer)| (answer.position, response(&call.id, &call.name, answer)));
+        merge(&mut contents, "user", "parts", responses);
     }
     contents
 }
 
 fn part(block: &Block) -> Value {
-    let mut part = match &block.what {
-        What::Text(text) => json!({"text": text}),
-        What::Thought(text) => json!({"text": text, "thought": true}),
-        What::Call(call) => {
+    let mut part = match &block.content {
+        Content::Text(text) => json!({"text": text}),
+        Content::Thought(text) => json!({"text": text, "thought": true}),
+        Content::Call(call) => {
             json!({"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}})
         }
-        What::Stray(stray) => response(&stray.id, &stray.name, &stray.answer),
+        Content::Orphan(orphan) => response(&orphan.id, &orphan.name, &orphan.answer),
     };
-    if let Some(signature) = block.kept(SIGNATURE) {
+    if let Some(signature) = block.metadata_text(SIGNATURE) {
         part["thoughtSignature"] = signature.into();
     }
     part
 }
 
 fn response(id: &str, name: &str, answer: &Answer) -> Value {
-    let what = if answer.is_error { "error" } else { "output" };
-    let response = json!({what: answer.content});
+    let member = if answer.is_error { "error" } else { "output" };
+    let response = json!({member: answer.content});
     json!({"functionResponse": {"id": id, "name": name, "response": response}})
 }

@@ -1,15 +1,15 @@
-//! Renders a view as the conversation of a request body, in a form that the provider accepts. The repairs are made
-//! here, and never in the stream: roles are merged, results follow their calls, blank texts are removed, and unpaired
-//! halves get a partner (docs/reference/lint-rules.md). For `lint` a view is rendered without these repairs.
+//! Renders a view as the conversation of a request body, in a form that the provider accepts. All repairs are made here,
+//! and never in the stream: consecutive messages of one role are merged, results follow their calls, blank texts are
+//! removed, and calls without a response get one (docs/reference/lint-rules.md). `lint` checks an unrepaired view.
 
 mod anthropic;
+mod conversation;
 mod gemini;
 mod names;
 mod ollama;
 mod openai;
 mod responses;
 mod spoken;
-mod talk;
 
 use std::str::FromStr;
 
@@ -20,10 +20,10 @@ use serde_json::{Map, Value};
 use crate::decode;
 use crate::stream::Stream;
 use crate::view::View;
+use conversation::{Conversation, Requirements};
 pub(crate) use names::NameRules;
-use talk::{Manner, Talk};
 
-/// The recipient of a request.
+/// A provider, by the form of its request bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provider {
@@ -55,7 +55,7 @@ impl Provider {
         }
     }
 
-    /// Returns the name of the member with the conversation.
+    /// Returns the name of the body's member with the conversation.
     #[must_use]
     pub fn conversation(self) -> &'static str {
         match self {
@@ -83,34 +83,34 @@ impl FromStr for Provider {
     }
 }
 
-/// A position in the stream. Both parts are unknown for messages that the renderer added.
+/// The position in the stream that a message comes from. Messages that the renderer added have neither member.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ViewPosition {
     /// The turn. For a summary, the first turn that it replaces.
     pub turn: Option<usize>,
-    /// The event's number. Summaries have none.
+    /// The number of the event. `None` for a summary.
     pub event: Option<u64>,
 }
 
-/// A request body's conversation, and the sources of its messages.
+/// A request body with a conversation, and the positions of its messages in the stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rendered {
-    /// The body with the conversation only, because a view has no tools, model, or system prompt.
+    /// The body. It has no tools, model, or system prompt, because a view has none.
     pub body: Value,
-    /// The start of each message in the stream. May be shorter: bodies of other origin have none.
+    /// The position of the start of each message. Empty for a body that was not rendered from a view.
     pub places: Vec<ViewPosition>,
-    /// The first message that differs from the history.
+    /// The index of the first message that differs from the raw history.
     pub changed: Option<usize>,
 }
 
 impl Rendered {
-    /// Wraps a body of another origin.
+    /// Wraps a body that was not rendered from a view.
     #[must_use]
     pub fn of_body(body: Value) -> Self {
         Self { body, places: Vec::new(), changed: None }
     }
 
-    /// Returns the source of a message.
+    /// Returns the position of a message.
     #[must_use]
     pub fn place(&self, message: usize) -> ViewPosition {
         self.places.get(message).copied().unwrap_or_default()
@@ -120,44 +120,45 @@ impl Rendered {
 /// Renders a view in a form that the provider accepts.
 #[must_use]
 pub fn render(stream: &Stream, view: &View, provider: Provider) -> Rendered {
-    rendered(stream, view, provider, true)
+    render_for(stream, view, provider, true)
 }
 
-/// Renders a view as texts for a model without tools, followed by the user's `request`.
+/// Renders a view as plain texts for a model without tools, and appends the user's `request`.
 #[must_use]
 pub fn spoken(stream: &Stream, view: &View, request: &str) -> Vec<Message> {
-    let talk = Talk::new(stream, view, Manner { takes_thought: |_| false, mends: true, provider: None });
-    let mut messages = spoken::render(&talk);
-    spoken::say(&mut messages, Role::User, request);
+    let requirements = Requirements { accepts_thought: |_| false, is_repaired: true, provider: None };
+    let mut messages = spoken::render(&Conversation::new(stream, view, requirements));
+    spoken::push_text(&mut messages, Role::User, request);
     messages
 }
 
-/// Renders a view for `lint`: merged and ready to be sent (A1, A5, A7, G6), but without repairs.
+/// Renders a view for `lint`: without repairs, but merged, and with a user message at the end (A1, A5, A7, G6).
 #[must_use]
 pub fn as_is(stream: &Stream, view: &View, provider: Provider) -> Rendered {
-    rendered(stream, view, provider, false)
+    render_for(stream, view, provider, false)
 }
 
-fn rendered(stream: &Stream, view: &View, provider: Provider, mends: bool) -> Rendered {
-    let takes_thought = match provider {
-        Provider::Anthropic => anthropic::takes_thought,
-        Provider::Openai => |_: &talk::Block| false,
-        Provider::OpenaiResponses => responses::takes_thought,
-        Provider::Gemini => gemini::takes_thought,
-        Provider::Ollama => ollama::takes_thought,
+fn render_for(stream: &Stream, view: &View, provider: Provider, is_repaired: bool) -> Rendered {
+    let accepts_thought = match provider {
+        Provider::Anthropic => anthropic::accepts_thought,
+        Provider::Openai => |_: &conversation::Block| false,
+        Provider::OpenaiResponses => responses::accepts_thought,
+        Provider::Gemini => gemini::accepts_thought,
+        Provider::Ollama => ollama::accepts_thought,
     };
-    let talk = Talk::new(stream, view, Manner { takes_thought, mends, provider: Some(provider) });
+    let requirements = Requirements { accepts_thought, is_repaired, provider: Some(provider) };
+    let conversation = Conversation::new(stream, view, requirements);
     let messages = match provider {
-        Provider::Anthropic => anthropic::render(&talk),
-        Provider::Openai => openai::render(&talk),
-        Provider::OpenaiResponses => responses::render(&talk),
-        Provider::Gemini => gemini::render(&talk),
-        Provider::Ollama => ollama::render(&talk),
+        Provider::Anthropic => anthropic::render(&conversation),
+        Provider::Openai => openai::render(&conversation),
+        Provider::OpenaiResponses => responses::render(&conversation),
+        Provider::Gemini => gemini::render(&conversation),
+        Provider::Ollama => ollama::render(&conversation),
     };
     let (places, messages): (Vec<ViewPosition>, Vec<Value>) = messages.into_iter().unzip();
-    // A response may follow turns after its call, so the last unchanged message counts.
-    let changed = talk.changed.map(|changed| {
-        let unchanged = places.iter().rposition(|place| place.turn.is_some_and(|turn| turn < changed));
+    // A response may belong to a later turn than the messages after it, so the last unchanged message decides.
+    let changed = conversation.first_changed_turn.map(|changed| {
+        let unchanged = places.iter().rposition(|position| position.turn.is_some_and(|turn| turn < changed));
         unchanged.map_or(0, |last| last + 1)
     });
     let mut body = Map::new();
@@ -165,24 +166,24 @@ fn rendered(stream: &Stream, view: &View, provider: Provider, mends: bool) -> Re
     Rendered { body: body.into(), places, changed }
 }
 
-/// Returns whether a provider wants a thought back as it was, because it has a signature or is encrypted.
+/// Returns whether a thought has a signature or is encrypted. Providers accept such a thought only unmodified.
 #[must_use]
 pub fn is_signed(stream: &Stream, element: usize) -> bool {
     let members = decode::raw(stream, element);
-    let metadata = members.as_ref().and_then(|members| members.get("metadata"));
-    let signatures = [anthropic::SIGNATURE, anthropic::REDACTED, gemini::SIGNATURE, responses::ENCRYPTED];
-    let text = |name| metadata.and_then(|metadata| metadata.get(name)).and_then(Value::as_str);
-    signatures.into_iter().any(|name| text(name).is_some_and(|text| !text.is_empty()))
+    let Some(metadata) = members.as_ref().and_then(|members| members.get("metadata")) else { return false };
+    [anthropic::SIGNATURE, anthropic::REDACTED, gemini::SIGNATURE, responses::ENCRYPTED]
+        .into_iter()
+        .any(|name| metadata.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty()))
 }
 
-/// Appends blocks. Consecutive messages of one role are merged.
+/// Appends blocks to the last message if it has this role, or else as a new message. `content` is the member with blocks.
 fn merge(
     messages: &mut Vec<(ViewPosition, Value)>,
     role: &str,
     content: &str,
     blocks: impl IntoIterator<Item = (ViewPosition, Value)>,
 ) {
-    for (place, block) in blocks {
+    for (position, block) in blocks {
         let last = messages.last_mut().map(|(_, message)| message);
         match last.filter(|last| last["role"] == role).and_then(|last| last[content].as_array_mut()) {
             Some(blocks) => blocks.push(block),
@@ -190,7 +191,7 @@ fn merge(
                 let mut message = Map::new();
                 message.insert("role".into(), role.into());
                 message.insert(content.into(), Value::Array(vec![block]));
-                messages.push((place, message.into()));
+                messages.push((position, message.into()));
             }
         }
     }

@@ -1,30 +1,31 @@
-//! The forms of call ids and tool names that providers accept. Others are replaced: equal texts by equal replacements,
-//! and different texts by different ones.
+//! The forms of call ids and tool names that providers accept. Texts of other forms are replaced: equal texts get equal
+//! replacements, and different texts get different ones.
 
 use super::Provider;
 
 /// The accepted form of a name or an id.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NameRules {
-    /// Maximum number of characters.
+    /// The maximum number of characters.
     chars_max: usize,
     /// Accepted characters in addition to letters, digits, `_` and `-`. `None` accepts all.
-    others: Option<&'static str>,
+    extra: Option<&'static str>,
     /// Whether the first character must be a letter or `_`.
     begins_with_letter: bool,
 }
 
-/// Any nonempty text.
-const ANY: NameRules = NameRules { chars_max: usize::MAX, others: None, begins_with_letter: false };
-const WORD: NameRules = NameRules { chars_max: 64, others: Some(""), begins_with_letter: false };
+/// Accepts any nonempty text.
+const NONEMPTY: NameRules = NameRules { chars_max: usize::MAX, extra: None, begins_with_letter: false };
+/// Accepts letters, digits, `_`, and `-`.
+const WORD: NameRules = NameRules { chars_max: 64, extra: Some(""), begins_with_letter: false };
 
 impl NameRules {
     /// Returns the form of tool names that a provider accepts.
     pub(crate) fn name(provider: Provider) -> Self {
         match provider {
             Provider::Anthropic | Provider::Openai | Provider::OpenaiResponses => WORD,
-            Provider::Gemini => Self { others: Some(".:"), begins_with_letter: true, ..WORD },
-            Provider::Ollama => ANY,
+            Provider::Gemini => Self { extra: Some(".:"), begins_with_letter: true, ..WORD },
+            Provider::Ollama => NONEMPTY,
         }
     }
 
@@ -32,37 +33,37 @@ impl NameRules {
     pub(crate) fn id(provider: Provider) -> Self {
         match provider {
             Provider::Anthropic => WORD,
-            Provider::Openai => Self { chars_max: 40, ..ANY },
-            Provider::OpenaiResponses => Self { chars_max: 64, ..ANY },
-            Provider::Gemini | Provider::Ollama => ANY,
+            Provider::Openai => Self { chars_max: 40, ..NONEMPTY },
+            Provider::OpenaiResponses => Self { chars_max: 64, ..NONEMPTY },
+            Provider::Gemini | Provider::Ollama => NONEMPTY,
         }
     }
 
     /// Returns whether a text has this form.
-    pub(crate) fn takes(self, text: &str) -> bool {
-        let is_letter = |first: char| first.is_ascii_alphabetic() || first == '_';
-        let first = text.chars().next();
-        first.is_some_and(|first| !self.begins_with_letter || is_letter(first))
-            && text.chars().all(|character| self.takes_character(character))
+    pub(crate) fn accepts(self, text: &str) -> bool {
+        let accepts_first =
+            |first: char| !self.begins_with_letter || first.is_ascii_alphabetic() || first == '_';
+        text.chars().next().is_some_and(accepts_first)
+            && text.chars().all(|character| self.accepts_character(character))
             && text.chars().count() <= self.chars_max
     }
 
-    fn takes_character(self, character: char) -> bool {
+    fn accepts_character(self, character: char) -> bool {
         let is_word = character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
-        self.others.is_none_or(|others| is_word || others.contains(character))
+        self.extra.is_none_or(|extra| is_word || extra.contains(character))
     }
 
-    /// Returns the text or its replacement, in which `_` replaces invalid characters and a digest of the text follows.
-    pub(crate) fn accepted(self, text: String) -> String {
-        if self.takes(&text) {
+    /// Returns the text if it has this form. Otherwise replaces invalid characters by `_`, and appends a digest of the text.
+    pub(crate) fn to_accepted(self, text: String) -> String {
+        if self.accepts(&text) {
             return text;
         }
-        let digest = format!("_{:08x}", digest(&text));
-        let begin = if self.begins_with_letter { "_" } else { "" };
-        let room = self.chars_max.saturating_sub(digest.len() + begin.len());
-        let fits = |character| if self.takes_character(character) { character } else { '_' };
-        let plain: String = text.chars().map(fits).take(room).collect();
-        format!("{begin}{plain}{digest}")
+        let prefix = if self.begins_with_letter { "_" } else { "" };
+        let suffix = format!("_{:08x}", digest(&text));
+        let len_max = self.chars_max.saturating_sub(prefix.len() + suffix.len());
+        let replace = |character| if self.accepts_character(character) { character } else { '_' };
+        let middle: String = text.chars().map(replace).take(len_max).collect();
+        format!("{prefix}{middle}{suffix}")
     }
 }
 
@@ -76,11 +77,11 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(allowed: NameRules, text: &str, taken: bool) {
-        assert_eq!(allowed.takes(text), taken, "{text}");
-        let accepted = allowed.accepted(text.to_owned());
-        assert!(allowed.takes(&accepted), "{accepted}");
-        assert_eq!(accepted == text, taken, "{accepted}");
+    fn check(rules: NameRules, text: &str, is_accepted: bool) {
+        assert_eq!(rules.accepts(text), is_accepted, "{text}");
+        let accepted = rules.to_accepted(text.to_owned());
+        assert!(rules.accepts(&accepted), "{accepted}");
+        assert_eq!(accepted == text, is_accepted, "{accepted}");
     }
 
     #[test]
@@ -103,8 +104,8 @@ mod tests {
     }
 
     #[test]
-    fn keeps_different_names_different() {
-        let accepted = |text: &str| WORD.accepted(text.to_owned());
+    fn replaces_different_names_by_different_ones() {
+        let accepted = |text: &str| WORD.to_accepted(text.to_owned());
         assert_ne!(accepted("a.b"), accepted("a:b"));
         assert_eq!(accepted("a.b"), accepted("a.b"));
         assert_ne!(accepted(&"x".repeat(65)), accepted(&"x".repeat(66)));

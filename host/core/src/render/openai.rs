@@ -1,31 +1,31 @@
-//! `OpenAI`'s chat completions: every response is a separate message after its calls (C1, C2), arguments are text (C4),
-//! and reasoning is not sent back (C5).
+//! `OpenAI`'s chat completions. Each response is a separate message after the calls (C1, C2). Arguments are text (C4), and
+//! reasoning is not sent back (C5).
 
 use serde_json::{Value, json};
 
 use super::ViewPosition;
-use super::talk::{Answer, Message, Role, Talk, What};
+use super::conversation::{Answer, Content, Conversation, Message, Role};
 
-pub(super) fn render(talk: &Talk) -> Vec<(ViewPosition, Value)> {
+pub(super) fn render(conversation: &Conversation) -> Vec<(ViewPosition, Value)> {
     let mut messages = Vec::new();
-    for message in &talk.messages {
+    for message in &conversation.messages {
         if message.role == Role::User {
-            messages
-                .extend(message.blocks.iter().filter_map(|block| Some((block.place, user(&block.what)?))));
+            let blocks = message.blocks.iter();
+            messages.extend(blocks.filter_map(|block| Some((block.position, user(&block.content)?))));
             continue;
         }
-        let place = message.blocks.first().map(|block| block.place).unwrap_or_default();
-        messages.push((place, assistant(message)));
-        messages.extend(message.answers().map(|(call, answer)| (answer.place, tool(&call.id, answer))));
+        let position = message.blocks.first().map(|block| block.position).unwrap_or_default();
+        messages.push((position, assistant(message)));
+        messages.extend(message.answers().map(|(call, answer)| (answer.position, tool(&call.id, answer))));
     }
     messages
 }
 
-fn user(what: &What) -> Option<Value> {
-    match what {
-        What::Text(text) => Some(json!({"role": "user", "content": text})),
-        What::Stray(stray) => Some(tool(&stray.id, &stray.answer)),
-        What::Thought(_) | What::Call(_) => None,
+fn user(content: &Content) -> Option<Value> {
+    match content {
+        Content::Text(text) => Some(json!({"role": "user", "content": text})),
+        Content::Orphan(orphan) => Some(tool(&orphan.id, &orphan.answer)),
+        Content::Thought(_) | Content::Call(_) => None,
     }
 }
 
@@ -35,7 +35,7 @@ fn tool(id: &str, answer: &Answer) -> Value {
 
 fn assistant(message: &Message) -> Value {
     let mut rendered = json!({"role": "assistant"});
-    let texts: Vec<_> = message.blocks.iter().filter_map(|block| text(&block.what)).collect();
+    let texts: Vec<_> = message.blocks.iter().filter_map(|block| text(&block.content)).collect();
     if !texts.is_empty() {
         rendered["content"] = texts.join("\n\n").into();
     }
@@ -52,6 +52,6 @@ fn assistant(message: &Message) -> Value {
     rendered
 }
 
-fn text(what: &What) -> Option<&str> {
-    if let What::Text(text) = what { Some(text) } else { None }
+fn text(content: &Content) -> Option<&str> {
+    if let Content::Text(text) = content { Some(text) } else { None }
 }

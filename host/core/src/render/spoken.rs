@@ -1,41 +1,42 @@
-//! A view as texts alone, for a model without tools. A model accepts calls only of tools that it is offered, and
-//! `query` offers none. Calls and their answers become texts in brackets, and reasoning is left out.
+//! A view as plain texts, for `query`. It offers no tools to the model, and providers reject calls of other tools than
+//! those offered. Therefore calls and their answers become texts in brackets. Reasoning is left out.
 
 use jp_compact_schema::{Message, Role};
 
 use super::ViewPosition;
-use super::talk::{self, Talk, What};
+use super::conversation::{self, Content, Conversation};
 
-pub(super) fn render(talk: &Talk) -> Vec<Message> {
+pub(super) fn render(conversation: &Conversation) -> Vec<Message> {
     let mut messages = Vec::new();
-    // The user message that the renderer added after an assistant message is replaced by the next text.
-    let ours =
-        |message: &talk::Message| message.blocks.iter().all(|block| block.place == ViewPosition::default());
-    let said = match talk.messages.split_last() {
-        Some((last, before)) if last.role == talk::Role::User && ours(last) => before,
-        _ => &talk.messages,
+    let is_added = |message: &conversation::Message| {
+        message.blocks.iter().all(|block| block.position == ViewPosition::default())
     };
-    for message in said {
-        let role = if message.role == talk::Role::User { Role::User } else { Role::Assistant };
+    // The caller appends the user's request, so the user message that the renderer added at the end is not needed.
+    let original = match conversation.messages.split_last() {
+        Some((last, earlier)) if last.role == conversation::Role::User && is_added(last) => earlier,
+        _ => &conversation.messages,
+    };
+    for message in original {
+        let role = if message.role == conversation::Role::User { Role::User } else { Role::Assistant };
         for block in &message.blocks {
-            match &block.what {
-                What::Text(text) => say(&mut messages, role, text),
-                What::Call(call) => {
-                    say(&mut messages, role, &format!("[Call of {}: {}]", call.name, call.arguments));
+            match &block.content {
+                Content::Text(text) => push_text(&mut messages, role, text),
+                Content::Call(call) => {
+                    push_text(&mut messages, role, &format!("[Call of {}: {}]", call.name, call.arguments));
                 }
-                What::Thought(_) | What::Stray(_) => {}
+                Content::Thought(_) | Content::Orphan(_) => {}
             }
         }
         for (call, answer) in message.answers() {
-            let what = if answer.is_error { "Error" } else { "Answer" };
-            say(&mut messages, Role::User, &format!("[{what} of {}: {}]", call.name, answer.content));
+            let label = if answer.is_error { "Error" } else { "Answer" };
+            push_text(&mut messages, Role::User, &format!("[{label} of {}: {}]", call.name, answer.content));
         }
     }
     messages
 }
 
-/// Appends a text, to the last message if it has the same role.
-pub(super) fn say(messages: &mut Vec<Message>, role: Role, text: &str) {
+/// Appends a text to the last message, or as a new message if the last one has another role.
+pub(super) fn push_text(messages: &mut Vec<Message>, role: Role, text: &str) {
     match messages.last_mut() {
         Some(last) if last.role == role => {
             last.content.push_str("\n\n");
