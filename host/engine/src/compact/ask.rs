@@ -1,6 +1,6 @@
 //! Asks the strategies of a run, one after the other, and keeps their proposals until all have ended.
 
-use jp_compact_core::append::{self, Entry, Receipt};
+use jp_compact_core::append::{self, Entry};
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::receipts::receipts;
 use jp_compact_core::reply::{CompleteReply, Terminal};
@@ -10,12 +10,13 @@ use jp_compact_core::validate::{self, Asked, Compaction, Refusal};
 use jp_compact_core::{Pairs, Stream, Survey, TurnRange};
 use jp_compact_runtime::session::{self, Body};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
-use jp_compact_schema::{ANSWER_REFUSED, ContentKind, Input, Limits, Llm, Payload};
+use jp_compact_schema::{ANSWER_REFUSED, ContentKind, Input, Limits, Llm, Payload, ResultReply};
 use serde_json::{Map, Value};
 
 use super::error::Error;
-use super::events::Spooling;
+use super::events::EventLinesCache;
 use super::llm_failure_cache::{self, LlmFailure};
+use super::receipt::{self, has_text, names_strategy};
 use super::strategy_error::StrategyRunError;
 use super::{Ready, RunReport, RunSettings, Step, StrategyOutcome, preflight};
 use crate::consent::Allowed;
@@ -23,8 +24,8 @@ use crate::digest;
 use jp_compact_llm as llm;
 use jp_compact_store::Place;
 
-/// The proposals of a run so far.
-pub(super) struct Asking<'a> {
+/// Asks strategies, and collects their proposals.
+pub(super) struct ProposalCollector<'a> {
     pub(super) run: &'a RunSettings,
     place: &'a Place,
     survey: &'a Survey<'a>,
@@ -32,26 +33,32 @@ pub(super) struct Asking<'a> {
     range: &'a Result<TurnRange, Nothing>,
     /// The digest of the raw input, computed on first use.
     input_sha256: Option<String>,
-    spooled: Spooling,
-    proposals: Vec<Proposed<'a>>,
+    event_lines: EventLinesCache,
+    proposals: Vec<Proposal<'a>>,
     /// The receipts in the stream, parsed on first use.
     receipts: Option<Vec<Option<Map<String, Value>>>>,
-    /// The requests that a model answered: the step of the report, and the cache key.
-    asked_keys: Vec<(usize, String)>,
+    answered_requests: Vec<AnsweredRequest>,
     /// The entries to append.
     pub(super) entries: Vec<Entry>,
-    /// The step of the report that each entry belongs to.
-    pub(super) owners: Vec<usize>,
+    /// For each entry, the index of its step in the report.
+    pub(super) entry_steps: Vec<usize>,
 }
 
 /// The proposal of a strategy. It is checked again if the transcript grows.
-struct Proposed<'a> {
-    ready: &'a Ready,
+struct Proposal<'a> {
+    strategy: &'a Ready,
     selected: Selected,
     payloads: Vec<Payload>,
 }
 
-impl<'a> Asking<'a> {
+/// A request that a model answered.
+struct AnsweredRequest {
+    /// The index of its step in the report.
+    step_index: usize,
+    cache_key: String,
+}
+
+impl<'a> ProposalCollector<'a> {
     pub(super) fn new(
         run: &'a RunSettings,
         place: &'a Place,
@@ -64,23 +71,23 @@ impl<'a> Asking<'a> {
             survey,
             range,
             input_sha256: None,
-            spooled: Spooling::default(),
+            event_lines: EventLinesCache::default(),
             proposals: Vec::new(),
             receipts: None,
-            asked_keys: Vec::new(),
+            answered_requests: Vec::new(),
             entries: Vec::new(),
-            owners: Vec::new(),
+            entry_steps: Vec::new(),
         }
     }
 
     /// Asks one strategy, and adds its step to the report.
     pub(super) async fn ask(
         &mut self,
-        ready: &'a Ready,
+        strategy: &'a Ready,
         allowed: Option<&Allowed>,
         report: &mut RunReport,
     ) -> Result<(), Error> {
-        let description = &ready.described.description;
+        let description = &strategy.described.description;
         let mut step = Step {
             strategy: description.name.clone(),
             version: description.version.clone(),
@@ -88,30 +95,29 @@ impl<'a> Asking<'a> {
             logs: Vec::new(),
             diagnostics: Vec::new(),
         };
-        match self.select(ready) {
+        match self.select_turns(strategy) {
             Err(nothing) => step.outcome = StrategyOutcome::Declined(nothing.to_string()),
             Ok(selected) => {
-                report.note(&selected.notes);
-                if let Some(number) = self.carries_range(ready, selected.range) {
+                report.add_notes(&selected.notes);
+                if let Some(number) = self.find_overlay_of_range(strategy, selected.range) {
                     step.outcome = StrategyOutcome::Already(number);
-                    report.steps.push(step);
-                    return Ok(());
+                } else {
+                    self.ask_if_useful(strategy, allowed, selected, report.steps.len(), &mut step)
+                        .await
+                        .map_err(|source| Error::strategy(&description.name, source))?;
                 }
-                let exchange = self.exchange(ready, allowed, selected, report.steps.len(), &mut step);
-                exchange.await.map_err(|source| Error::strategy(&description.name, source))?;
             }
         }
         report.steps.push(step);
         Ok(())
     }
 
-    /// Selects the turns for a strategy.
-    fn select(&self, ready: &Ready) -> Result<Selected, Nothing> {
-        let range = match ready.range {
-            Some(own) => select::resolve(self.survey, own, self.run.io.now)?,
+    fn select_turns(&self, strategy: &Ready) -> Result<Selected, Nothing> {
+        let range = match strategy.range {
+            Some(selection) => select::resolve(self.survey, selection, self.run.io.now)?,
             None => (*self.range)?,
         };
-        let traits = ready.traits();
+        let traits = strategy.traits();
         let selected = select::select_for(self.survey, range, traits)?;
         if !traits.summary {
             return Ok(selected);
@@ -120,36 +126,35 @@ impl<'a> Asking<'a> {
         select::select_for_summary(self.survey, &selected, &accepted, self.run.policy.overlap)
     }
 
-    /// Asks for a range. Declines without a request if the result could not be used.
-    async fn exchange(
+    /// Asks for a proposal. Declines without a request if the proposal could not be used.
+    async fn ask_if_useful(
         &mut self,
-        ready: &'a Ready,
+        strategy: &'a Ready,
         allowed: Option<&Allowed>,
         selected: Selected,
-        owner: usize,
+        step_index: usize,
         step: &mut Step,
     ) -> Result<(), StrategyRunError> {
-        let llm = || self.model(allowed);
-        if ready.needs_model()
-            && let Some(reason) = preflight::not_worth_it(self.survey, &selected, self.run.limits.min_saving)
-        {
+        let min_saving = self.run.limits.min_saving;
+        if !strategy.needs_model() {
+            return self.request_proposal(strategy, None, selected, step_index, step).await;
+        }
+        if let Some(reason) = preflight::reason_to_decline(self.survey, &selected, min_saving) {
             step.outcome = StrategyOutcome::Declined(reason);
             return Ok(());
         }
-        if self.run.io.dry_run && ready.needs_model() {
-            let would = would_ask(ready, &selected, llm()?);
-            step.outcome = StrategyOutcome::Would(would);
+        let llm = self.model(allowed)?;
+        if self.run.io.dry_run {
+            step.outcome = StrategyOutcome::Would(describe_request(strategy, &selected, llm));
             return Ok(());
         }
-        let Some(failures) = self.run.io.llm_failures.as_ref().filter(|_| ready.needs_model()) else {
-            let llm = llm()?;
-            return self.converse(ready, llm, selected, owner, step).await;
+        let Some(failures) = &self.run.io.llm_failures else {
+            return self.request_proposal(strategy, llm, selected, step_index, step).await;
         };
-        let llm = llm()?;
-        let input = self.digest();
+        let input_sha256 = self.input_sha256().to_owned();
         let model = llm.map(|llm| &*llm.model);
-        let key = llm_failure_cache::key(ready, &selected, model, &input, self.run.limits.min_saving);
-        match failures.get(&key) {
+        let cache_key = llm_failure_cache::key(strategy, &selected, model, &input_sha256, min_saving);
+        match failures.get(&cache_key) {
             Some(LlmFailure::Low(reason)) => {
                 step.outcome = StrategyOutcome::Declined(format!("no model was asked again: {reason}"));
                 return Ok(());
@@ -157,63 +162,71 @@ impl<'a> Asking<'a> {
             Some(LlmFailure::Refused(reason)) => return Err(StrategyRunError::RefusedBefore { reason }),
             None => {}
         }
-        let done = self.converse(ready, llm, selected, owner, step).await;
-        match &done {
-            Err(failure) if is_refusal(failure) => {
-                failures.put(&key, &LlmFailure::Refused(failure.to_string()));
+        let result = self.request_proposal(strategy, llm, selected, step_index, step).await;
+        match &result {
+            Ok(()) => self.answered_requests.push(AnsweredRequest { step_index, cache_key }),
+            Err(error) if is_rejected_answer(error) => {
+                failures.put(&cache_key, &LlmFailure::Refused(error.to_string()));
             }
             Err(_) => {}
-            Ok(()) => self.asked_keys.push((owner, key)),
         }
-        done
+        result
     }
 
     /// Records the paid answers of this run that saved too little.
-    pub(super) fn keep_low_savings(&self, report: &RunReport) {
-        for (owner, key) in &self.asked_keys {
-            if let (Some(failures), Some(Step { outcome: StrategyOutcome::Declined(reason), .. })) =
-                (&self.run.io.llm_failures, report.steps.get(*owner))
-            {
-                failures.put(key, &LlmFailure::Low(reason.clone()));
+    pub(super) fn record_low_savings(&self, report: &RunReport) {
+        let Some(failures) = &self.run.io.llm_failures else { return };
+        for request in &self.answered_requests {
+            let step = report.steps.get(request.step_index);
+            if let Some(StrategyOutcome::Declined(reason)) = step.map(|step| &step.outcome) {
+                failures.put(&request.cache_key, &LlmFailure::Low(reason.clone()));
             }
         }
     }
 
-    /// Asks for a range. If the strategy chose a part that cuts through older summaries, asks once more for a wider
-    /// range.
-    async fn converse(
+    /// Asks for a proposal. If a proposed summary includes an older one only partially, asks again for a wider range.
+    async fn request_proposal(
         &mut self,
-        ready: &'a Ready,
+        strategy: &'a Ready,
         llm: Option<&Llm>,
         mut selected: Selected,
-        owner: usize,
+        step_index: usize,
         step: &mut Step,
     ) -> Result<(), StrategyRunError> {
         let id = self.run.io.sessions.id();
-        let answer = self.once(ready, llm, &selected, &id, false).await?;
-        if let Some(closed) = self.not_closed(ready, &selected, &answer) {
-            step.logs.extend(answer.logs.into_iter().map(|log| (log.level, log.message)));
-            selected.range = closed;
-            let answer = self.once(ready, llm, &selected, &id, true).await?;
-            return self.take(ready, selected, answer, owner, step);
+        let mut reply = self.send_request(strategy, llm, &selected, &id, false).await?;
+        if let Some(wider_range) = self.wider_range(strategy, &selected, &reply) {
+            step.add_logs(reply.logs);
+            selected.range = wider_range;
+            reply = self.send_request(strategy, llm, &selected, &id, true).await?;
         }
-        self.take(ready, selected, answer, owner, step)
+        step.add_logs(reply.logs);
+        match reply.terminal {
+            Terminal::Result(result) => self.accept(strategy, selected, result, step_index, step)?,
+            Terminal::Decline(decline) => step.outcome = StrategyOutcome::Declined(decline.reason),
+            // A session never returns the last two.
+            Terminal::Needs(_) => {
+                step.outcome = StrategyOutcome::Declined("it sent an unexpected request".into());
+            }
+            Terminal::Error(error) => step.outcome = StrategyOutcome::Declined(error.message),
+        }
+        Ok(())
     }
 
-    async fn once(
+    async fn send_request(
         &mut self,
-        ready: &Ready,
+        strategy: &Ready,
         llm: Option<&Llm>,
         selected: &Selected,
         id: &str,
         range_exact: bool,
     ) -> Result<CompleteReply, StrategyRunError> {
-        let (run, description) = (self.run, &ready.described.description);
+        let (run, description) = (self.run, &strategy.described.description);
         if description.wants("digest") {
-            self.digest();
+            self.input_sha256();
         }
-        let own = run.policy.conversation_model.as_ref().filter(|_| llm.is_some());
-        let deadline_ms = run.io.sessions.deadline(&ready.described).as_millis();
+        let conversation_model = run.policy.conversation_model.as_ref().filter(|_| llm.is_some());
+        let deadline_ms = run.io.sessions.deadline(&strategy.described).as_millis();
         let ask = Ask {
             conversation: self.place.id(),
             digest: self.input_sha256.as_deref(),
@@ -227,12 +240,15 @@ impl<'a> Asking<'a> {
             },
             dry_run: run.io.dry_run,
             llm,
-            context_window: own.and_then(|named| run.io.models.context_window(&named.model)),
-            ..Ask::new(id, description, selected.range, &ready.options, run.io.now)
+            context_window: conversation_model
+                .and_then(|configured| run.io.models.context_window(&configured.model)),
+            ..Ask::new(id, description, selected.range, &strategy.options, run.io.now)
         };
-        let full = description.input == Input::Full;
-        let events = if full { Some(self.spooled.events(self.survey, &ask, run)?) } else { None };
-        let (body, events) = match &events {
+        let event_lines = match description.input {
+            Input::Full => Some(self.event_lines.get_or_write(self.survey, &ask, run)?),
+            _ => None,
+        };
+        let (body, events) = match &event_lines {
             Some((lines, count)) => {
                 let (body, events) = Body::from_lines(lines, *count);
                 (body, Some(events))
@@ -240,8 +256,8 @@ impl<'a> Asking<'a> {
             None => (Body::Nothing, None),
         };
         let header = request::header(self.survey, &ask, events);
-        let answer = run.io.sessions.ask(&ready.described, header, &body).await;
-        Ok(answer.map_err(|error| error.of_run(&ready.described.confined))?)
+        let reply = run.io.sessions.ask(&strategy.described, header, &body).await;
+        Ok(reply.map_err(|error| error.of_run(&strategy.described.confined))?)
     }
 
     /// Returns the model of a strategy that needs one. A replay needs no model.
@@ -252,16 +268,15 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Returns the closed range to ask for, if an open range is the only error in the answer.
-    fn not_closed(&self, ready: &Ready, selected: &Selected, answer: &CompleteReply) -> Option<TurnRange> {
-        let Terminal::Result(result) = &answer.terminal else { return None };
+    /// Returns the range that includes older summaries completely, if the only error in the reply is that a summary
+    /// includes one partially.
+    fn wider_range(&self, strategy: &Ready, selected: &Selected, reply: &CompleteReply) -> Option<TurnRange> {
+        let Terminal::Result(result) = &reply.terminal else { return None };
         if result.compactions.iter().all(|payload| payload.summary.is_none()) {
             return None;
         }
-        let accepted = append::summarized(&self.entries);
         let (stream, pairs) = (self.survey.stream, &self.survey.pairs);
-        let asked = asked(self.run, stream, pairs, ready, selected, &accepted);
-        match validate::validate(&asked, result.compactions.clone()) {
+        match self.validate(strategy, selected, result.compactions.clone()) {
             Err(Refusal::NotClosed { closed, .. }) if pairs.split_by(stream, closed).is_none() => {
                 Some(closed)
             }
@@ -269,156 +284,141 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Takes the answer of a strategy completely, or not at all.
-    fn take(
+    fn validate(
+        &self,
+        strategy: &Ready,
+        selected: &Selected,
+        payloads: Vec<Payload>,
+    ) -> Result<Vec<Compaction>, Refusal> {
+        let accepted = append::summarized(&self.entries);
+        let (stream, pairs) = (self.survey.stream, &self.survey.pairs);
+        validate::validate(&asked(self.run, stream, pairs, strategy, selected, &accepted), payloads)
+    }
+
+    /// Accepts the result of a strategy completely, or not at all.
+    fn accept(
         &mut self,
-        ready: &'a Ready,
+        strategy: &'a Ready,
         selected: Selected,
-        answer: CompleteReply,
-        owner: usize,
+        result: ResultReply,
+        step_index: usize,
         step: &mut Step,
     ) -> Result<(), StrategyRunError> {
-        step.logs.extend(answer.logs.into_iter().map(|log| (log.level, log.message)));
-        match answer.terminal {
-            Terminal::Decline(decline) => step.outcome = StrategyOutcome::Declined(decline.reason),
-            Terminal::Result(result) => {
-                step.diagnostics = result.diagnostics;
-                let accepted = append::summarized(&self.entries);
-                let (stream, pairs) = (self.survey.stream, &self.survey.pairs);
-                let asked = asked(self.run, stream, pairs, ready, &selected, &accepted);
-                let valid = validate::validate(&asked, result.compactions.clone())
-                    .map_err(StrategyRunError::Refused)?;
-                let overlays = valid.iter().flat_map(|made| append::overlays(stream, made));
-                let there: Option<Vec<usize>> =
-                    overlays.map(|made| self.carries(ready, |overlay| made.says_the_same(overlay))).collect();
-                if let Some(&[number, ..]) = there.as_deref() {
-                    step.outcome = StrategyOutcome::Already(number);
-                    return Ok(());
-                }
-                // A digest costs as much as all the rest. Only stored overlays need it.
-                let stores = !self.run.io.dry_run && !self.run.io.in_memory;
-                let input_sha256 = if stores { self.digest() } else { String::new() };
-                self.entries.extend(
-                    valid
-                        .into_iter()
-                        .map(|compaction| entry(ready, compaction, &input_sha256, result.merges)),
-                );
-                self.owners.resize(self.entries.len(), owner);
-                self.proposals.push(Proposed { ready, selected, payloads: result.compactions });
-            }
-            // A session does not return these two. If it did, the answer would be ignored.
-            Terminal::Needs(_) => {
-                step.outcome = StrategyOutcome::Declined("it sent an unexpected request".into());
-            }
-            Terminal::Error(error) => step.outcome = StrategyOutcome::Declined(error.message),
+        step.diagnostics = result.diagnostics;
+        let compactions = self
+            .validate(strategy, &selected, result.compactions.clone())
+            .map_err(StrategyRunError::Refused)?;
+        if let Some(number) = self.find_equal_overlays(strategy, &compactions) {
+            step.outcome = StrategyOutcome::Already(number);
+            return Ok(());
         }
+        // A digest costs as much as all the rest. Only stored overlays need it.
+        let is_stored = !self.run.io.dry_run && !self.run.io.in_memory;
+        let input_sha256 = if is_stored { self.input_sha256().to_owned() } else { String::new() };
+        for compaction in compactions {
+            self.entries.push(receipt::entry(strategy, compaction, &input_sha256, result.merges));
+            self.entry_steps.push(step_index);
+        }
+        self.proposals.push(Proposal { strategy, selected, payloads: result.compactions });
         Ok(())
     }
 
-    /// Returns the number of the first overlay of a range that this strategy made completely. In JP's conversations, a range
-    /// with steps can have one overlay for each piece.
-    fn carries_range(&mut self, ready: &Ready, range: TurnRange) -> Option<usize> {
-        let whole = self.carries(ready, |overlay| overlay.covers_just(range));
-        let pieces = || {
-            let pieces = range.pieces().into_iter();
-            let numbers = pieces.map(|piece| self.carries(ready, |overlay| overlay.covers_just(piece)));
-            numbers.collect::<Option<Vec<usize>>>()?.first().copied()
-        };
-        whole.or_else(pieces)
+    /// Returns the number of the first existing overlay, if this strategy made overlays for the complete range. In JP's
+    /// conversations, a range with steps can have one overlay for each piece.
+    fn find_overlay_of_range(&mut self, strategy: &Ready, range: TurnRange) -> Option<usize> {
+        let number = self.find_overlay(strategy, |overlay| overlay.covers_just(range));
+        if number.is_some() {
+            return number;
+        }
+        let mut first = None;
+        for piece in range.pieces() {
+            let number = self.find_overlay(strategy, |overlay| overlay.covers_just(piece))?;
+            first = first.or(Some(number));
+        }
+        first
     }
 
-    /// Returns the number of an overlay that meets `is_such`, and that this strategy made from the same raw events.
-    fn carries(&mut self, ready: &Ready, is_such: impl Fn(&Overlay) -> bool) -> Option<usize> {
+    /// Returns the number of the first existing overlay, if the transcript already has all overlays of these
+    /// compactions.
+    fn find_equal_overlays(&mut self, strategy: &Ready, compactions: &[Compaction]) -> Option<usize> {
+        let mut first = None;
+        for compaction in compactions {
+            for new in append::overlays(self.survey.stream, compaction) {
+                let number = self.find_overlay(strategy, |existing| new.says_the_same(existing))?;
+                first = first.or(Some(number));
+            }
+        }
+        first
+    }
+
+    /// Returns the number of an overlay that `matches`, and that this strategy made from the same raw events.
+    fn find_overlay(&mut self, strategy: &Ready, matches: impl Fn(&Overlay) -> bool) -> Option<usize> {
         let stream = self.survey.stream;
         if !self.run.policy.skip_existing || stream.overlays().is_empty() {
             return None;
         }
         let receipts = self.receipts.get_or_insert_with(|| receipts(stream));
-        let overlays = (1..).zip(stream.overlays()).zip(receipts.iter());
-        let such: Vec<(usize, &Map<String, Value>)> = overlays
-            .filter_map(|((number, overlay), receipt)| Some((number, overlay, receipt.as_ref()?)))
-            .filter(|(_, overlay, receipt)| is_such(overlay) && is_of(receipt, ready))
-            .map(|(number, _, receipt)| (number, receipt))
-            .collect();
-        if such.is_empty() {
-            return None;
+        for (number, (overlay, receipt)) in (1..).zip(stream.overlays().iter().zip(receipts.iter())) {
+            let Some(receipt) = receipt else { continue };
+            if !matches(overlay) || !names_strategy(receipt, strategy) {
+                continue;
+            }
+            let input_sha256 = self.input_sha256.get_or_insert_with(|| digest::of_raw_input(stream));
+            if has_text(receipt, "input_sha256", input_sha256) {
+                return Some(number);
+            }
         }
-        let input = &**self.input_sha256.get_or_insert_with(|| digest::of_raw_input(stream));
-        let is_same =
-            |receipt: &Map<String, Value>| receipt.get("input_sha256").and_then(Value::as_str) == Some(input);
-        such.iter().find(|(_, receipt)| is_same(receipt)).map(|(number, _)| *number)
+        None
     }
 
-    fn digest(&mut self) -> String {
-        self.input_sha256.get_or_insert_with(|| digest::of_raw_input(self.survey.stream)).clone()
+    fn input_sha256(&mut self) -> &str {
+        self.input_sha256.get_or_insert_with(|| digest::of_raw_input(self.survey.stream))
     }
 
     /// Validates the proposals for the snapshot against the stream that it grew to.
     pub(super) fn recheck(&self, grown: &Stream) -> Result<(), Refusal> {
         let pairs = Pairs::new(grown);
         let mut accepted: Vec<TurnRange> = Vec::new();
-        for proposed in &self.proposals {
-            let asked = asked(self.run, grown, &pairs, proposed.ready, &proposed.selected, &accepted);
-            let valid = validate::validate(&asked, proposed.payloads.clone())?;
-            accepted.extend(valid.iter().filter(|made| made.summary().is_some()).map(Compaction::range));
+        for proposal in &self.proposals {
+            let asked = asked(self.run, grown, &pairs, proposal.strategy, &proposal.selected, &accepted);
+            let compactions = validate::validate(&asked, proposal.payloads.clone())?;
+            let summaries = compactions.iter().filter(|compaction| compaction.summary().is_some());
+            accepted.extend(summaries.map(Compaction::range));
         }
         Ok(())
     }
 }
 
-/// Describes what a strategy with a model would do. A dry run reports this instead of asking, and costs nothing.
-fn would_ask(ready: &Ready, selected: &Selected, llm: Option<&Llm>) -> String {
+/// Describes the request to a model that a dry run does not send.
+fn describe_request(strategy: &Ready, selected: &Selected, llm: Option<&Llm>) -> String {
     let model = llm.map_or("recorded answers", |llm| &llm.model);
-    let summarizes = ready.described.description.produces.contains(&ContentKind::Summary);
-    let does = if summarizes { "summarize" } else { "compact" };
-    format!("would {does} {} using {model}", selected.range)
+    let summarizes = strategy.described.description.produces.contains(&ContentKind::Summary);
+    let verb = if summarizes { "summarize" } else { "compact" };
+    format!("would {verb} {} using {model}", selected.range)
 }
 
-/// Returns whether the receipt names this strategy, with the same executable and options.
-fn is_of(receipt: &Map<String, Value>, ready: &Ready) -> bool {
-    let described = &ready.described;
-    let says = |key: &str, what: &str| receipt.get(key).and_then(Value::as_str) == Some(what);
-    says("strategy", described.confined.cleared.plugin.name.as_str())
-        && says("version", &described.description.version)
-        && says("executable_sha256", &described.confined.cleared.sha256)
-        && receipt.get("options").and_then(Value::as_object) == Some(&ready.options)
-}
-
+/// Returns the context that a proposal is validated in.
 fn asked<'a>(
     run: &'a RunSettings,
     stream: &'a Stream,
     pairs: &'a Pairs,
-    ready: &'a Ready,
+    strategy: &'a Ready,
     selected: &Selected,
     accepted: &'a [TurnRange],
 ) -> Asked<'a> {
     Asked {
         requested: selected.requested,
-        by_step: ready.traits().steps,
+        by_step: strategy.traits().steps,
         accepted,
         overlap: run.policy.overlap,
         hints: &run.policy.hints,
-        by_model: ready.needs_model(),
-        ..Asked::new(stream, pairs, selected.range, &ready.described.description.produces)
+        by_model: strategy.needs_model(),
+        ..Asked::new(stream, pairs, selected.range, &strategy.described.description.produces)
     }
 }
 
-fn entry(ready: &Ready, compaction: Compaction, input_sha256: &str, merges: Option<u32>) -> Entry {
-    let described = &ready.described;
-    let receipt = Receipt {
-        strategy: described.confined.cleared.plugin.name.clone(),
-        version: described.description.version.clone(),
-        executable_sha256: described.confined.cleared.sha256.clone(),
-        options: ready.options.clone(),
-        input_sha256: input_sha256.to_owned(),
-        tier: described.confined.tier().to_string(),
-        merges,
-    };
-    Entry { compaction, receipt }
-}
-
 /// Returns whether a model answered, and the answer was rejected.
-fn is_refusal(error: &StrategyRunError) -> bool {
+fn is_rejected_answer(error: &StrategyRunError) -> bool {
     match error {
         StrategyRunError::Refused(_) => true,
         StrategyRunError::Session(error) => match error.plain() {

@@ -14,32 +14,40 @@ use super::strategy_error::StrategyRunError;
 
 /// The spool files of one transcript.
 #[derive(Default)]
-pub(super) struct Spooling {
-    files: Vec<((TurnRange, bool), Arc<Lines>, u64)>,
+pub(super) struct EventLinesCache {
+    files: Vec<CachedFile>,
 }
 
-impl Spooling {
+struct CachedFile {
+    range: TurnRange,
+    /// Whether the lines have the steps. Only strategies with the feature get them.
+    has_steps: bool,
+    lines: Arc<Lines>,
+    count: u64,
+}
+
+impl EventLinesCache {
     /// Returns the lines for this request, and their number.
-    pub(super) fn events(
+    pub(super) fn get_or_write(
         &mut self,
         survey: &Survey<'_>,
         ask: &Ask<'_>,
         run: &RunSettings,
     ) -> Result<(Arc<Lines>, u64), StrategyRunError> {
-        let spool = run.io.sessions.starter().spool.as_deref();
-        let spool = spool.filter(|_| ask.description.has_feature("events.file"));
-        // Strategies with steps get them in the lines.
-        let scope = (request::scope(survey, ask), ask.description.has_feature(STEPS));
-        let known = self.files.iter().find(|(turns, ..)| *turns == scope).filter(|_| spool.is_some());
-        if let Some((_, lines, count)) = known {
-            return Ok((Arc::clone(lines), *count));
+        let (range, has_steps) = (request::scope(survey, ask), ask.description.has_feature(STEPS));
+        let reads_file = ask.description.has_feature("events.file");
+        let spool = run.io.sessions.starter().spool.as_deref().filter(|_| reads_file);
+        if spool.is_some()
+            && let Some(file) =
+                self.files.iter().find(|file| file.range == range && file.has_steps == has_steps)
+        {
+            return Ok((Arc::clone(&file.lines), file.count));
         }
         let mut sink = Sink::new(spool);
-        let written = request::write_events(survey, ask, &mut sink);
-        let lines = written.and_then(|count| Ok((Arc::new(sink.finish()?), count)));
-        let (lines, count) = lines.map_err(StrategyRunError::Spool)?;
+        let count = request::write_events(survey, ask, &mut sink).map_err(StrategyRunError::Spool)?;
+        let lines = Arc::new(sink.finish().map_err(StrategyRunError::Spool)?);
         if matches!(*lines, Lines::File(_)) {
-            self.files.push((scope, Arc::clone(&lines), count));
+            self.files.push(CachedFile { range, has_steps, lines: Arc::clone(&lines), count });
         }
         Ok((lines, count))
     }

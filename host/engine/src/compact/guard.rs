@@ -20,7 +20,7 @@ pub enum OnLowSaving {
     Decline,
 }
 
-/// The lint rules that a result would violate.
+/// The violations that a result would introduce.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LintFailed(pub Vec<Violation>);
 
@@ -35,43 +35,48 @@ impl std::error::Error for LintFailed {}
 
 /// The view of a stream with proposed overlays, and its violations.
 #[derive(Debug)]
-pub(super) struct Foreseen {
+pub(super) struct Forecast {
     pub(super) view: View,
     /// The violations that the overlays introduce.
-    pub(super) new: Vec<Violation>,
-    /// The violations from before.
-    pub(super) older: Vec<Violation>,
+    pub(super) introduced: Vec<Violation>,
+    /// The violations that the old view or the raw events already have.
+    pub(super) existing: Vec<Violation>,
 }
 
-/// Projects the stream with the new overlays, and compares its violations with those of the view `before`.
-pub(super) fn foresee(
+/// Projects the stream with the new overlays, and compares its violations with those of the old view.
+pub(super) fn forecast(
     stream: &Stream,
     pairs: &Pairs,
-    before: &View,
-    made: &[Made],
+    old_view: &View,
+    new_overlays: &[Made],
     providers: &[Provider],
-) -> Foreseen {
-    let new = made.iter().map(|made| made.overlay.clone());
-    let overlays: Vec<_> = stream.overlays().iter().cloned().chain(new).collect();
+) -> Forecast {
+    let overlays = all_overlays(stream, new_overlays);
     let view = project_with(stream, pairs, &overlays);
-    let after = broken(stream, pairs, &overlays, &view, providers);
-    if after.is_empty() {
-        return Foreseen { view, new: Vec::new(), older: Vec::new() };
+    let violations_after = violations(stream, pairs, &overlays, &view, providers);
+    if violations_after.is_empty() {
+        return Forecast { view, introduced: Vec::new(), existing: Vec::new() };
     }
-    let before = broken(stream, pairs, stream.overlays(), before, providers);
-    let (mut new, mut older) = lint::introduced(&before, after);
-    if !new.is_empty() {
-        // An older overlay may have hidden a violation of the raw events, which a newer overlay shows again.
-        let history = broken(stream, pairs, &[], &project_through(stream, &[]), providers);
-        let (brought, shown) = lint::introduced(&history, new);
-        new = brought;
-        older.extend(shown);
+    let violations_before = violations(stream, pairs, stream.overlays(), old_view, providers);
+    let (introduced, mut existing) = lint::introduced(&violations_before, violations_after);
+    if introduced.is_empty() {
+        return Forecast { view, introduced, existing };
     }
-    Foreseen { view, new, older }
+    // An older overlay may have hidden a violation of the raw events, which a newer overlay shows again.
+    let raw_violations = violations(stream, pairs, &[], &project_through(stream, &[]), providers);
+    let (introduced, shown_again) = lint::introduced(&raw_violations, introduced);
+    existing.extend(shown_again);
+    Forecast { view, introduced, existing }
+}
+
+/// Returns the overlays of a stream, and then the new ones.
+pub(super) fn all_overlays(stream: &Stream, new_overlays: &[Made]) -> Vec<Overlay> {
+    let new_overlays = new_overlays.iter().map(|new| new.overlay.clone());
+    stream.overlays().iter().cloned().chain(new_overlays).collect()
 }
 
 /// Returns the violations of a view and of its renderings for these providers.
-pub(super) fn broken(
+pub(super) fn violations(
     stream: &Stream,
     pairs: &Pairs,
     overlays: &[Overlay],
@@ -86,7 +91,7 @@ pub(super) fn broken(
 }
 
 /// Returns the saved part of the view: 0 without a saving, negative if the view grew.
-pub(super) fn saved(before: u64, after: u64) -> f64 {
+pub(super) fn saved_part(before: u64, after: u64) -> f64 {
     if before == 0 {
         return 0.0;
     }
@@ -103,7 +108,8 @@ mod tests {
 
     #[track_caller]
     fn check(before: u64, after: u64, expected: f64) {
-        assert!((saved(before, after) - expected).abs() < 1e-9, "{}", saved(before, after));
+        let saved = saved_part(before, after);
+        assert!((saved - expected).abs() < 1e-9, "{saved}");
     }
 
     #[test]
@@ -143,13 +149,13 @@ mod tests {
             broken: Vec::new(),
             broken_before: Vec::new(),
         };
-        report.decline(MIN_SAVING);
+        report.decline_low_saving(MIN_SAVING);
         let reasons = report.steps.iter().map(|step| match &step.outcome {
             StrategyOutcome::Declined(reason) | StrategyOutcome::Would(reason) => reason.as_str(),
             StrategyOutcome::Made(_) | StrategyOutcome::Already(_) => "made",
         });
-        let low = "it would save 0.5 % of the view; the minimum is 1 % (min_saving)";
-        assert_eq!(reasons.collect::<Vec<_>>(), ["no", low]);
+        let low_saving = "it would save 0.5 % of the view; the minimum is 1 % (min_saving)";
+        assert_eq!(reasons.collect::<Vec<_>>(), ["no", low_saving]);
         assert_eq!(report.tokens_after, 1000, "the view is unchanged");
     }
 }

@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Ready;
+use jp_compact_core::TurnRange;
 use jp_compact_core::select::Selected;
 
-/// The failures of earlier requests, by the digest of the request. If one cannot be kept, the request is paid again.
+/// The failures of earlier requests, by the digest of the request. If a failure cannot be stored, the same request is
+/// paid again.
 #[derive(Debug, Clone)]
 pub struct LlmFailureCache(Cache<String, LlmFailure>);
 
@@ -42,23 +44,23 @@ impl LlmFailureCache {
     }
 }
 
-/// Returns the digest of all that the answer and its worth depend on.
+/// Returns the digest of everything that decides the answer, and whether it saves enough.
 pub(super) fn key(
-    ready: &Ready,
+    strategy: &Ready,
     selected: &Selected,
     model: Option<&str>,
     input_sha256: &str,
     min_saving: f64,
 ) -> String {
-    let turns = |range: jp_compact_core::TurnRange| [range.start(), range.end()];
-    let asked = json!([
-        ready.described.confined.cleared.sha256,
-        ready.options,
-        turns(selected.range),
-        turns(selected.requested),
+    let bounds = |range: TurnRange| [range.start(), range.end()];
+    let request = json!([
+        strategy.described.confined.cleared.sha256,
+        strategy.options,
+        bounds(selected.range),
+        bounds(selected.requested),
         model,
         input_sha256,
         min_saving,
     ]);
-    of_bytes(asked.to_string().as_bytes())
+    of_bytes(request.to_string().as_bytes())
 }

@@ -53,7 +53,7 @@ pub fn open_as(
         let mut indexer = Indexer::default();
         let bytes = store::read_seen(&place, |bytes| indexer.advance(bytes))?;
         let stream = indexer.finish(bytes).and_then(Stream::from_index).map_err(unreadable)?.into();
-        let stream = understood(stream, place.path())?;
+        let stream = require_understood(stream, place.path())?;
         return Ok(Opened { place, sidecar_file: None, stream });
     }
     let stream = of_bytes(store::read(&place)?, format, place.path())?;
@@ -75,11 +75,12 @@ pub fn open_as(
 pub fn warnings(stream: &Transcript) -> Vec<String> {
     let mut warnings = stream.warnings().to_vec();
     warnings.extend(transcripts::examine(stream).ok().flatten());
-    let stale = stream.overlays().iter().filter(|overlay| overlay.stale).count();
-    if stale > 0 {
-        let were = if stale == 1 { "overlay is" } else { "overlays are" };
+    let stale_overlays = stream.overlays().iter().filter(|overlay| overlay.stale).count();
+    if stale_overlays > 0 {
+        let overlays_are = if stale_overlays == 1 { "overlay is" } else { "overlays are" };
         warnings.push(format!(
-            "{stale} {were} not applied: the events in the range have changed since; `jp-compact show` lists them"
+            "{stale_overlays} {overlays_are} not applied: the events in the range have changed since; `jp-compact \
+             show` lists them"
         ));
     }
     warnings
@@ -99,62 +100,64 @@ pub(crate) fn only_jp(opened: &Opened, verb: &'static str) -> Result<(), Error> 
 /// The format is unknown, or the bytes do not have the given format.
 pub fn of_bytes(bytes: Bytes, format: Option<Format>, path: &Path) -> Result<Transcript, Error> {
     let unreadable = |source| Error::Unreadable { path: path.to_owned(), source };
-    let looks_like_jp = || bytes.trim_ascii_start().first().is_none_or(|first| *first == b'[');
+    let starts_like_jp = bytes.trim_ascii_start().first().is_none_or(|first| *first == b'[');
     let format = match format.or_else(|| transcripts::detect(&bytes)) {
         Some(format) => format,
         None => {
             let source = transcripts::malformed(&bytes);
-            // JP's reader gives the best message for a truncated array.
-            if source.is_none() || !looks_like_jp() {
+            // For a truncated array, JP's reader gives the best error.
+            if source.is_none() || !starts_like_jp {
                 let program = transcripts::program(&bytes);
                 return Err(Error::NoFormat { path: path.to_owned(), source, program });
             }
             Format::Jp
         }
     };
-    understood(transcripts::read(format, bytes).map_err(unreadable)?, path)
+    require_understood(transcripts::read(format, bytes).map_err(unreadable)?, path)
 }
 
-/// Rejects a transcript if its reader understands too little. This applies to an explicit format too, because a wrong
-/// format must not lose a conversation.
-fn understood(stream: Transcript, path: &Path) -> Result<Transcript, Error> {
+/// Rejects a transcript if its reader understands too few of the events. This applies to an explicit format too,
+/// because a wrong format must not lose a conversation.
+fn require_understood(stream: Transcript, path: &Path) -> Result<Transcript, Error> {
     match transcripts::examine(&stream) {
         Ok(_) => Ok(stream),
         Err(source) => Err(Error::NotUnderstood { path: path.to_owned(), source }),
     }
 }
 
-/// Adds the overlays of the sidecar `file` to a stream. An overlay has no effect if the events in its range have changed.
-/// That happens if an agent rewinds its log or takes another branch, or if a user edits the file.
+/// Adds the overlays of the sidecar `file` to a transcript. An overlay has no effect if the events in its range have
+/// changed. That happens if an agent rewinds its log or takes another branch, or if a user edits the file.
 ///
 /// # Errors
 /// The file is not a sidecar, or an overlay is malformed.
 pub fn with_sidecar(stream: Transcript, file: Bytes) -> Result<Transcript, Unreadable> {
     let mut stream = stream.with_sidecar(Sidecar::read(file)?)?;
     let mut digests: HashMap<TurnRange, String> = HashMap::new();
-    let mut stale = Vec::new();
-    for (place, (overlay, receipt)) in stream.overlays().iter().zip(receipts(&stream)).enumerate() {
-        let made_of = receipt.as_ref().and_then(|receipt| receipt.get(RANGE_DIGEST)).and_then(Value::as_str);
-        let holds = overlay.range().filter(|range| range.to() < stream.turns()).is_some_and(|range| {
-            let now = digests.entry(range).or_insert_with(|| digest::of_range(&stream, range));
-            made_of == Some(&**now)
+    let mut stale_overlays = Vec::new();
+    for (index, (overlay, receipt)) in stream.overlays().iter().zip(receipts(&stream)).enumerate() {
+        let recorded = receipt.as_ref().and_then(|receipt| receipt.get(RANGE_DIGEST)).and_then(Value::as_str);
+        let is_current = overlay.range().filter(|range| range.to() < stream.turns()).is_some_and(|range| {
+            let current = digests.entry(range).or_insert_with(|| digest::of_range(&stream, range));
+            recorded == Some(current.as_str())
         });
-        if !holds {
-            stale.push(place);
+        if !is_current {
+            stale_overlays.push(index);
         }
     }
-    stale.into_iter().for_each(|place| stream.mark_stale(place));
+    for index in stale_overlays {
+        stream.mark_stale(index);
+    }
     Ok(stream)
 }
 
-/// Returns the same transcript with its current sidecar.
+/// Returns the same transcript with the overlays of `file`, its current sidecar, in place of the old ones.
 pub(super) fn with_current_sidecar(
     stream: &Transcript,
     file: Option<Bytes>,
 ) -> Result<Transcript, Unreadable> {
-    let bare = transcripts::read(stream.format(), stream.bytes().clone())?;
+    let without_overlays = transcripts::read(stream.format(), stream.bytes().clone())?;
     match file {
-        Some(file) => with_sidecar(bare, file),
-        None => Ok(bare),
+        Some(file) => with_sidecar(without_overlays, file),
+        None => Ok(without_overlays),
     }
 }

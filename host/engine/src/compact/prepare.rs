@@ -55,7 +55,7 @@ impl Ready {
     }
 }
 
-/// The means to prepare strategies.
+/// The dependencies of [`prepare`].
 #[derive(Debug)]
 pub struct Preparation<'a> {
     pub registry: &'a Registry,
@@ -78,49 +78,59 @@ pub async fn prepare(
     preparation: &Preparation<'_>,
     environment: &Environment,
 ) -> Result<Vec<Ready>, Error> {
-    let mut ready = Vec::with_capacity(specs.len());
+    let mut strategies = Vec::with_capacity(specs.len());
     for spec in specs {
-        let failed = |source: StrategyRunError| Error::strategy(&spec.name, source);
-        let plugin = preparation
-            .registry
-            .find_to_run(&spec.name, |plugin| preparation.trust.is_trusted(plugin))
+        let strategy = preparation
+            .prepare(spec, provenance, environment)
+            .await
             .map_err(|source| Error::strategy(&spec.name, source))?;
-        let described = preparation.describe(&plugin).await.map_err(failed)?;
-        check_needs(&described).map_err(failed)?;
+        strategies.push(strategy);
+    }
+    Ok(strategies)
+}
+
+impl Preparation<'_> {
+    async fn prepare(
+        &self,
+        spec: &Spec,
+        provenance: &Provenance,
+        environment: &Environment,
+    ) -> Result<Ready, StrategyRunError> {
+        let plugin = self.registry.find_to_run(&spec.name, |plugin| self.trust.is_trusted(plugin))?;
+        let described = self.describe(&plugin).await?;
+        check_needs(&described)?;
         let options = if described.takes_defaults && spec.options.is_empty() {
             options::defaults(&described.description)
         } else {
             options::resolve(&spec.options, &described.description, environment)
-                .map_err(|what| failed(StrategyRunError::BadOptions { what }))?
+                .map_err(|what| StrategyRunError::BadOptions { what })?
         };
-        ready.push(Ready { described, options, range: None, provenance: provenance.clone() });
+        Ok(Ready { described, options, range: None, provenance: provenance.clone() })
     }
-    Ok(ready)
-}
 
-impl Preparation<'_> {
-    /// Clears a plugin and reads its description, from the cache if the executable is unchanged.
+    /// Clears a plugin, and returns its description. The cache has it if the executable is unchanged.
     ///
     /// # Errors
     /// The plugin is not allowed, not trusted, or not valid.
     pub async fn describe(&self, plugin: &Plugin) -> Result<Described, StrategyRunError> {
         let confined = self.clear(plugin)?;
         let sha256 = &confined.cleared.sha256;
-        let known = match self.descriptions.get(sha256) {
+        let description = match self.descriptions.get(sha256) {
             Some(known) => known,
             None => {
-                let described = self.starter.describe(&confined).await;
-                let known = described.map_err(|error| error.of_run(&confined))?;
-                self.descriptions.put(sha256, &known);
-                known
+                let result = self.starter.describe(&confined).await;
+                let description = result.map_err(|error| error.of_run(&confined))?;
+                self.descriptions.put(sha256, &description);
+                description
             }
         };
-        let described = Described::new(confined, known)?;
-        let takes_file = described.description.has_feature("events.file");
-        Ok(match self.starter.spool.as_deref().filter(|_| takes_file) {
-            Some(spool) => Described { confined: described.confined.with_spool(spool.folder()), ..described },
-            None => described,
-        })
+        let described = Described::new(confined, description)?;
+        match self.starter.spool.as_deref() {
+            Some(spool) if described.description.has_feature("events.file") => {
+                Ok(Described { confined: described.confined.with_spool(spool.folder()), ..described })
+            }
+            _ => Ok(described),
+        }
     }
 
     /// Adds the description of an untrusted plugin to the trust prompt. It comes from the cache for the same bytes, or
@@ -129,16 +139,16 @@ impl Preparation<'_> {
     /// # Errors
     /// The description is for another plugin, or the host cannot use it. Then there is nothing to trust.
     pub async fn introduce(&self, candidate: &mut Candidate) -> Result<(), StrategyRunError> {
-        let described = match self.descriptions.get(&candidate.sha256) {
+        let description = match self.descriptions.get(&candidate.sha256) {
             Some(known) => Ok(known),
             None if self.abilities.tier() == Tier::Contained => {
-                let lacks = lacks(&self.abilities.missing());
-                candidate.outcome = DescribeOutcome::Failed(format!("it cannot run in a jail: {lacks}"));
+                let missing = lacks(&self.abilities.missing());
+                candidate.outcome = DescribeOutcome::Failed(format!("it cannot run in a jail: {missing}"));
                 return Ok(());
             }
-            None => self.ask_in_jail(candidate).await,
+            None => self.describe_in_jail(candidate).await,
         };
-        match described {
+        match description {
             Ok(known) => {
                 session::check(&known, &candidate.plugin)?;
                 candidate.set_description(known.description);
@@ -148,12 +158,12 @@ impl Preparation<'_> {
         Ok(())
     }
 
-    async fn ask_in_jail(&self, candidate: &Candidate) -> Result<KnownDescription, StrategyRunError> {
+    async fn describe_in_jail(&self, candidate: &Candidate) -> Result<KnownDescription, StrategyRunError> {
         let cleared = self.trust.clear_to_describe(candidate)?;
         let confined = Confined::jailed(cleared, self.abilities, &self.starter.runner)?;
-        let known = self.starter.describe(&confined).await?;
-        self.descriptions.put(&candidate.sha256, &known);
-        Ok(known)
+        let description = self.starter.describe(&confined).await?;
+        self.descriptions.put(&candidate.sha256, &description);
+        Ok(description)
     }
 
     /// Decides whether a plugin may run, with which permissions, and how it is confined. Starts no process.
@@ -201,7 +211,7 @@ pub fn allow<T>(
 fn with_stderr_tail(error: &StrategyRunError) -> String {
     match error {
         StrategyRunError::Session(error) => error.with_stderr_tail(),
-        other => other.to_string(),
+        _ => error.to_string(),
     }
 }
 
@@ -211,8 +221,8 @@ fn check_needs(described: &Described) -> Result<(), StrategyRunError> {
     let is_granted = |need: &str| plugin.bundled() || (need == "llm" && permissions.llm);
     let Some(need) = described.description.needs.iter().find(|need| !is_granted(need)) else { return Ok(()) };
     let command = need.parse::<Grant>().ok().map(|grant| {
-        let all = grants::add(permissions.clone(), &[grant]);
-        described.confined.cleared.command(&all)
+        let with_grant = grants::add(permissions.clone(), &[grant]);
+        described.confined.cleared.command(&with_grant)
     });
     Err(StrategyRunError::NotGranted { need: need.clone(), command })
 }
@@ -222,8 +232,8 @@ mod tests {
     use super::*;
 
     const NONE: Abilities = Abilities { landlock: 0, seccomp: true };
-    const PART: Abilities = Abilities { landlock: 1, seccomp: true };
-    const WHOLE: Abilities = Abilities { landlock: 6, seccomp: true };
+    const PARTIAL: Abilities = Abilities { landlock: 1, seccomp: true };
+    const FULL: Abilities = Abilities { landlock: 6, seccomp: true };
 
     /// `expect` is the tier, or the beginning of the error.
     #[track_caller]
@@ -235,11 +245,13 @@ mod tests {
         expect: Result<Tier, &str>,
     ) {
         let trust = if trusted { Ok(()) } else { Err(trust::Error::NoState) };
-        let found = allow(bundled, sandbox, abilities, trust, Path::new("/p"));
-        let found = found.map(|((), tier)| tier).map_err(|error| error.to_string());
-        match (&found, expect) {
-            (Err(text), Err(start)) => assert!(text.starts_with(start), "{text}"),
-            (found, expect) => assert_eq!(*found, expect.map_err(str::to_owned)),
+        let result = allow(bundled, sandbox, abilities, trust, Path::new("/p"));
+        match (result, expect) {
+            (Err(error), Err(start)) => assert!(error.to_string().starts_with(start), "{error}"),
+            (result, expect) => {
+                let tier = result.map(|((), tier)| tier).map_err(|error| error.to_string());
+                assert_eq!(tier, expect.map_err(str::to_owned));
+            }
         }
     }
 
@@ -248,11 +260,11 @@ mod tests {
     #[test]
     fn jail_is_used_unless_user_opts_out() {
         for bundled in [true, false] {
-            check(bundled, Sandbox::Unspecified, WHOLE, true, Ok(Tier::Isolated));
-            check(bundled, Sandbox::Require, WHOLE, true, Ok(Tier::Isolated));
-            check(bundled, Sandbox::Contained, WHOLE, true, Ok(Tier::Contained));
-            check(bundled, Sandbox::Unspecified, PART, true, Ok(Tier::PartlyIsolated));
-            check(bundled, Sandbox::Require, PART, true, Ok(Tier::PartlyIsolated));
+            check(bundled, Sandbox::Unspecified, FULL, true, Ok(Tier::Isolated));
+            check(bundled, Sandbox::Require, FULL, true, Ok(Tier::Isolated));
+            check(bundled, Sandbox::Contained, FULL, true, Ok(Tier::Contained));
+            check(bundled, Sandbox::Unspecified, PARTIAL, true, Ok(Tier::PartlyIsolated));
+            check(bundled, Sandbox::Require, PARTIAL, true, Ok(Tier::PartlyIsolated));
         }
     }
 
@@ -268,8 +280,8 @@ mod tests {
 
     #[test]
     fn trust_is_required_at_every_tier() {
-        check(false, Sandbox::Unspecified, WHOLE, false, Err(NO_TRUST));
-        check(false, Sandbox::Contained, WHOLE, false, Err(NO_TRUST));
+        check(false, Sandbox::Unspecified, FULL, false, Err(NO_TRUST));
+        check(false, Sandbox::Contained, FULL, false, Err(NO_TRUST));
         check(false, Sandbox::Contained, NONE, false, Err(NO_TRUST));
     }
 

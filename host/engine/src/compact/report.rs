@@ -9,7 +9,7 @@ use jp_compact_core::overlay::Overlay;
 use jp_compact_core::select::{Note, Nothing};
 use jp_compact_core::{Survey, View};
 use jp_compact_schema::document::{JpTokens, OverlayReport, TokenCounts};
-use jp_compact_schema::{Diagnostic, Level};
+use jp_compact_schema::{Diagnostic, Level, Log};
 use jp_compact_transcripts::Format;
 
 use super::{Opened, Ready, guard};
@@ -30,11 +30,11 @@ pub struct RunReport {
     pub notes: Vec<Note>,
     /// One step per strategy, in order.
     pub steps: Vec<Step>,
-    /// TokenCounts of the raw events.
+    /// The tokens of the raw events.
     pub tokens_raw: u64,
-    /// TokenCounts of the view before the run.
+    /// The tokens of the view before the run.
     pub tokens_before: u64,
-    /// TokenCounts of the view after the run.
+    /// The tokens of the view after the run.
     pub tokens_after: u64,
     /// The size of JP's own view, if the conversation is JP's.
     pub jp: Option<SentByJp>,
@@ -58,8 +58,9 @@ pub struct SentByJp {
 }
 
 impl SentByJp {
-    /// Estimates JP's view of a stream with these overlays. Our view has `view_tokens`.
-    fn now(survey: &Survey<'_>, overlays: &[Overlay], view_tokens: u64) -> (u64, Option<Difference>) {
+    /// Estimates the tokens that JP sends for a stream with these overlays. If JP's view equals ours, these are
+    /// `view_tokens`.
+    fn estimate(survey: &Survey<'_>, overlays: &[Overlay], view_tokens: u64) -> (u64, Option<Difference>) {
         match jp_view_with(survey.stream, &survey.pairs, overlays) {
             Some(JpView { view, why }) => (survey.estimate.view_tokens(&view), Some(why)),
             None => (view_tokens, None),
@@ -87,6 +88,12 @@ pub struct Step {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+impl Step {
+    pub(super) fn add_logs(&mut self, logs: Vec<Log>) {
+        self.logs.extend(logs.into_iter().map(|log| (log.level, log.message)));
+    }
+}
+
 /// The outcome of asking one strategy.
 #[derive(Debug)]
 pub enum StrategyOutcome {
@@ -102,8 +109,8 @@ pub enum StrategyOutcome {
 
 /// Returns the entry of a new overlay in a document.
 #[must_use]
-pub fn overlay(made: &Made, step: &Step, ready: &Ready) -> OverlayReport {
-    let confined = &ready.described.confined;
+pub fn overlay(made: &Made, step: &Step, strategy: &Ready) -> OverlayReport {
+    let confined = &strategy.described.confined;
     OverlayReport {
         number: made.number,
         from_turn: made.overlay.from_turn,
@@ -125,8 +132,8 @@ impl RunReport {
         let Opened { place, sidecar_file, stream } = opened;
         let tokens = survey.estimate.view_tokens(&survey.view);
         let jp = (stream.format() == Format::Jp).then(|| {
-            let (now, why) = SentByJp::now(survey, stream.overlays(), tokens);
-            SentByJp { before: now, after: now, why }
+            let (sent, why) = SentByJp::estimate(survey, stream.overlays(), tokens);
+            SentByJp { before: sent, after: sent, why }
         });
         Self {
             path: place.path().to_owned(),
@@ -151,21 +158,21 @@ impl RunReport {
     #[must_use]
     pub fn tokens(&self) -> TokenCounts {
         let raw = self.tokens_raw;
-        let jp = self.jp.as_ref();
-        let jp = jp.map(|jp| JpTokens { raw, view_before: jp.before, view_after: jp.after });
+        let jp = self.jp.as_ref().map(|jp| JpTokens { raw, view_before: jp.before, view_after: jp.after });
         TokenCounts { raw, view_before: self.tokens_before, view_after: self.tokens_after, jp }
     }
 
     /// Returns the saved part of the view, negative if the view grew.
     #[must_use]
     pub fn saved(&self) -> f64 {
-        guard::saved(self.tokens_before, self.tokens_after)
+        guard::saved_part(self.tokens_before, self.tokens_after)
     }
 
     /// Turns the overlays into declines, because they save too little.
-    pub(super) fn decline(&mut self, min_saving: f64) {
-        let (saved, least) = (self.saved() * 100.0, min_saving * 100.0);
-        let reason = format!("it would save {saved:.1} % of the view; the minimum is {least} % (min_saving)");
+    pub(super) fn decline_low_saving(&mut self, min_saving: f64) {
+        let (saved, minimum) = (self.saved() * 100.0, min_saving * 100.0);
+        let reason =
+            format!("it would save {saved:.1} % of the view; the minimum is {minimum} % (min_saving)");
         for step in &mut self.steps {
             if let StrategyOutcome::Made(_) = step.outcome {
                 step.outcome = StrategyOutcome::Declined(reason.clone());
@@ -175,26 +182,26 @@ impl RunReport {
     }
 
     /// Sets the sizes of our view and of JP's with the new overlays.
-    pub(super) fn foresee(&mut self, survey: &Survey<'_>, made: &[Made], view: &View) {
+    pub(super) fn set_sizes_after(&mut self, survey: &Survey<'_>, new_overlays: &[Made], view: &View) {
         self.tokens_after = survey.estimate.view_tokens(view);
         if let Some(jp) = &mut self.jp {
-            let made = made.iter().map(|made| made.overlay.clone());
-            let overlays: Vec<_> = survey.stream.overlays().iter().cloned().chain(made).collect();
-            (jp.after, jp.why) = SentByJp::now(survey, &overlays, self.tokens_after);
+            let overlays = guard::all_overlays(survey.stream, new_overlays);
+            (jp.after, jp.why) = SentByJp::estimate(survey, &overlays, self.tokens_after);
         }
     }
 
-    /// Adds the overlays to the steps that made them. `owners` has the step of each entry.
-    pub(super) fn add_overlays(&mut self, owners: &[usize], made: Vec<Made>) {
-        for made in made {
-            let step = &mut self.steps[owners[made.entry]];
+    /// Adds the overlays to the steps that made them. `entry_steps` has the index of the step of each entry.
+    pub(super) fn add_overlays(&mut self, entry_steps: &[usize], new_overlays: Vec<Made>) {
+        for new_overlay in new_overlays {
+            let step = &mut self.steps[entry_steps[new_overlay.entry]];
             if let StrategyOutcome::Made(overlays) = &mut step.outcome {
-                overlays.push(made);
+                overlays.push(new_overlay);
             }
         }
     }
 
-    pub(super) fn note(&mut self, notes: &[Note]) {
+    /// Adds the notes that the report does not have yet.
+    pub(super) fn add_notes(&mut self, notes: &[Note]) {
         for note in notes {
             if !self.notes.contains(note) {
                 self.notes.push(*note);

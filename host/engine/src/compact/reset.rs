@@ -56,19 +56,26 @@ pub fn reset(
         let overlays = index.overlays();
         return Err(Error::NoSuchOverlay { path: place.path().to_owned(), number, overlays });
     };
-    if overlays + receipts > 0 && dry_run {
+    if overlays + receipts == 0 {
+        return Ok(report(0));
+    }
+    if dry_run {
         store::rehearse(&place, &bytes, lock_wait, || pieces)?;
-    } else if overlays + receipts > 0 {
+    } else {
         // The number refers to the overlays that were read. Growth is therefore a conflict like any other change.
-        let written = store::replace(&place, &bytes, bytes.len(), lock_wait, |current| match current {
+        store::replace(&place, &bytes, bytes.len(), lock_wait, |current| match current {
             Current::Same => Ok(pieces),
             Current::Grown(_) => Err(StoreError::Changed { path: place.path().to_owned(), how: "grew" }),
-        });
-        written.map_err(|error| match error {
-            ReplaceError::Store(error) | ReplaceError::Build(error) => Error::Store(error),
-        })?;
+        })
+        .map_err(store_error)?;
     }
     Ok(report(overlays))
+}
+
+fn store_error(error: ReplaceError<StoreError>) -> StoreError {
+    match error {
+        ReplaceError::Store(error) | ReplaceError::Build(error) => error,
+    }
 }
 
 /// Returns whether a file looks like JP's. An unknown format counts as JP's.
@@ -76,48 +83,39 @@ fn is_jp(place: &Place) -> Result<bool, Error> {
     Ok(transcripts::detect(&store::read(place)?).is_none_or(|format| format == Format::Jp))
 }
 
-/// Removes overlays from a sidecar, and the file with the last overlay. A sidecar that cannot be read can only be
+/// Removes overlays from a sidecar. If none is left, removes the file. A sidecar that cannot be parsed can only be
 /// removed as a whole.
 fn reset_sidecar(
     place: &Place,
     sidecar_file: &SidecarFile,
-    found: Option<SidecarContent>,
+    content: Option<SidecarContent>,
     which: Reset,
     dry_run: bool,
     lock_wait: Duration,
 ) -> Result<ResetReport, Error> {
-    let (path, file) = match found {
-        Some(SidecarContent { path, bytes, .. }) => (path, Some(bytes)),
-        None => (sidecar_file.path().to_owned(), None),
-    };
     let report = |removed| ResetReport { path: place.path().to_owned(), id: None, removed };
-    let none = |number, overlays| Error::NoSuchOverlay { path: place.path().to_owned(), number, overlays };
-    let made = match (&file, which) {
-        (None, Reset::All) => return Ok(report(0)),
-        (None, Reset::One(number)) => return Err(none(number, 0)),
-        (Some(file), which) => match (Sidecar::read(file.clone()), which) {
-            (Ok(sidecar), which) => match (sidecar.without(which), which) {
-                (Some(made), _) => made,
-                (None, Reset::One(number)) => return Err(none(number, sidecar.overlays())),
-                (None, Reset::All) => return Ok(report(0)),
-            },
-            (Err(_), Reset::All) => (Vec::new(), 1),
-            (Err(source), Reset::One(_)) => {
-                return Err(Error::Unreadable { path, source });
-            }
-        },
+    let unchanged = |overlays| match which {
+        Reset::All => Ok(report(0)),
+        Reset::One(number) => Err(Error::NoSuchOverlay { path: place.path().to_owned(), number, overlays }),
     };
-    let (bytes, removed) = made;
+    let Some(SidecarContent { path, bytes: old_bytes, .. }) = content else { return unchanged(0) };
+    let (new_bytes, removed) = match Sidecar::read(old_bytes.clone()) {
+        Ok(sidecar) => match sidecar.without(which) {
+            Some(result) => result,
+            None => return unchanged(sidecar.overlays()),
+        },
+        Err(_) if which == Reset::All => (Vec::new(), 1),
+        Err(source) => return Err(Error::Unreadable { path, source }),
+    };
     if dry_run {
-        sidecar_file.rehearse(lock_wait, || bytes)?;
+        sidecar_file.rehearse(lock_wait, || new_bytes)?;
     } else {
-        let written = sidecar_file.replace(lock_wait, |now| match now == file {
-            true => Ok(Some(bytes).filter(|bytes| !bytes.is_empty())),
-            false => Err(StoreError::Changed { path, how: "was changed" }),
-        });
-        written.map_err(|error| match error {
-            ReplaceError::Store(error) | ReplaceError::Build(error) => Error::Store(error),
-        })?;
+        sidecar_file
+            .replace(lock_wait, |current| match current.as_ref() == Some(&old_bytes) {
+                true => Ok(Some(new_bytes).filter(|bytes| !bytes.is_empty())),
+                false => Err(StoreError::Changed { path, how: "was changed" }),
+            })
+            .map_err(store_error)?;
     }
     Ok(report(removed))
 }

@@ -1,4 +1,4 @@
-//! Writes the overlays of another agent's transcript to its sidecar.
+//! Writes the overlays of another program's transcript to its sidecar.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use jp_compact_core::TurnRange;
 use jp_compact_core::append::{Entry, Made};
 use jp_compact_runtime::digest::of_bytes;
 use jp_compact_transcripts::Transcript;
-use jp_compact_transcripts::sidecar::{self, Snapshot};
+use jp_compact_transcripts::sidecar::{self, Sidecar, Snapshot};
 
-use super::anew;
-use super::ask::Asking;
+use super::ask::ProposalCollector;
+use super::check_and_stamp_again;
 use super::error::{Error, StaleSnapshot};
 use super::lock::under_lock;
 use super::open::with_current_sidecar;
@@ -17,34 +17,34 @@ use crate::digest;
 use jp_compact_store::SidecarFile;
 
 /// Returns the sidecar with these overlays after the existing ones.
-pub(super) fn file(stream: &Transcript, entries: &[Entry], made: &[Made]) -> Vec<u8> {
+pub(super) fn to_bytes(stream: &Transcript, entries: &[Entry], new_overlays: &[Made]) -> Vec<u8> {
     let digest = |range: TurnRange| digest::of_range(stream, range);
-    sidecar::with(stream.format(), stream.sidecar(), entries, made, &snapshot(stream), &digest)
+    sidecar::with(stream.format(), stream.sidecar(), entries, new_overlays, &snapshot(stream), &digest)
 }
 
-/// Returns size and digest of the transcript as it was read.
-pub(super) fn snapshot(stream: &Transcript) -> Snapshot {
+/// Returns the size and the digest of the transcript as it was read.
+fn snapshot(stream: &Transcript) -> Snapshot {
     Snapshot { bytes: stream.bytes().len() as u64, sha256: of_bytes(stream.bytes()) }
 }
 
-/// Writes the overlays after those that other processes have added since the read.
+/// Writes the new overlays after the existing ones. If another process changed the sidecar since it was read, the
+/// overlays are checked and stamped again.
 pub(super) async fn write(
     sidecar_file: &SidecarFile,
     stream: &Transcript,
-    asking: &Asking<'_>,
-    mut made: Vec<Made>,
+    collector: &ProposalCollector<'_>,
+    mut new_overlays: Vec<Made>,
 ) -> Result<Vec<Made>, Error> {
     let attempt = || {
-        sidecar_file.replace(Duration::ZERO, |now| {
-            let before = stream.sidecar().map(sidecar::Sidecar::file);
-            if now.as_ref() == before {
-                return Ok(Some(file(stream, &asking.entries, &made)));
+        sidecar_file.replace(Duration::ZERO, |current| {
+            if current.as_ref() == stream.sidecar().map(Sidecar::file) {
+                return Ok(Some(to_bytes(stream, &collector.entries, &new_overlays)));
             }
-            let grown = with_current_sidecar(stream, now).map_err(StaleSnapshot::Unreadable)?;
-            made = anew(&grown, asking)?;
-            Ok(Some(file(&grown, &asking.entries, &made)))
+            let changed = with_current_sidecar(stream, current).map_err(StaleSnapshot::Unreadable)?;
+            new_overlays = check_and_stamp_again(&changed, collector)?;
+            Ok(Some(to_bytes(&changed, &collector.entries, &new_overlays)))
         })
     };
-    under_lock(sidecar_file.path(), asking.run.limits.lock_wait, attempt).await?;
-    Ok(made)
+    under_lock(sidecar_file.path(), collector.run.limits.lock_wait, attempt).await?;
+    Ok(new_overlays)
 }

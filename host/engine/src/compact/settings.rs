@@ -1,0 +1,112 @@
+//! The settings of a run: strategies, decisions, inputs and outputs, and bounds. A batch shares them for all its
+//! transcripts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jp_compact_core::Overlap;
+use jp_compact_core::estimate::Estimator;
+use jp_compact_core::render::Provider;
+use jp_compact_core::select::Selection;
+use jp_compact_llm::Models;
+use jp_compact_runtime::session::Sessions;
+use jp_compact_schema::ToolHint;
+
+use super::error::Error;
+use super::guard::OnLowSaving;
+use super::llm_failure_cache::LlmFailureCache;
+use super::prepare::Ready;
+use crate::config::ConfiguredModel;
+use crate::consent::{self, Allowed, Consent, Wants};
+
+/// The settings of a run, the same for every transcript.
+#[derive(Debug)]
+pub struct RunSettings {
+    /// The strategies, in the order of their overlays.
+    pub strategies: Vec<Ready>,
+    pub policy: RunPolicy,
+    pub io: RunIo,
+    pub limits: RunLimits,
+}
+
+/// The decisions of the user and of the configuration about a run.
+#[derive(Debug)]
+pub struct RunPolicy {
+    /// Decides whether a model may be asked.
+    pub consent: Consent,
+    /// The configured model.
+    pub model: Option<ConfiguredModel>,
+    /// The model of the conversation.
+    pub conversation_model: Option<ConfiguredModel>,
+    /// The turns for strategies without a range of their own.
+    pub wanted: Selection,
+    /// The overlaps that extend a summary.
+    pub overlap: Overlap,
+    /// How to compact each tool, by name. Takes precedence over a strategy's rule for all tools.
+    pub hints: BTreeMap<String, ToolHint>,
+    /// Skip a strategy if the transcript already has its overlay for the same events, turns and options.
+    pub skip_existing: bool,
+    /// Append even if the view violates a lint rule.
+    pub allow_invalid: bool,
+    /// The view must also be valid for these providers.
+    pub providers: Vec<Provider>,
+    pub on_low_saving: OnLowSaving,
+}
+
+/// The inputs and outputs of a run besides the transcript.
+#[derive(Debug)]
+pub struct RunIo {
+    pub sessions: Arc<Sessions>,
+    pub models: Arc<Models>,
+    /// The time of the run. It stamps overlays and resolves durations.
+    pub now: Timestamp,
+    /// Append nothing, and ask no model.
+    pub dry_run: bool,
+    /// Append nothing, because the caller only wants the view.
+    pub in_memory: bool,
+    pub estimator: Estimator,
+    /// The earlier requests without a usable answer. Only automatic runs have this cache.
+    pub llm_failures: Option<LlmFailureCache>,
+}
+
+/// The bounds of a run.
+#[derive(Debug)]
+pub struct RunLimits {
+    /// The maximum wait for the lock of a transcript.
+    pub lock_wait: Duration,
+    /// The minimum saving, as a part of the view.
+    pub min_saving: f64,
+}
+
+impl RunSettings {
+    /// Returns whether the run starts no process: workers serve every strategy, and none needs a model.
+    #[must_use]
+    pub fn starts_no_process(&self) -> bool {
+        self.strategies
+            .iter()
+            .all(|strategy| self.io.sessions.has_workers(&strategy.described) && !strategy.needs_model())
+    }
+
+    /// Decides whether the strategies may ask a model. Every run begins with this check. A caller with expensive
+    /// preparations can do it earlier.
+    ///
+    /// # Errors
+    /// A strategy needs a model, but may not ask one.
+    pub fn allow(&self) -> Result<Vec<Option<Allowed>>, Error> {
+        self.strategies.iter().map(|strategy| self.allow_strategy(strategy)).collect()
+    }
+
+    fn allow_strategy(&self, strategy: &Ready) -> Result<Option<Allowed>, Error> {
+        if !strategy.needs_model() {
+            return Ok(None);
+        }
+        let wants = Wants {
+            strategy: Some((&strategy.described.description.name, &strategy.options)),
+            provenance: &strategy.provenance,
+            named: [self.policy.model.as_ref(), self.policy.conversation_model.as_ref()],
+        };
+        Ok(Some(consent::allow(&self.io.models, &self.policy.consent, &wants)?))
+    }
+}
