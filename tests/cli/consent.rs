@@ -255,7 +255,7 @@ fn approval_can_be_shown_listed_and_revoked() {
       /here/project/.jp-compact.toml:5 chooses profile `team` (`auto.profile`)
         key           auto.profile
         profile       team
-      If a value names no model, the model is the one that you type or configure.
+      A setting without a model uses the model of your command line or configuration.
     error: nothing was approved: stdin is not a terminal
 
     hint: review the settings, then approve them with `jp-compact config trust /here/project --yes`

@@ -32,7 +32,7 @@ fn reports_limits() {
     let text = world.run(&["doctor"]).exits(0).text().to_owned();
     let expected = if threads.is_null() { "not limited, because" } else { "at most 512 for each strategy" };
     assert!(text.contains(expected), "{text}");
-    assert!(text.contains("268435456 bytes, 16384 files and folders, 64 levels"), "{text}");
+    assert!(text.contains("268,435,456 bytes, 16,384 files and folders, 64 levels"), "{text}");
 }
 
 #[test]

@@ -19,7 +19,11 @@ use crate::transcript_results::TranscriptResults;
 
 /// Compact conversations that are too large for their model
 ///
-/// Runs even if `auto.enabled` is false. A compaction is due if the view has more tokens than `trigger_ratio` of the model's context window, or more than `token_threshold`, and the conversation has more than `min_turns` turns. `--context-window` overrides `token_threshold`. A policy begins after the last compaction of its kind. A summary includes the earlier summaries, so that one is left. Both end before the kept turns. If a summary fails, the conversation stays unchanged and a warning is printed; with `on_failure = "fail"` the exit code is 18. These keys are in `[conversation.compaction.auto]`. The exit code is 0 if nothing is due.
+/// Runs even if `auto.enabled` is false. All keys named here are in `[conversation.compaction.auto]`.
+///
+/// A compaction is due if the conversation has more than `min_turns` turns, and its view has more than `token_threshold` tokens. Without a `token_threshold`, the limit is the share `trigger_ratio` of the model's context window. `--context-window` overrides `token_threshold`. The profiles in `always` run first, even if nothing is due. If nothing is due, the exit code is 0.
+///
+/// A policy applies to the turns after the last compaction of its kind. A new summary includes the earlier ones and hides them. The kept turns are never compacted. If a summary fails, the conversation stays unchanged and a warning is printed; with `on_failure = "fail"` the exit code is 18.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact auto 17738399468\n  jp-compact auto 17738399468 --context-window 200000 --dry-run\n  jp-compact auto 17738399468 --set conversation.compaction.auto.profile=heavy"
@@ -34,7 +38,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
-    running: RunArgs,
+    run_args: RunArgs,
 }
 
 pub(crate) fn run(
@@ -43,24 +47,23 @@ pub(crate) fn run(
     environment: &Environment,
     commands: CommandNames,
 ) -> Result<Exit, Report> {
-    let (transcripts, json) = (&args.transcripts, args.running.json);
+    let (transcripts, json) = (&args.transcripts, args.run_args.json);
     if let Some(exit) = resolve::report_unresolved(transcripts, json, quiet, environment, commands)? {
         return Ok(exit);
     }
     until_interrupted(async {
-        let mut setup =
-            Setup::open(&args.running, args.transcripts.len() > 1, quiet, Asker::User, environment)?;
-        let mut results = TranscriptResults::new("checked the size", args.running.json, quiet);
-        for transcript in &args.transcripts {
+        let mut setup = Setup::open(&args.run_args, transcripts.len() > 1, quiet, Asker::User, environment)?;
+        let mut results = TranscriptResults::new("checked the size", json, quiet);
+        for transcript in transcripts {
             let request = AutoRequest {
                 profile: args.profile.as_deref(),
-                context_window: args.running.models.context_window,
+                context_window: args.run_args.models.context_window,
                 selection: args.selection.selection(),
-                estimator: args.running.counting.tokens.estimator(),
+                estimator: args.run_args.counting.tokens.estimator(),
                 foreign_auto: None,
             };
-            let done = automatic::compact_if_due(&request, &mut setup, transcript, environment).await;
-            setup.progress.suspend(|| results.print(transcript, done))?;
+            let outcome = automatic::compact_if_due(&request, &mut setup, transcript, environment).await;
+            setup.progress.suspend(|| results.print(transcript, outcome))?;
         }
         setup.planner.close().await;
         Ok(results.exit())

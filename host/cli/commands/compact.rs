@@ -40,17 +40,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = reset_number, conflicts_with_all = ["strategies", "profile", "compact", "from", "to", "keep_first", "keep_last", "keep_steps", "keep_tokens", "focus", "model", "provider"])]
     reset: Option<Reset>,
     #[command(flatten)]
-    running: RunArgs,
+    run_args: RunArgs,
 }
 
 fn reset_number(text: &str) -> Result<Reset, String> {
+    if text == "all" {
+        return Ok(Reset::All);
+    }
     match text.parse() {
-        _ if text == "all" => Ok(Reset::All),
         Ok(number) if number > 0 => Ok(Reset::One(number)),
-        _ => {
-            Err("expected the number of an overlay, from 1; `--reset` without a number removes all overlays"
-                .into())
-        }
+        _ => Err("expected the number of an overlay, 1 or more; `--reset` alone removes all overlays".into()),
     }
 }
 
@@ -72,7 +71,7 @@ pub(crate) fn run(
     reject_detached_values(args, environment)?;
     let transcripts = &args.transcripts;
     if let Some(exit) =
-        resolve::report_unresolved(transcripts, args.running.json, quiet, environment, commands)?
+        resolve::report_unresolved(transcripts, args.run_args.json, quiet, environment, commands)?
     {
         return Ok(exit);
     }
@@ -82,7 +81,7 @@ pub(crate) fn run(
     until_interrupted(compact_all(args, quiet, environment))
 }
 
-/// Rejects `--reset 2` and `--compact heavy`. Without a `=`, clap parses the value as a transcript.
+/// Rejects `--reset 2` and `--compact heavy`. Without `=`, clap parses the value as a transcript.
 fn reject_detached_values(args: &Args, environment: &Environment) -> Result<(), Report> {
     for argument in args.transcripts.iter().filter_map(|transcript| transcript.to_str()) {
         if environment.cwd.join(argument).exists() {
@@ -96,8 +95,9 @@ fn reject_detached_values(args: &Args, environment: &Environment) -> Result<(), 
             return Err(Report::new(Exit::Usage, format!("`{argument}` is not a transcript"), Some(&hint)));
         }
         // `--compact heavy` would run the default profile on a conversation `heavy`.
-        let is_name = || argument.bytes().all(|byte| byte.is_ascii_alphabetic() || b"-_".contains(&byte));
-        if args.compact.as_deref() == Some("") && (is_name() || inline::parse(argument).is_ok()) {
+        let is_profile_name =
+            argument.bytes().all(|byte| byte.is_ascii_alphabetic() || b"-_".contains(&byte));
+        if args.compact.as_deref() == Some("") && (is_profile_name || inline::parse(argument).is_ok()) {
             let hint = format!("`--compact={argument}` runs the profile or inline form `{argument}`");
             return Err(Report::new(Exit::Usage, format!("`{argument}` is not a transcript"), Some(&hint)));
         }
@@ -106,51 +106,52 @@ fn reject_detached_values(args: &Args, environment: &Environment) -> Result<(), 
 }
 
 async fn compact_all(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
-    let mut setup = Setup::open(&args.running, args.transcripts.len() > 1, quiet, Asker::User, environment)?;
+    let mut setup = Setup::open(&args.run_args, args.transcripts.len() > 1, quiet, Asker::User, environment)?;
     // An invalid strategy affects every transcript, so it is reported before the first one is read.
     setup.planner.prepare_typed(&args.choice.strategies).await?;
     let typed_options = typed_options(&args.choice, args.selection.selection(), args.compact.as_deref());
-    let mut results = TranscriptResults::new("compacted", args.running.json, quiet);
+    let mut results = TranscriptResults::new("compacted", args.run_args.json, quiet);
     let mut waiting = args.transcripts.iter();
-    let mut started: VecDeque<Started<'_>> = VecDeque::new();
+    let mut in_progress: VecDeque<StartedTranscript<'_>> = VecDeque::new();
     loop {
-        while started.len() < TRANSCRIPTS_MAX
+        while in_progress.len() < TRANSCRIPTS_MAX
             && let Some(transcript) = waiting.as_slice().first()
         {
             let path = store::locate(transcript, environment).map(|place| place.path().to_owned()).ok();
             // Concurrent runs on one transcript would not see each other's overlays.
-            if path.is_some() && started.iter().any(|other| other.path == path) {
+            if path.is_some() && in_progress.iter().any(|other| other.path == path) {
                 break;
             }
             waiting.next();
-            let running = RunningCompaction::start(&mut setup, &typed_options, transcript).await;
-            started.push_back(Started { transcript, path, running });
+            let compaction = RunningCompaction::start(&mut setup, &typed_options, transcript).await;
+            in_progress.push_back(StartedTranscript { transcript, path, compaction });
         }
-        let Some(next) = started.pop_front() else { break };
-        let outcome = match next.running {
-            Ok(running) => running.report(environment).await,
+        let Some(oldest) = in_progress.pop_front() else { break };
+        let outcome = match oldest.compaction {
+            Ok(compaction) => compaction.report(environment).await,
             Err(report) => Err(report),
         };
-        setup.progress.suspend(|| results.print(next.transcript, outcome))?;
+        setup.progress.suspend(|| results.print(oldest.transcript, outcome))?;
     }
     setup.planner.close().await;
     Ok(results.exit())
 }
 
 /// A transcript whose compaction runs, or could not be started.
-struct Started<'a> {
+struct StartedTranscript<'a> {
     transcript: &'a OsStr,
+    /// None if the transcript was not found.
     path: Option<PathBuf>,
-    running: Result<RunningCompaction, Report>,
+    compaction: Result<RunningCompaction, Report>,
 }
 
 fn reset_all(args: &Args, reset: Reset, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
-    let mut results = TranscriptResults::new("reset", args.running.json, quiet);
-    let estimator = args.running.counting.tokens.estimator();
-    let settings = (args.running.dry_run, args.running.lock_timeout);
+    let mut results = TranscriptResults::new("reset", args.run_args.json, quiet);
+    let estimator = args.run_args.counting.tokens.estimator();
+    let settings = (args.run_args.dry_run, args.run_args.lock_timeout);
     for transcript in &args.transcripts {
-        let done = compaction::reset(transcript, reset, estimator, settings, environment);
-        results.print(transcript, done)?;
+        let outcome = compaction::reset(transcript, reset, estimator, settings, environment);
+        results.print(transcript, outcome)?;
     }
     Ok(results.exit())
 }

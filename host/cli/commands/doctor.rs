@@ -7,11 +7,13 @@ use jp_compact_llm::{LlmOptions, Models, Settings};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;
 use jp_compact_runtime::process::{self, DEPTH_MAX, ENTRIES_MAX, TASKS_MAX};
+use jp_compact_runtime::registry::Registry;
 use jp_compact_schema::document::{DoctorFolder, DoctorLimits, DoctorReport, KeyReport, MissingReport};
 
 use crate::args::StrategyArgs;
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::human::grouped;
 use crate::lines::EscapedLines;
 use crate::output;
 
@@ -25,79 +27,106 @@ pub(crate) struct Args {
     discovery: StrategyArgs,
 }
 
+/// The content of the report, as JSON or as text.
+struct Facts<'a> {
+    registry: &'a Registry,
+    bundled: Vec<&'a str>,
+    abilities: Abilities,
+    private_bytes_max: u64,
+    /// Whether the number of threads of a strategy is limited.
+    threads_are_limited: bool,
+    /// The variables for model keys: provider, name, and whether the variable is set.
+    keys: Vec<(String, String, bool)>,
+}
+
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let registry = args.discovery.registry(environment)?;
     let abilities = Abilities::here(environment);
-    let (tier, missing) = (abilities.tier(), abilities.missing());
-    let bundled: Vec<_> = registry.plugins().iter().filter(|plugin| plugin.bundled()).collect();
+    let bundled = registry.plugins().iter().filter(|plugin| plugin.bundled());
     let models = Models::open(Settings::default(), &LlmOptions::default(), environment)?;
-    let keys = models.key_variables();
-    let private_bytes_max = config::private_bytes_max(environment, &[], &[])?;
-    let are_bounded = process::are_bounded();
+    let facts = Facts {
+        registry: &registry,
+        bundled: bundled.map(|plugin| plugin.name.as_str()).collect(),
+        abilities,
+        private_bytes_max: config::private_bytes_max(environment, &[], &[])?,
+        threads_are_limited: process::are_bounded(),
+        keys: models.key_variables(),
+    };
     if args.json {
-        let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
-        output::json_line(&DoctorReport {
+        output::json_line(&facts.document())?;
+    } else {
+        output::text(&facts.text())?;
+    }
+    Ok(Exit::Done)
+}
+
+impl Facts<'_> {
+    fn document(&self) -> DoctorReport {
+        let missing = self.abilities.missing().into_iter();
+        let folders = self.registry.folders().iter().map(|folder| DoctorFolder {
+            path: folder.path.to_string_lossy().into_owned(),
+            origin: folder.origin.word().to_owned(),
+            is_there: folder.path.is_dir(),
+        });
+        let keys = self.keys.iter().map(|(provider, variable, is_set)| KeyReport {
+            provider: provider.clone(),
+            variable: variable.clone(),
+            is_set: *is_set,
+        });
+        DoctorReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            tier: tier.to_string(),
-            landlock: abilities.landlock,
-            seccomp: abilities.seccomp,
+            tier: self.abilities.tier().to_string(),
+            landlock: self.abilities.landlock,
+            seccomp: self.abilities.seccomp,
             missing: missing
-                .iter()
-                .map(|lack| MissingReport { what: lack.what.into(), remedy: lack.remedy.into() })
+                .map(|ability| MissingReport { what: ability.what.into(), remedy: ability.remedy.into() })
                 .collect(),
             limits: DoctorLimits {
-                private_dir_bytes: private_bytes_max,
+                private_dir_bytes: self.private_bytes_max,
                 private_dir_entries: ENTRIES_MAX,
                 private_dir_depth: DEPTH_MAX as u64,
-                threads: are_bounded.then_some(u64::from(TASKS_MAX)),
+                threads: self.threads_are_limited.then_some(u64::from(TASKS_MAX)),
             },
-            runner: text(registry.runner()),
-            bundled: bundled.iter().map(|plugin| plugin.name.as_str().to_owned()).collect(),
-            folders: registry
-                .folders()
-                .iter()
-                .map(|found| DoctorFolder {
-                    path: text(&found.path),
-                    origin: found.origin.word().to_owned(),
-                    is_there: found.path.is_dir(),
-                })
-                .collect(),
-            keys: keys
-                .into_iter()
-                .map(|(provider, variable, is_set)| KeyReport { provider, variable, is_set })
-                .collect(),
-        })?;
-        return Ok(Exit::Done);
+            runner: self.registry.runner().to_string_lossy().into_owned(),
+            bundled: self.bundled.iter().map(|name| (*name).to_owned()).collect(),
+            folders: folders.collect(),
+            keys: keys.collect(),
+        }
     }
-    let names: Vec<_> = bundled.iter().map(|plugin| plugin.name.as_str()).collect();
-    let limits = format!(
-        "512 MiB of memory, 64 open files of 64 MiB each; {private_bytes_max} bytes, {ENTRIES_MAX} files and \
-         folders, {DEPTH_MAX} levels in the private directory"
-    );
-    let threads = if are_bounded {
-        format!("at most {TASKS_MAX} for each strategy that is not bundled")
-    } else {
+
+    fn text(&self) -> EscapedLines {
+        let mut text = EscapedLines::single(format_args!("jp-compact {}", env!("CARGO_PKG_VERSION")));
+        let mut row = |label: &str, value: String| text.line(format_args!("  {label:<9} {value}"));
+        row("jail", self.abilities.tier().to_string());
+        for ability in self.abilities.missing() {
+            row("missing", format!("{}: {}", ability.what, ability.remedy));
+        }
+        row("limits", "512 MiB of memory, 64 open files of 64 MiB each".to_owned());
+        row("limits", self.private_dir_limits());
+        row("threads", self.thread_limit());
+        row("runner", self.registry.runner().display().to_string());
+        row("bundled", self.bundled.join(", "));
+        for folder in self.registry.folders() {
+            let note = if folder.path.is_dir() { "" } else { " (does not exist)" };
+            row("searched", format!("{} ({}){note}", folder.path.display(), folder.origin.word()));
+        }
+        for (_, variable, is_set) in &self.keys {
+            row("key", format!("{variable} ({})", if *is_set { "set" } else { "not set" }));
+        }
+        text
+    }
+
+    fn private_dir_limits(&self) -> String {
+        let (bytes, entries) = (grouped(self.private_bytes_max), grouped(ENTRIES_MAX));
+        format!("private directory: {bytes} bytes, {entries} files and folders, {DEPTH_MAX} levels")
+    }
+
+    fn thread_limit(&self) -> String {
+        if self.threads_are_limited {
+            return format!("at most {TASKS_MAX} for each strategy that is not bundled");
+        }
         "not limited, because no control group is delegated to this user; `systemd-run --user --scope \
          --property=Delegate=yes jp-compact ...` starts jp-compact in one"
             .to_owned()
-    };
-    let mut text = EscapedLines::single(format_args!("jp-compact {}", env!("CARGO_PKG_VERSION")));
-    let mut row = |label: &str, value: String| text.line(format_args!("  {label:<9} {value}"));
-    row("jail", tier.to_string());
-    for lack in &missing {
-        row("missing", format!("{}: {}", lack.what, lack.remedy));
     }
-    row("limits", limits);
-    row("threads", threads);
-    row("runner", registry.runner().display().to_string());
-    row("bundled", names.join(", "));
-    for folder in registry.folders() {
-        let gone = if folder.path.is_dir() { "" } else { " (does not exist)" };
-        row("searched", format!("{} ({}){gone}", folder.path.display(), folder.origin.word()));
-    }
-    for (_, name, is_set) in &keys {
-        row("key", format!("{name} ({})", if *is_set { "set" } else { "not set" }));
-    }
-    output::text(&text)?;
-    Ok(Exit::Done)
 }

@@ -29,7 +29,7 @@ use crate::setup::Setup;
 
 /// Copy a conversation, or its last turns, with their overlays
 ///
-/// Events are copied byte for byte, including the config deltas before the first copied turn. The ranges of overlays count from that turn. A policy is clipped to the copied turns. A summary that also covers other turns is dropped, and a note reports it. The source is only read. If --compact fails, the copy remains, uncompacted.
+/// Events are copied byte for byte, including the config deltas before the first copied turn. In the copy, that turn is turn 0. A policy is clipped to the copied turns. A summary that also covers other turns is dropped, and a note reports it. The source is only read. If --compact fails, the copy remains, uncompacted.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact fork 17738399468 .jp/conversations/17738399470-shorter --last 5\n  jp-compact fork .jp/conversations/17738399468-review ./copy --compact=heavy"
@@ -52,15 +52,15 @@ pub(crate) struct Args {
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
-    running: RunArgs,
+    run_args: RunArgs,
 }
 
 pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     args.selection.require(args.compact.is_some(), "--compact")?;
-    let source = open_as(&args.transcript, args.running.input.format, environment)?;
+    let source = open_as(&args.transcript, args.run_args.input.format, environment)?;
     let dest = store::check_destination(&args.dest, environment)?;
     let plan = fork::plan(&source, args.last.map(NonZero::get))?;
-    let dry_run = args.running.dry_run;
+    let dry_run = args.run_args.dry_run;
     let mut document = plan_document(&source, &plan, &dest, dry_run);
     let mut text = plan_text(&source, &plan, &dest, dry_run, environment);
     let Some(profile) = &args.compact else {
@@ -71,21 +71,21 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         return Ok(Exit::Done);
     };
     until_interrupted(async {
-        let mut setup = Setup::open(&args.running, false, quiet, Asker::User, environment)?;
-        // An error in the profile or its strategies is reported before the copy is made.
+        let mut setup = Setup::open(&args.run_args, false, quiet, Asker::User, environment)?;
+        // This plan is made without the copy, so an error in it is reported before the copy exists.
         let mut copy =
             Opened { place: source.place.clone(), sidecar_file: None, stream: plan.stream.clone().into() };
-        let mut run = prepare(&mut setup, profile, args, &copy).await?;
+        let mut run = plan_run(&mut setup, profile, args, &copy).await?;
         // A dry run has no copy to append to.
         run.io.in_memory = dry_run;
         if !dry_run {
             fork::write(&source, &plan, &dest, environment)?;
             copy = compact::open(dest.as_os_str(), environment)?;
-            run = prepare(&mut setup, profile, args, &copy).await?;
+            run = plan_run(&mut setup, profile, args, &copy).await?;
         }
-        let done = compact::compact(&run, &copy).await;
+        let outcome = compact::compact(&run, &copy).await;
         setup.planner.close().await;
-        match done {
+        match outcome {
             Ok(mut report) => {
                 if dry_run {
                     (report.path, report.id) = (dest.join("events.json"), None);
@@ -95,8 +95,8 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
                 print(args, quiet, &document, &text)?;
                 Ok(Exit::Done)
             }
-            Err(failure) => {
-                let report = Report::from(failure);
+            Err(error) => {
+                let report = Report::from(error);
                 document.error = Some(report.document());
                 print(args, quiet, &document, &text)?;
                 Err(report.printed())
@@ -105,8 +105,8 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     })
 }
 
-/// Plans the run on the copy, by the copy's configuration.
-async fn prepare(
+/// Plans the compaction of the copy with the copy's configuration, and checks the consent to call a model.
+async fn plan_run(
     setup: &mut Setup<'_>,
     profile: &str,
     args: &Args,
@@ -115,13 +115,12 @@ async fn prepare(
     let config = setup.planner.config(copy)?;
     let selection = args.selection.selection();
     let run = setup.planner.plan_inline(profile, selection, &config, OnLowSaving::Warn).await?;
-    // A missing consent is reported before the copy is made.
     run.allow()?;
     Ok(run)
 }
 
 fn print(args: &Args, quiet: bool, document: &ForkReport, text: &EscapedLines) -> Result<(), Report> {
-    if args.running.json {
+    if args.run_args.json {
         output::json_line(document)?;
     } else if !quiet {
         output::info("forked", &json!({ "report": document }), text);
@@ -130,9 +129,9 @@ fn print(args: &Args, quiet: bool, document: &ForkReport, text: &EscapedLines) -
 }
 
 fn plan_document(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool) -> ForkReport {
-    let numbers = |effect: ForkEffect| -> Vec<usize> {
-        let of_all = plan.fork.overlays.iter().zip(1_usize..);
-        of_all.filter(|(other, _)| **other == effect).map(|(_, number)| number).collect()
+    let numbers_with = |wanted: ForkEffect| -> Vec<usize> {
+        let numbered = (1..).zip(&plan.fork.overlays);
+        numbered.filter(|(_, effect)| **effect == wanted).map(|(number, _)| number).collect()
     };
     ForkReport {
         path: dest.join("events.json").to_string_lossy().into_owned(),
@@ -141,10 +140,10 @@ fn plan_document(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool) -> Fo
         turns: plan.stream.turns(),
         cut: plan.fork.cut,
         overlays: ForkOverlays {
-            kept: numbers(ForkEffect::Kept),
-            clipped: numbers(ForkEffect::Clipped),
-            gone: numbers(ForkEffect::Removed),
-            summary_dropped: numbers(ForkEffect::SummaryDropped),
+            kept: numbers_with(ForkEffect::Kept),
+            clipped: numbers_with(ForkEffect::Clipped),
+            gone: numbers_with(ForkEffect::Removed),
+            summary_dropped: numbers_with(ForkEffect::SummaryDropped),
         },
         report: None,
         error: None,
@@ -159,31 +158,30 @@ fn plan_text(
     environment: &Environment,
 ) -> EscapedLines {
     let effects = &plan.fork.overlays;
-    let count = |effect: ForkEffect| effects.iter().filter(|other| **other == effect).count();
     let copied_turns = match plan.fork.cut {
         0 => counted(plan.stream.turns(), "turn"),
         _ => format!("the last {} of {}", plan.stream.turns(), counted(source.stream.turns(), "turn")),
     };
     let verb = if dry_run { "would be copied" } else { "copied" };
-    let overlays = plan.stream.overlays().len();
-    let mut lines = EscapedLines::single(format_args!(
+    let mut text = EscapedLines::single(format_args!(
         "{}: {copied_turns} {verb} from {}, {}",
         short(dest, environment),
         short(source.place.path(), environment),
-        counted(overlays, "overlay")
+        counted(plan.stream.overlays().len(), "overlay")
     ));
-    if let clipped @ 1.. = count(ForkEffect::Clipped) {
-        lines.line(format_args!("  {} clipped to the copied turns", counted(clipped, "overlay")));
+    let clipped = effects.iter().filter(|effect| **effect == ForkEffect::Clipped).count();
+    if clipped > 0 {
+        text.line(format_args!("  {} clipped to the copied turns", counted(clipped, "overlay")));
     }
-    let numbered = (1_usize..).zip(effects.iter().zip(source.stream.overlays()));
-    let dropped: Vec<_> =
-        numbered.filter(|(_, (effect, _))| **effect == ForkEffect::SummaryDropped).collect();
-    lines.list(
-        "  ",
-        dropped.iter().map(|(number, (_, overlay))| {
+    let mut notes = Vec::new();
+    for ((effect, overlay), number) in effects.iter().zip(source.stream.overlays()).zip(1..) {
+        if *effect == ForkEffect::SummaryDropped {
             let range = covered(overlay);
-            format!("  note: dropped the summary of {range} (overlay {number}), because not all of its turns are copied")
-        }),
-    );
-    lines
+            notes.push(format!(
+                "  note: dropped the summary of {range} (overlay {number}), because not all of its turns are copied"
+            ));
+        }
+    }
+    text.list("  ", notes.into_iter());
+    text
 }

@@ -9,6 +9,7 @@ use jp_compact_engine::compact;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::ImportReport;
 use jp_compact_store as store;
+use jp_compact_transcripts::Format;
 use jp_compact_transcripts::import::import;
 use serde_json::json;
 
@@ -44,14 +45,14 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let read = read_as(&args.transcript, args.input.format, environment)?;
     let format = read.stream.format();
-    if format == jp_compact_transcripts::Format::Jp {
+    if format == Format::Jp {
         let hint = "`jp-compact fork TRANSCRIPT DEST` copies a conversation";
         let message = format!("{} is already a JP conversation", short(&read.path, environment));
         return Err(Report::new(Exit::Usage, message, Some(hint)));
     }
     let dest = store::check_destination(&args.to, environment)?;
     let imported = import(&read.stream);
-    // The user may delete the transcript next, so the result must be readable.
+    // The user may delete the transcript after the import, so the result is checked before it is written.
     Stream::parse(imported.events.clone().into())
         .map_err(|source| compact::Error::Unreadable { path: dest.join("events.json"), source })?;
     store::create_new(&dest, &imported)?;

@@ -1,6 +1,5 @@
 //! `jp-compact lint`: checks whether a provider would accept the view of a conversation.
 
-use jp_compact_transcripts::Transcript;
 use std::ffi::OsString;
 
 use clap::Parser;
@@ -10,6 +9,7 @@ use jp_compact_core::projection::project;
 use jp_compact_core::render::{Provider, as_is};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{LintDocument, ViolationReport};
+use jp_compact_transcripts::Transcript;
 
 use crate::args::{FormatArgs, Providers, providers};
 use crate::error::Report;
@@ -19,7 +19,7 @@ use crate::input::read_as;
 use crate::lines::EscapedLines;
 use crate::output;
 
-/// The page that describes the rules. `tests/documents.rs` holds it to the list of rules.
+/// The page that describes the rules. `tests/documents.rs` checks that it has every rule.
 const RULES: &str = "docs/reference/lint-rules.md";
 
 /// Check the view of a conversation against the rules of providers
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Also check the request body against this provider's rules
     #[arg(long, value_name = "PROVIDER", value_parser = providers())]
     provider: Option<Providers>,
-    /// Warn if the view exceeds Ollama's num_ctx
+    /// Warn if the view has more tokens than this num_ctx of Ollama
     #[arg(long, value_name = "TOKENS", requires = "provider")]
     context_window: Option<u64>,
     /// Print one line of JSON
@@ -49,34 +49,34 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let read = read_as(&args.transcript, args.input.format, environment)?;
-    let found = found(args, &read.stream);
-    let warnings = found.iter().filter(|found| found.is_warning()).count();
-    let violations = found.len() - warnings;
+    let violations = violations(args, &read.stream);
+    let warnings = violations.iter().filter(|violation| violation.is_warning()).count();
+    let errors = violations.len() - warnings;
     if args.json {
         let names = |providers: &Providers| providers.0.iter().map(ToString::to_string).collect();
         output::json_line(&LintDocument {
             path: read.path.to_string_lossy().into_owned(),
             conversation_id: read.id.clone(),
             providers: args.provider.as_ref().map(names),
-            clean: violations == 0,
-            violations: found.iter().map(document).collect(),
+            clean: errors == 0,
+            violations: violations.iter().map(document).collect(),
         })?;
     } else {
         let path = short(&read.path, environment);
-        let head = match (violations, warnings) {
+        let summary = match (errors, warnings) {
             (0, 0) => "clean".into(),
             (0, warnings) => format!("clean, with {}", counted(warnings, "warning")),
-            (violations, 0) => counted(violations, "violation"),
-            (violations, warnings) => {
-                format!("{}, {}", counted(violations, "violation"), counted(warnings, "warning"))
+            (errors, 0) => counted(errors, "violation"),
+            (errors, warnings) => {
+                format!("{}, {}", counted(errors, "violation"), counted(warnings, "warning"))
             }
         };
-        let mut text = EscapedLines::single(format_args!("{path}: {head}"));
-        text.list("  ", found.iter().map(|found| format!("  {found}")));
-        pages(&found).iter().for_each(|page| text.line(format_args!("  see {page}")));
+        let mut text = EscapedLines::single(format_args!("{path}: {summary}"));
+        text.list("  ", violations.iter().map(|violation| format!("  {violation}")));
+        rule_pages(&violations).iter().for_each(|page| text.line(format_args!("  see {page}")));
         output::text(&text)?;
     }
-    Ok(if violations == 0 { Exit::Done } else { Exit::Gate })
+    Ok(if errors == 0 { Exit::Done } else { Exit::Gate })
 }
 
 fn document(Violation { rule, provider, turn, event, message }: &Violation) -> ViolationReport {
@@ -89,10 +89,10 @@ fn document(Violation { rule, provider, turn, event, message }: &Violation) -> V
     }
 }
 
-/// Returns the page of each rule that is broken, in the order of the rules' first violations.
-fn pages(found: &[Violation]) -> Vec<String> {
+/// Returns the page of each violated rule once, in the order of the violations.
+fn rule_pages(violations: &[Violation]) -> Vec<String> {
     let mut pages = Vec::new();
-    for violation in found {
+    for violation in violations {
         let page = format!("{RULES}#{}", violation.rule.to_string().to_lowercase());
         if !pages.contains(&page) {
             pages.push(page);
@@ -101,17 +101,18 @@ fn pages(found: &[Violation]) -> Vec<String> {
     pages
 }
 
-fn found(args: &Args, stream: &Transcript) -> Vec<Violation> {
+/// The violations, including warnings.
+fn violations(args: &Args, stream: &Transcript) -> Vec<Violation> {
     let view = project(stream);
-    let mut found = lint::view(stream, stream.overlays(), &view);
+    let mut violations = lint::view(stream, stream.overlays(), &view);
     for provider in args.provider.iter().flat_map(|providers| &providers.0) {
-        found.extend(lint::body(*provider, &as_is(stream, &view, *provider)));
+        violations.extend(lint::body(*provider, &as_is(stream, &view, *provider)));
         if *provider == Provider::Ollama
             && let Some(window) = args.context_window
         {
             let tokens = Survey::new(stream).estimate.view_tokens(&view);
-            found.extend(lint::window(tokens, window));
+            violations.extend(lint::window(tokens, window));
         }
     }
-    found
+    violations
 }

@@ -1,5 +1,5 @@
-//! The commands, one file or folder each: its arguments, then one function. Only this file composes them; no command
-//! uses another.
+//! The commands. Each is one file or folder with its arguments and a function `run`. Only this file uses the commands; a
+//! command must not use another one.
 
 mod auto;
 mod batch;
@@ -23,7 +23,7 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Arg, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use jp_compact_runtime::environment::Environment;
 
 use crate::args::Verbosity;
@@ -70,29 +70,35 @@ impl Cli {
     ///
     /// # Errors
     /// The command line is invalid, or requests the help or the version.
-    pub(crate) fn read(line: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let matches = Self::command().try_get_matches_from(line)?;
-        if let Some(command) = matches.subcommand_name() {
-            let own = Self::command();
-            let stray = own.get_arguments().map(|argument| argument.get_id().as_str()).find(|id| {
-                !["verbose", "quiet", "log_format"].contains(id)
-                    && matches.value_source(id) == Some(ValueSource::CommandLine)
-            });
-            if let Some(stray) = stray {
-                let what = stray.replace('_', "-");
-                let message = format!(
-                    "`{what}` cannot precede the command `{command}`\n\n\
-                     hint: put the options after the command; if `{command}` is a transcript, write `./{command}`"
-                );
-                return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
-            }
-        }
+    pub(crate) fn read(arguments: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let matches = Self::command().try_get_matches_from(arguments)?;
+        reject_options_before_command(&matches)?;
         let cli = Self::from_arg_matches(&matches)?;
         Ok(Self { json: wants_json(&matches), ..cli })
     }
 }
 
-/// Whether the innermost command has the flag `--json`. A server has it for the calls of its clients.
+/// Rejects `jp-compact --keep-last 1 print ...`. clap would parse the option and ignore it.
+fn reject_options_before_command(matches: &ArgMatches) -> Result<(), clap::Error> {
+    let Some(command) = matches.subcommand_name() else { return Ok(()) };
+    let cli = Cli::command();
+    let precedes_command = |argument: &&Arg| {
+        !argument.is_global_set()
+            && matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine)
+    };
+    let Some(argument) = cli.get_arguments().find(precedes_command) else { return Ok(()) };
+    let option = match argument.get_long() {
+        Some(long) => format!("--{long}"),
+        None => argument.get_id().to_string(),
+    };
+    let message = format!(
+        "`{option}` cannot precede the command `{command}`\n\n\
+         hint: put the options after the command; if `{command}` is a transcript, write `./{command}`"
+    );
+    Err(Cli::command().error(ErrorKind::ArgumentConflict, message))
+}
+
+/// Whether the innermost command has the flag `--json`. `mcp` ignores the flag, because clients get text and JSON.
 fn wants_json(matches: &ArgMatches) -> bool {
     match matches.subcommand() {
         Some(("mcp", _)) => false,
@@ -125,8 +131,8 @@ pub(crate) enum Command {
 pub(crate) fn run(cli: Cli, environment: &Environment) -> Result<Exit, Report> {
     let quiet = cli.verbosity.quiet;
     match cli.command {
-        None => compact::run(&cli.compact, quiet, environment, names),
-        Some(Command::Auto(args)) => auto::run(&args, quiet, environment, names),
+        None => compact::run(&cli.compact, quiet, environment, command_names),
+        Some(Command::Auto(args)) => auto::run(&args, quiet, environment, command_names),
         Some(Command::Batch(args)) => batch::run(&args, quiet, environment),
         Some(Command::Fork(args)) => fork::run(&args, quiet, environment),
         Some(Command::Import(args)) => import::run(&args, quiet, environment),
@@ -145,7 +151,6 @@ pub(crate) fn run(cli: Cli, environment: &Environment) -> Result<Exit, Report> {
     }
 }
 
-/// The names of the commands.
-fn names() -> Vec<String> {
+fn command_names() -> Vec<String> {
     Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
 }

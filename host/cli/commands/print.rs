@@ -52,8 +52,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let form = if args.json { PrintForm::Json } else { args.form };
     match &args.output {
         Some(path) => {
-            let (path, old) = (environment.cwd.join(path), read.stream.bytes());
-            store::write_new(&path, Some(&read.path), &pieces(&read, args.compacted, form)?, old)?;
+            let path = environment.cwd.join(path);
+            let pieces = pieces(&read, args.compacted, form)?;
+            store::write_new(&path, Some(&read.path), &pieces, read.stream.bytes())?;
         }
         None => output::data(|out| write(&read, args.compacted, form, out))?,
     }

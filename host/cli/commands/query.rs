@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
-    running: RunArgs,
+    run_args: RunArgs,
 }
 
 fn nonblank(text: &str) -> Result<String, String> {
@@ -64,10 +64,10 @@ fn nonblank(text: &str) -> Result<String, String> {
 pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     args.selection.require(args.compact.is_some(), "--compact")?;
     until_interrupted(async {
-        let mut setup = Setup::open(&args.running, false, quiet, Asker::Query, environment)?;
-        let done = run_steps(args, quiet, &mut setup, environment).await;
+        let mut setup = Setup::open(&args.run_args, false, quiet, Asker::Query, environment)?;
+        let outcome = run_steps(args, quiet, &mut setup, environment).await;
         setup.planner.close().await;
-        done.map(|()| Exit::Done)
+        outcome.map(|()| Exit::Done)
     })
 }
 
@@ -78,13 +78,13 @@ async fn run_steps(
     setup: &mut Setup<'_>,
     environment: &Environment,
 ) -> Result<(), Report> {
-    let is_shown = !quiet && !args.running.json;
-    let mut opened = open_as(&args.transcript, args.running.input.format, environment)?;
+    let is_shown = !quiet && !args.run_args.json;
+    let mut opened = open_as(&args.transcript, args.run_args.input.format, environment)?;
     let config = setup.planner.config(&opened)?;
     let mut document = QueryReport {
         path: opened.place.path().to_string_lossy().into_owned(),
         conversation_id: opened.place.id().map(str::to_owned),
-        dry_run: args.running.dry_run,
+        dry_run: args.run_args.dry_run,
         compaction: None,
         turn: None,
         model: None,
@@ -93,95 +93,94 @@ async fn run_steps(
         auto: None,
         error: None,
     };
-    if let Some(form) = &args.compact {
-        let (report, text) = before(args, form, setup, &config, &opened, environment).await?;
+    if let Some(profile) = &args.compact {
+        let (report, text) = compact_before(args, profile, setup, &config, &opened, environment).await?;
         if is_shown {
             output::info("compacted", &json!({ "report": report }), &text);
         }
         document.compaction = Some(report);
-        opened = open_as(&args.transcript, args.running.input.format, environment)?;
+        opened = open_as(&args.transcript, args.run_args.input.format, environment)?;
     }
-    let appended = if args.running.dry_run {
-        let path = short(opened.place.path(), environment);
+    let turn_outcome = if args.run_args.dry_run {
         if is_shown {
+            let path = short(opened.place.path(), environment);
             let text = format_args!("{path}: dry run, no model was called and no turn appended");
             let fields = json!({ "path": opened.place.path().to_string_lossy() });
             output::info("dry run", &fields, &EscapedLines::single(text));
         }
         query::check(&opened).map_err(Report::from)
     } else {
-        turn(args, setup, &config, &opened, &mut document).await
+        ask_and_append(args, setup, &config, &opened, &mut document).await
     };
-    if appended.is_ok() && !args.running.dry_run && config.auto.enabled {
+    if turn_outcome.is_ok() && !args.run_args.dry_run && config.auto.enabled {
         let request = AutoRequest {
             profile: None,
-            context_window: args.running.models.context_window,
+            context_window: args.run_args.models.context_window,
             selection: TypedSelection::default(),
-            estimator: args.running.counting.tokens.estimator(),
+            estimator: args.run_args.counting.tokens.estimator(),
             foreign_auto: config.foreign_auto(),
         };
-        let done = automatic::compact_if_due(&request, setup, &args.transcript, environment).await;
-        match done {
+        match automatic::compact_if_due(&request, setup, &args.transcript, environment).await {
             Ok((report, text)) => {
                 if is_shown && (report.due || !report.always.is_empty()) {
                     output::info("checked the size", &json!({ "report": report }), &text);
                 }
                 document.auto = Some(report);
             }
-            Err(report) => return Err(failed(args, document, report)?),
+            Err(report) => return Err(print_failure(args, document, report)?),
         }
     }
-    match appended {
-        Err(report) => Err(failed(args, document, report)?),
-        Ok(()) if args.running.json => Ok(output::json_line(&document)?),
+    match turn_outcome {
+        Err(report) => Err(print_failure(args, document, report)?),
+        Ok(()) if args.run_args.json => Ok(output::json_line(&document)?),
         Ok(()) => Ok(()),
     }
 }
 
-/// Compacts with a profile or an inline form, unless that saves too little.
-async fn before(
+/// Compacts before the turn with a profile or an inline form, unless that saves too little.
+async fn compact_before(
     args: &Args,
-    form: &str,
+    profile: &str,
     setup: &mut Setup<'_>,
     config: &Config,
     opened: &Opened,
     environment: &Environment,
 ) -> Result<(CompactionReport, EscapedLines), Report> {
     let selection = args.selection.selection();
-    let run = setup.planner.plan_inline(form, selection, config, OnLowSaving::Decline).await?;
+    let run = setup.planner.plan_inline(profile, selection, config, OnLowSaving::Decline).await?;
     let report = compact::compact(&run, opened).await?;
     Ok((compaction::document(&report, &run), compaction::text(&report, &run, environment)))
 }
 
-/// Asks the model, prints its answer, and appends the turn. The answer was paid for, so it is printed before the append
-/// can fail.
-async fn turn(
+/// Asks the model, prints its answer, and appends the turn. The user has paid for the answer, so it is printed before the
+/// append can fail.
+async fn ask_and_append(
     args: &Args,
     setup: &Setup<'_>,
     config: &Config,
     opened: &Opened,
     document: &mut QueryReport,
 ) -> Result<(), Report> {
-    let clock = args.running.now.map_or(Clock::System, Clock::Fixed);
-    let asked = clock.now();
+    let clock = args.run_args.now.map_or(Clock::System, Clock::Fixed);
+    let asked_at = clock.now();
     let allowed = query::allow(setup.planner.models(), config, &setup.planner.consent(config))?;
     let answer = query::ask(opened, &args.text, setup.planner.models(), &allowed).await?;
     let Completion { text, model, usage } = &answer;
     document.model = Some(model.clone());
     document.answer = Some(text.clone());
     document.usage = *usage;
-    if !args.running.json {
+    if !args.run_args.json {
         output::data(|out| writeln!(out, "{}", escape::text(text.trim_end())))?;
     }
-    let appended = Held { request: &args.text, asked, response: text, answered: clock.now() };
-    query::append(opened, &appended, args.running.lock_timeout).await?;
+    let turn = Held { request: &args.text, asked: asked_at, response: text, answered: clock.now() };
+    query::append(opened, &turn, args.run_args.lock_timeout).await?;
     document.turn = Some(opened.stream.turns());
     Ok(())
 }
 
-/// With `--json`, prints the failure together with the finished steps.
-fn failed(args: &Args, mut document: QueryReport, report: Report) -> Result<Report, Report> {
-    if args.running.json {
+/// With `--json`, prints the failure in the document of the finished steps. Returns the report for the exit code.
+fn print_failure(args: &Args, mut document: QueryReport, report: Report) -> Result<Report, Report> {
+    if args.run_args.json {
         document.error = Some(report.document());
         output::json_line(&document)?;
     }

@@ -7,6 +7,7 @@ use jp_compact_core::estimate::Estimator;
 use jp_compact_core::stats::Stats;
 use jp_compact_engine::batch::Files;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_schema::document::StatsReport;
 use jp_compact_transcripts::Format;
 
 use crate::args::{FormatArgs, TokenArgs};
@@ -22,7 +23,7 @@ use crate::transcript_results::TranscriptResults;
 
 /// Count tokens by conversation, by content type, and by tool
 ///
-/// Shows the tokens of the raw events and of the view. In a bar, the full part is in the view and the light part is hidden by overlays. If JP itself applies fewer overlays, its number is shown, too. Several conversations are added up.
+/// Shows the tokens of the raw events and of the view. The full part of a bar is in the view; overlays hide the light part. If JP itself applies fewer overlays, the tokens that JP sends are shown, too. For several conversations, the tables show the sums.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact stats 17738399468\n  jp-compact stats .jp/conversations/*\n  jp-compact stats events.json --json | jq .by_tool"
@@ -37,7 +38,7 @@ pub(crate) struct Args {
     input: FormatArgs,
     /// Print one line of JSON for each conversation
     ///
-    /// Several conversations have a last line with the `total`.
+    /// For several conversations, the last line is the `total`.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -46,31 +47,35 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let estimator = args.counting.tokens.estimator();
-    // The text is printed below: one table of all conversations that could be read.
+    // `quiet`, because the text is printed below: one table of all conversations that could be read.
     let mut results = TranscriptResults::new("counted the tokens", args.json, true);
-    let mut found: Vec<(String, Stats)> = Vec::new();
-    let mut sent = SentTotals::default();
-    let transcripts = transcripts(&args.transcripts, environment);
+    let mut conversations: Vec<(String, Stats)> = Vec::new();
+    let mut sent_totals = SentTotals::default();
+    let transcripts = find_transcripts(&args.transcripts, environment);
     for transcript in &transcripts {
-        let one = read_sums(transcript, args.input.format, estimator, environment);
-        let reported =
-            one.as_ref().map(|(read, of)| (stats::document(read, of, estimator), EscapedLines::new()));
-        results.print(transcript, reported.map_err(Clone::clone))?;
-        if let Ok((read, (stats, of_one))) = one {
-            sent.add(&of_one);
-            found.push((short(&read.path, environment), stats));
+        match read_sums(transcript, args.input.format, estimator, environment) {
+            Ok((read, sums)) => {
+                let document = stats::document(&read, &sums, estimator);
+                results.print(transcript, Ok((document, EscapedLines::new())))?;
+                let (stats, sent) = sums;
+                sent_totals.add(&sent);
+                conversations.push((short(&read.path, environment), stats));
+            }
+            Err(report) => results.print(transcript, Err::<(StatsReport, _), _>(report))?,
         }
     }
-    let several = transcripts.len() > 1;
-    let total: Stats = found.iter().map(|(_, stats)| stats).sum();
-    if args.json && several {
-        output::json_line(&stats::total(found.len(), (&total, &sent), estimator))?;
-    } else if !args.json && !found.is_empty() {
-        let text = match found.as_slice() {
-            [(path, _)] if !several => stats::text(path, &(total, sent), estimator),
-            all => {
-                let mut text = stats::text(&counted(all.len(), "conversation"), &(total, sent), estimator);
-                stats::by_conversation(all, &mut text);
+    let are_several = transcripts.len() > 1;
+    let total: Stats = conversations.iter().map(|(_, stats)| stats).sum();
+    if args.json && are_several {
+        output::json_line(&stats::total(conversations.len(), (&total, &sent_totals), estimator))?;
+    } else if !args.json && !conversations.is_empty() {
+        let sums = (total, sent_totals);
+        let text = match conversations.as_slice() {
+            [(path, _)] if !are_several => stats::text(path, &sums, estimator),
+            conversations => {
+                let title = counted(conversations.len(), "conversation");
+                let mut text = stats::text(&title, &sums, estimator);
+                stats::by_conversation(conversations, &mut text);
                 text
             }
         };
@@ -79,27 +84,28 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     Ok(results.exit())
 }
 
-/// The given transcripts. A folder that is not a conversation is searched in the same way as by `batch`.
-fn transcripts(given: &[OsString], environment: &Environment) -> Vec<OsString> {
-    let in_folder = |path: &OsString| {
+/// The transcripts at the given paths. A folder that is not a conversation is searched in the same way as by `batch`.
+fn find_transcripts(paths: &[OsString], environment: &Environment) -> Vec<OsString> {
+    let mut transcripts = Vec::new();
+    for path in paths {
         let folder = environment.cwd.join(path);
-        let is_one = !path.is_empty() && folder.is_dir() && !folder.join("events.json").exists();
-        is_one.then(|| Files::gather(std::slice::from_ref(path), None, None, environment))
-    };
-    let mut all = Vec::new();
-    for path in given {
-        match in_folder(path) {
-            Some(files) if files.is_empty() && files.faults().is_empty() => all.push(path.clone()),
-            Some(files) => {
-                all.extend(files.faults().iter().map(|fault| fault.path.clone().into()));
-                all.extend(files.transcripts(environment).map(OsString::from));
-            }
-            None => all.push(path.clone()),
+        let must_search = !path.is_empty() && folder.is_dir() && !folder.join("events.json").exists();
+        if !must_search {
+            transcripts.push(path.clone());
+            continue;
         }
+        let files = Files::gather(std::slice::from_ref(path), None, None, environment);
+        if files.is_empty() && files.faults().is_empty() {
+            // Reading the folder itself fails with an error that names it.
+            transcripts.push(path.clone());
+        }
+        transcripts.extend(files.faults().iter().map(|fault| fault.path.clone().into()));
+        transcripts.extend(files.transcripts(environment).map(OsString::from));
     }
-    all
+    transcripts
 }
 
+/// Reads a transcript and counts its tokens.
 fn read_sums(
     transcript: &OsStr,
     format: Option<Format>,

@@ -77,7 +77,7 @@ pub(crate) struct Args {
     #[arg(help_heading = "Report", long, requires = "report")]
     resume: bool,
     #[command(flatten)]
-    running: RunArgs,
+    run_args: RunArgs,
     #[command(flatten)]
     gates: GateArgs,
     #[command(flatten)]
@@ -89,7 +89,7 @@ pub(crate) struct Args {
 #[command(next_help_heading = "Gates")]
 struct GateArgs {
     /// Require that the views save at least PCT % of all tokens
-    #[arg(long, value_name = "PCT", value_parser = percent)]
+    #[arg(long, value_name = "PCT", value_parser = parse_percent)]
     require_saving: Option<f64>,
     /// Require that every view passes `lint --provider PROVIDER`
     #[arg(long, value_name = "PROVIDER", value_parser = providers())]
@@ -103,19 +103,18 @@ struct GateArgs {
     /// Allow up to N transcripts to fail
     #[arg(long, value_name = "N")]
     max_failures: Option<u64>,
-    /// Succeed without any transcript
+    /// Succeed even if there is no transcript
     ///
-    /// Otherwise that is exit code 4, or 3 if there is a gate.
+    /// Otherwise the exit code is 4, or 3 with a gate.
     #[arg(long)]
     allow_empty: bool,
 }
 
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim().parse();
-    number
-        .ok()
-        .filter(|percent| (0.0..=100.0).contains(percent))
-        .ok_or_else(|| "expected a number from 0 to 100".into())
+fn parse_percent(text: &str) -> Result<f64, String> {
+    match text.strip_suffix('%').unwrap_or(text).trim().parse() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("expected a number from 0 to 100".into()),
+    }
 }
 
 impl GateArgs {
@@ -136,33 +135,31 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
             args: &args.records,
             allow_empty: args.gates.allow_empty,
             typed: typed(args),
-            running: &args.running,
+            run_args: &args.run_args,
         };
         return ndjson::run(&request, quiet, environment);
     }
-    check(args, environment)?;
-    let began = Instant::now();
-    let Setup { planner, progress, .. } = Setup::open(&args.running, true, quiet, Asker::User, environment)?;
+    check_paths(args, environment)?;
+    compact_files(args, quiet, environment)
+}
+
+fn compact_files(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
+    let start = Instant::now();
+    let Setup { planner, progress, .. } = Setup::open(&args.run_args, true, quiet, Asker::User, environment)?;
     let planner = BatchPlanner::open(typed(args), args.out.is_some(), planner)?;
     let files = Files::gather(&args.paths, args.out.as_deref(), args.shard, environment);
-    planner.check_profile((0..files.len()).map(|place| files.path(place)))?;
-    let report = args.report.as_ref().map(|path| environment.cwd.join(path));
-    let known = match report.as_deref().filter(|_| args.resume) {
-        Some(path) => {
-            let known = PreviousReport::read(path, args.running.dry_run);
-            Some(known.map_err(|error| unwritten("resume from the report", path, &error))?)
-        }
-        None => None,
-    };
-    let mut lines = begin_report(args, report.as_deref(), environment)?;
+    planner.check_profile((0..files.len()).map(|index| files.path(index)))?;
+    let report_path = args.report.as_ref().map(|path| environment.cwd.join(path));
+    let previous = read_previous_report(args, report_path.as_deref())?;
+    let mut lines = begin_report(args, report_path.as_deref(), environment)?;
     let out = args.out.as_deref().map(|out| Out::new(out, environment));
     let gates = args.gates.to_gates();
     let config = BatchConfig {
         files: &files,
-        format: args.running.input.format,
-        jobs: args.jobs.map_or_else(cores, NonZero::get),
+        format: args.run_args.input.format,
+        jobs: args.jobs.map_or_else(core_count, NonZero::get),
         out: out.as_ref(),
-        previous: known.as_ref(),
+        previous: previous.as_ref(),
         gates: &gates,
         lines: lines.as_ref(),
         looks: lines.is_some() || gates.require_valid.is_some(),
@@ -174,75 +171,73 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         quiet,
         refused: 0,
         hints: BTreeSet::new(),
+        is_interrupted: false,
     };
-    let (first, mut interrupts) = (files.len(), 0);
-    for (number, fault) in files.faults().iter().enumerate() {
-        let report = batch::fault(fault);
-        if let Some(lines) = &lines {
-            lines.add(first + number, &serde_json::to_vec(&report).unwrap_or_default())?;
-        }
-        reporter.report(&report, false);
-    }
-    let ended = batch::run(&planner, &config, &|error| Report::from(error).document(), |event| {
-        match event {
-            BatchEvent::Finished { place, entry: report, line, resumed } => {
-                reporter.bar.advance(files.bytes_of(place));
-                reporter.report(&report, resumed);
-                if let Some(lines) = &lines {
-                    lines.add(place, &line)?;
-                }
-            }
-            BatchEvent::Interrupted => {
-                interrupts += 1;
-                if interrupts == 1 {
-                    let text =
-                        "interrupted: finishing the transcripts in progress; interrupt again to stop now";
-                    reporter.print(LogLevel::Warn, "interrupted", &json!({}), text);
-                }
-            }
-        }
-        Ok(())
+    reporter.report_faults(&files, lines.as_ref())?;
+    let run_result = batch::run(&planner, &config, &|error| Report::from(error).document(), |event| {
+        reporter.handle(event, &files, lines.as_ref())
     });
-    let synced = out.as_ref().map_or(Ok(()), Out::finish);
+    let sync_result = out.as_ref().map_or(Ok(()), Out::finish);
     reporter.bar.finish();
-    synced.map_err(|error| Report::from(error).with_hint(to_continue(args)))?;
+    sync_result.map_err(|error| Report::from(error).with_hint(resume_hint(args)))?;
     let BatchReporter { mut tally, refused, .. } = reporter;
-    tally.total.elapsed_ms = (began.elapsed().as_secs_f64() * 1e6).round() / 1e3;
-    let scope = match args.gates.allow_empty {
-        true => GateScope::AllOrNothing,
-        // The other shards are searched only if this one is empty.
-        false if tally.total.transcripts == 0 && files.is_elsewhere(environment) => GateScope::Shard,
-        false => GateScope::All,
-    };
-    let verdicts = tally.judge(&gates, scope);
-    let complete = matches!(ended, Ok(BatchEnd::Whole));
+    tally.total.elapsed_ms = (start.elapsed().as_secs_f64() * 1e6).round() / 1e3;
+    let scope = gate_scope(args, &tally, &files, environment);
+    let gate_reports = tally.judge(&gates, scope);
     let is_empty = tally.total.transcripts == 0 && scope == GateScope::All && gates.is_empty();
-    let failed = match ended.as_ref() {
+    let failure = match &run_result {
         Err(error) => {
-            Some(unwritten("write the report", report.as_deref().unwrap_or(Path::new("on stdout")), error))
+            let path = report_path.as_deref().unwrap_or(Path::new("on stdout"));
+            Some(file_error("write the report", path, error))
         }
-        Ok(_) if !complete => Some(interrupted(args)),
-        Ok(_) => is_empty.then(|| empty(args)),
+        Ok(BatchEnd::Early) => Some(interrupted(args)),
+        Ok(BatchEnd::Whole) if is_empty => Some(no_transcript(args)),
+        Ok(BatchEnd::Whole) => None,
     };
-    if ended.is_ok() {
-        let error = failed.as_ref().map(Report::document);
-        let error = error.as_ref();
-        let written = Written { total: &tally.total, gates: &verdicts, error, complete };
-        write(args, environment, lines.as_mut(), &written)?;
+    if let Ok(end) = &run_result {
+        let error = failure.as_ref().map(Report::document);
+        let written = Written {
+            total: &tally.total,
+            gates: &gate_reports,
+            error: error.as_ref(),
+            complete: *end == BatchEnd::Whole,
+        };
+        write_reports(args, environment, lines.as_mut(), &written)?;
     }
     if !quiet {
-        let text = EscapedLines::single(summary::summary(&tally, &args.running));
-        let fields = json!({ "dry_run": args.running.dry_run, "total": tally.total });
+        let text = EscapedLines::single(summary::summary(&tally, &args.run_args));
+        let fields = json!({ "dry_run": args.run_args.dry_run, "total": tally.total });
         output::info("finished the batch", &fields, &text);
     }
-    if let Some(failed) = failed {
-        return Err(if ended.is_ok() { failed.printed() } else { failed });
+    if let Some(failure) = failure {
+        return Err(if run_result.is_ok() { failure.printed() } else { failure });
     }
-    let is_nothing = files.is_empty() && scope != GateScope::Shard && !files.is_elsewhere(environment);
-    match verdict(&tally, &verdicts, refused) {
-        // Only paths that do not exist: nothing was done, and this is not a failure of some transcripts.
-        Exit::SomeFailed if is_nothing => Ok(Exit::Transcript),
+    print_missed_gates(&gate_reports);
+    let has_only_faults = files.is_empty() && scope != GateScope::Shard && !files.is_elsewhere(environment);
+    match exit_code(&tally, &gate_reports, refused) {
+        // No path exists. There is no transcript, so no transcript failed.
+        Exit::SomeFailed if has_only_faults => Ok(Exit::Transcript),
         exit => Ok(exit),
+    }
+}
+
+fn read_previous_report(args: &Args, report_path: Option<&Path>) -> Result<Option<PreviousReport>, Report> {
+    let Some(path) = report_path.filter(|_| args.resume) else { return Ok(None) };
+    match PreviousReport::read(path, args.run_args.dry_run) {
+        Ok(previous) => Ok(Some(previous)),
+        Err(error) => Err(file_error("resume from the report", path, &error)),
+    }
+}
+
+/// The transcripts that the gates require.
+fn gate_scope(args: &Args, tally: &Tally, files: &Files, environment: &Environment) -> GateScope {
+    if args.gates.allow_empty {
+        GateScope::AllOrNothing
+    } else if tally.total.transcripts == 0 && files.is_elsewhere(environment) {
+        // Only this shard is empty.
+        GateScope::Shard
+    } else {
+        GateScope::All
     }
 }
 
@@ -250,120 +245,126 @@ fn typed(args: &Args) -> Typed<'_> {
     typed_options(&args.choice, args.selection.selection(), None)
 }
 
-/// The report that collects the lines, if the user wants one.
+/// Begins to collect the lines of the requested reports.
 fn begin_report(
     args: &Args,
-    report: Option<&Path>,
+    report_path: Option<&Path>,
     environment: &Environment,
 ) -> Result<Option<ReportLines>, Report> {
-    if report.is_none() && args.junit.is_none() && !args.running.json {
+    if report_path.is_none() && args.junit.is_none() && !args.run_args.json {
         return Ok(None);
     }
-    let estimator = args.running.counting.tokens.estimator().name();
-    let head = (env!("CARGO_PKG_VERSION"), args.running.dry_run, estimator);
+    let estimator = args.run_args.counting.tokens.estimator().name();
+    let head = (env!("CARGO_PKG_VERSION"), args.run_args.dry_run, estimator);
     let shard = args.shard.map(Into::into);
-    let lines = ReportLines::begin(report, args.resume, &environment.temp_dir, head, shard);
-    let path = report.unwrap_or(&environment.temp_dir);
-    lines.map(Some).map_err(|error| unwritten("begin the report", path, &error))
+    let lines = ReportLines::begin(report_path, args.resume, &environment.temp_dir, head, shard);
+    let path = report_path.unwrap_or(&environment.temp_dir);
+    lines.map(Some).map_err(|error| file_error("begin the report", path, &error))
 }
 
-fn empty(args: &Args) -> Report {
+fn no_transcript(args: &Args) -> Report {
     let paths: Vec<_> = args.paths.iter().map(|path| path.to_string_lossy()).collect();
     let message = format!("found no transcript in {}", paths.join(", "));
     Report::new(Exit::Transcript, message, Some("`--allow-empty` makes this a success"))
 }
 
-/// Rejects wrong arguments before a transcript is read.
-fn check(args: &Args, environment: &Environment) -> Result<(), Report> {
-    let at = |path: &Path| environment.cwd.join(path);
-    let wrong = |message: &str, hint: &str| Err(Report::new(Exit::Usage, message, Some(hint)));
+/// Rejects wrong paths on the command line before a transcript is read.
+fn check_paths(args: &Args, environment: &Environment) -> Result<(), Report> {
+    let absolute = |path: &Path| environment.cwd.join(path);
+    let usage_error = |message: &str, hint: &str| Err(Report::new(Exit::Usage, message, Some(hint)));
     if args.paths.iter().any(|path| path == "-") {
-        return wrong(
+        return usage_error(
             "cannot read paths from stdin (`-`)",
             "`jp-compact batch --ndjson` reads records from stdin",
         );
     }
-    if args.report.is_some() && args.report.as_deref().map(at) == args.junit.as_deref().map(at) {
-        return wrong("--report and --junit name the same file", "give each of them its own file");
+    if args.report.is_some() && args.report.as_deref().map(absolute) == args.junit.as_deref().map(absolute) {
+        return usage_error("--report and --junit name the same file", "give each of them its own file");
     }
-    if let Some(out) = args.out.as_deref().and_then(|out| at(out).canonicalize().ok())
-        && args.paths.iter().any(|path| at(Path::new(path)).canonicalize().is_ok_and(|path| path == out))
-    {
-        let hint = "a view has the relative path of its transcript; give --out another folder";
-        return wrong("--out is the folder of the transcripts", hint);
+    if let Some(out) = args.out.as_deref().and_then(|out| absolute(out).canonicalize().ok()) {
+        let is_out = |path: &OsString| absolute(Path::new(path)).canonicalize().is_ok_and(|path| path == out);
+        if args.paths.iter().any(is_out) {
+            let hint = "a view has the relative path of its transcript; give --out another folder";
+            return usage_error("--out is the folder of the transcripts", hint);
+        }
     }
-    for path in [&args.report, &args.junit].into_iter().flatten().map(|path| at(path)) {
+    for path in [&args.report, &args.junit].into_iter().flatten().map(|path| absolute(path)) {
         if path.is_dir() {
-            return Err(unwritten("write the report", &path, &io::ErrorKind::IsADirectory.into()));
+            return Err(file_error("write the report", &path, &io::ErrorKind::IsADirectory.into()));
         }
     }
     Ok(())
 }
 
-/// The exit code. A missed gate precedes failed transcripts. If every failure is for lack of trust or consent, so is the
-/// exit code, because the transcripts are valid.
-fn verdict(tally: &Tally, verdicts: &[GateReport], refused: u64) -> Exit {
-    let missed = verdicts.iter().filter(|gate| !gate.met);
-    let mut exit = Exit::Done;
-    for missed in missed {
-        let GateReport { gate, wanted, found, .. } = missed;
+fn print_missed_gates(gate_reports: &[GateReport]) {
+    for report in gate_reports.iter().filter(|report| !report.met) {
+        let GateReport { gate, wanted, found, .. } = report;
         let text = format_args!("gate {gate} not met: wanted {wanted}, found {found}");
-        output::error("gate not met", &missed, &EscapedLines::single(text));
-        exit = Exit::Gate;
+        output::error("gate not met", report, &EscapedLines::single(text));
     }
-    let allowed = verdicts.iter().any(|gate| gate.gate == batch::Gate::MaxFailures.as_str());
-    match tally.total.failed {
-        0 => exit,
-        _ if exit != Exit::Done || allowed => exit,
-        failed if failed == refused => Exit::NotTrusted,
-        _ => Exit::SomeFailed,
+}
+
+/// The exit code. A missed gate takes precedence over failed transcripts. `refused` is the number of transcripts that
+/// failed for lack of trust or consent. If all failures are of this kind, the exit code is, too.
+fn exit_code(tally: &Tally, gate_reports: &[GateReport], refused: u64) -> Exit {
+    let max_failures = batch::Gate::MaxFailures.as_str();
+    if gate_reports.iter().any(|report| !report.met) {
+        Exit::Gate
+    } else if tally.total.failed == 0 || gate_reports.iter().any(|report| report.gate == max_failures) {
+        Exit::Done
+    } else if tally.total.failed == refused {
+        Exit::NotTrusted
+    } else {
+        Exit::SomeFailed
     }
 }
 
 fn interrupted(args: &Args) -> Report {
-    Report::new(Exit::Interrupted, "interrupted", Some(&to_continue(args)))
+    Report::new(Exit::Interrupted, "interrupted", Some(&resume_hint(args)))
 }
 
-/// The hint after a run that did not end.
-fn to_continue(args: &Args) -> String {
-    let how = match &args.report {
+/// The hint after a run that did not process every transcript.
+fn resume_hint(args: &Args) -> String {
+    let action = match &args.report {
         Some(_) => "run the same command with --resume",
         None => "run the same command again",
     };
-    format!("to continue, {how}; finished transcripts are skipped")
+    format!("to continue, {action}; finished transcripts are skipped")
 }
 
 /// Writes the requested reports.
-fn write(
+fn write_reports(
     args: &Args,
     environment: &Environment,
     lines: Option<&mut ReportLines>,
     written: &Written<'_>,
 ) -> Result<(), Report> {
     let Some(lines) = lines else { return Ok(()) };
-    if args.running.json {
+    if args.run_args.json {
         output::data(|out| lines.write(written, out))?;
     }
     if let Some(path) = &args.junit {
         let suite = Suite { total: written.total, gates: written.gates };
         let path = environment.cwd.join(path);
-        let done = lines.put(&path, |lines, out| batch::write_junit(lines, &suite, out));
-        done.map_err(|error| unwritten("write the JUnit report", &path, &error))?;
+        let result = lines.put(&path, |lines, out| batch::write_junit(lines, &suite, out));
+        result.map_err(|error| file_error("write the JUnit report", &path, &error))?;
     }
     if let Some(path) = &args.report {
         let path = environment.cwd.join(path);
-        lines.finish(written, &path).map_err(|error| unwritten("write the report", &path, &error))?;
+        lines.finish(written, &path).map_err(|error| file_error("write the report", &path, &error))?;
     }
     Ok(())
 }
 
-fn unwritten(doing: &str, path: &Path, error: &io::Error) -> Report {
-    let mut report = Report::new(Exit::Transcript, format!("failed to {doing} {}", path.display()), None);
+/// The report of an operation, such as "write the report", that failed on a file.
+fn file_error(operation: &str, path: &Path, error: &io::Error) -> Report {
+    let message = format!("failed to {operation} {}", path.display());
+    let mut report = Report::new(Exit::Transcript, message, None);
     report.causes.push(error.to_string());
     report
 }
 
-fn cores() -> usize {
+fn core_count() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
@@ -379,9 +380,42 @@ struct BatchReporter {
     refused: u64,
     /// The printed hints, to print each once.
     hints: BTreeSet<String>,
+    is_interrupted: bool,
 }
 
 impl BatchReporter {
+    /// Reports the paths that cannot be searched. Their entries in the report are after those of the transcripts.
+    fn report_faults(&mut self, files: &Files, lines: Option<&ReportLines>) -> io::Result<()> {
+        for (index, fault) in (files.len()..).zip(files.faults()) {
+            let report = batch::fault(fault);
+            if let Some(lines) = lines {
+                lines.add(index, &serde_json::to_vec(&report).unwrap_or_default())?;
+            }
+            self.report(&report, false);
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, event: BatchEvent, files: &Files, lines: Option<&ReportLines>) -> io::Result<()> {
+        match event {
+            BatchEvent::Finished { place: index, entry: report, line, resumed } => {
+                self.bar.advance(files.bytes_of(index));
+                self.report(&report, resumed);
+                if let Some(lines) = lines {
+                    lines.add(index, &line)?;
+                }
+            }
+            // A second interrupt ends the run at once.
+            BatchEvent::Interrupted if self.is_interrupted => {}
+            BatchEvent::Interrupted => {
+                self.is_interrupted = true;
+                let text = "interrupted: finishing the transcripts in progress; interrupt again to stop now";
+                self.print(LogLevel::Warn, "interrupted", &json!({}), text);
+            }
+        }
+        Ok(())
+    }
+
     fn print(
         &self,
         level: LogLevel,
@@ -392,13 +426,14 @@ impl BatchReporter {
         self.bar.suspend(|| output::log(level, message, fields, &EscapedLines::single(line)));
     }
 
+    /// Counts a result, and prints its failure, warnings, and missed gates.
     fn report(&mut self, report: &TranscriptReport, resumed: bool) {
         self.tally.add(report, resumed);
         if let Some(error) = &report.error {
             let causes: String = error.causes.iter().map(|cause| format!(": {cause}")).collect();
             let line = format_args!("failed: {}: {}{causes}", report.path, error.message);
-            let failure = json!({ "path": report.path, "error": error });
-            self.print(LogLevel::Error, "failed", &failure, line);
+            let fields = json!({ "path": report.path, "error": error });
+            self.print(LogLevel::Error, "failed", &fields, line);
             if error.code == Exit::NotTrusted.code() {
                 self.refused += 1;
                 let hint = error.hint.iter().map(|hint| hint.replace("\n  ", " ")).collect::<String>();
@@ -417,12 +452,8 @@ impl BatchReporter {
             }
             for MissReport { gate, found } in &report.gates {
                 let fields = json!({ "path": path, "gate": gate, "found": found });
-                self.print(
-                    LogLevel::Error,
-                    "gate missed",
-                    &fields,
-                    format_args!("gate {gate}: {path}: {found}"),
-                );
+                let line = format_args!("gate {gate}: {path}: {found}");
+                self.print(LogLevel::Error, "gate missed", &fields, line);
             }
         }
     }

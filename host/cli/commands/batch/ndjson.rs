@@ -1,5 +1,5 @@
 //! `jp-compact batch --ndjson`: reads records from stdin and writes one answer for each, in order. A pipeline engine runs
-//! it as a worker. Memory is bounded: it reads only when it has room. A bad record or a bug must not end the stream.
+//! it as a worker. It bounds its memory by reading only when there is room. A bad record or a bug must not end the stream.
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,26 +28,28 @@ use crate::setup::Setup;
 /// The limit of records in progress.
 const RECORDS_MAX: usize = 16;
 /// The limit of their total size. A single record may exceed it.
-const BYTES_MAX: usize = 64 << 20;
+const RECORD_BYTES_MAX: usize = 64 << 20;
 /// The limit of answers that wait for the writer.
 const ANSWERS_MAX: usize = 4;
 
-/// Arguments of the mode for records.
+/// The options for records.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Records")]
 pub(crate) struct RecordArgs {
     /// Read a record from each line of stdin, and answer with a line
     ///
-    /// A record is {"id":..., "transcript":...|"path":..., "format":...}. `transcript` is a JSON value, an array of records, or a string with the text of the file. An answer is {"id","ok":true,"transcript","tokens","saved"} or {"id","ok":false,"error":{"code","kind","message","retryable"}}. It has the transcript in the form of the record. JP's transcripts have the overlays appended; the answer of another format has them in `overlays`. Nothing is written to disk. `jp-compact schema batch-record` and `jp-compact schema batch-answer` print the schemas.
+    /// A record is {"id":..., "transcript":...|"path":..., "format":...}. `transcript` is the file's JSON value, an array of the file's JSON lines, or a string with the file's text. Nothing is written to disk.
     ///
-    /// The kinds of errors: bad_record, record_too_large, transcript_invalid, strategy_error, strategy_invalid, strategy_not_found, strategy_not_trusted, protocol_violation, protocol_too_old, protocol_too_new, refused, usage, bug. Retryable kinds: conflict, deadline, model_unavailable, strategy_crashed.
+    /// An answer is {"id","ok":true,"transcript","tokens","saved"} or {"id","ok":false,"error":{"code","kind","message","retryable"}}. Its `transcript` has the same form as in the record. The overlays are appended to a transcript of JP; for other formats they are in the member `overlays`. `jp-compact schema batch-record` and `jp-compact schema batch-answer` print the schemas.
+    ///
+    /// Kinds of errors: bad_record, record_too_large, transcript_invalid, strategy_error, strategy_invalid, strategy_not_found, strategy_not_trusted, protocol_violation, protocol_too_old, protocol_too_new, refused, usage, bug. Retryable kinds: conflict, deadline, model_unavailable, strategy_crashed.
     #[arg(long, conflicts_with_all = ["paths", "jobs", "out", "report", "junit", "shard", "resume", "require_saving", "require_valid", "require_fit", "forbid_growth", "max_failures", "json"])]
     pub(crate) ndjson: bool,
     /// Answer with the `view` instead of the transcript
     // clap ignores `requires` if the required option conflicts, so the conflict is repeated.
     #[arg(long, requires = "ndjson", conflicts_with = "paths")]
     view: bool,
-    /// Exit with 19 if a record failed, or with 3 without any record
+    /// Exit with 19 if a record failed, or with 3 if there was none
     #[arg(long, requires = "ndjson", conflicts_with = "paths")]
     fail_on_error: bool,
 }
@@ -58,96 +60,93 @@ pub(crate) struct Request<'a> {
     /// Whether zero records are a success.
     pub(crate) allow_empty: bool,
     pub(crate) typed: Typed<'a>,
-    pub(crate) running: &'a RunArgs,
+    pub(crate) run_args: &'a RunArgs,
 }
 
 /// Answers every record. An interrupt ends the reading, and the records in progress are still answered. A second interrupt
 /// ends the command at once.
 pub(crate) fn run(request: &Request<'_>, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let done = runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        let (stop, stopped) = watch::channel(false);
-        let work = work(request, quiet, environment, stopped);
-        tokio::pin!(work);
+        let (stop, stop_requested) = watch::channel(false);
+        let answering = answer_all(request, quiet, environment, stop_requested);
+        tokio::pin!(answering);
         loop {
-            let was_stopped = *stop.borrow();
             tokio::select! {
                 biased;
-                _ = async { tokio::select! { it = interrupt.recv() => it, it = terminate.recv() => it } } => {
-                    if was_stopped {
-                        return Err(interrupted());
-                    }
-                    stop.send_replace(true);
-                }
-                done = &mut work => return done,
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                outcome = &mut answering => return outcome,
+            }
+            let was_stopped = stop.send_replace(true);
+            if was_stopped {
+                return Err(interrupted("the records in progress were not answered"));
             }
         }
     });
     // A name lookup and a read of stdin cannot be cancelled; a normal shutdown would wait for them.
     runtime.shutdown_background();
-    done
+    outcome
 }
 
-fn interrupted() -> Report {
-    Report::new(
-        Exit::Interrupted,
-        "interrupted",
-        Some("the records in progress were answered; the rest were not started"),
-    )
+fn interrupted(hint: &str) -> Report {
+    Report::new(Exit::Interrupted, "interrupted", Some(hint))
 }
 
-async fn work(
+async fn answer_all(
     request: &Request<'_>,
     quiet: bool,
     environment: &Environment,
-    mut stopped: watch::Receiver<bool>,
+    mut stop_requested: watch::Receiver<bool>,
 ) -> Result<Exit, Report> {
     let mut worker = Worker::open(request, quiet, environment).await?;
-    let (mut lines, unread) = reader()?;
-    let (answers, written) = writer()?;
-    let mut started: VecDeque<Started> = VecDeque::new();
-    let (mut bytes, mut records, mut failed, mut ended) = (0, 0_u64, false, false);
-    while !(ended && started.is_empty()) {
-        let has_room = started.len() < RECORDS_MAX && (started.is_empty() || bytes < BYTES_MAX);
+    let (mut lines, read_result) = spawn_reader()?;
+    let (answers, write_result) = spawn_writer()?;
+    let mut in_progress: VecDeque<StartedRecord> = VecDeque::new();
+    let (mut bytes, mut records) = (0, 0_u64);
+    let (mut has_failed, mut has_ended) = (false, false);
+    while !(has_ended && in_progress.is_empty()) {
+        let has_room =
+            in_progress.len() < RECORDS_MAX && (in_progress.is_empty() || bytes < RECORD_BYTES_MAX);
         tokio::select! {
             biased;
-            _ = stopped.wait_for(|stop| *stop), if !ended => ended = true,
+            _ = stop_requested.wait_for(|stop| *stop), if !has_ended => has_ended = true,
             () = answers.closed() => break,
-            line = lines.recv(), if has_room && !ended => match line {
+            line = lines.recv(), if has_room && !has_ended => match line {
                 Some(line) => {
-                    let next = worker.begin(line);
-                    bytes += next.bytes;
+                    let record = worker.start(line);
+                    bytes += record.bytes;
                     records += 1;
-                    started.push_back(next);
+                    in_progress.push_back(record);
                 }
-                None => ended = true,
+                None => has_ended = true,
             },
-            answer = first(&mut started), if !started.is_empty() => {
-                if let Some(done) = started.pop_front() {
-                    bytes -= done.bytes;
+            answer = oldest_answer(&mut in_progress), if !in_progress.is_empty() => {
+                if let Some(record) = in_progress.pop_front() {
+                    bytes -= record.bytes;
                 }
-                failed |= !answer.is_good;
+                has_failed |= !answer.is_success;
                 if answers.send(answer.line).await.is_err() {
                     break;
                 }
             }
         }
     }
-    // The reader of the answers may be gone, so the records in progress are dropped.
-    drop(started);
+    // If the writer failed, this aborts the records in progress.
+    drop(in_progress);
     drop(answers);
     worker.setup.planner.close().await;
-    match written.await {
+    match write_result.await {
         Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),
         Ok(Err(error)) => return Err(error.into()),
         Ok(Ok(())) | Err(_) => {}
     }
-    if *stopped.borrow() {
-        return Err(interrupted());
+    if *stop_requested.borrow() {
+        return Err(interrupted("the records in progress were answered; the rest were not started"));
     }
-    if let Ok(Err(error)) = unread.await {
+    if let Ok(Err(error)) = read_result.await {
         let mut report = Report::new(Exit::Transcript, "failed to read the records on stdin", None);
         report.causes.push(error.to_string());
         return Err(report);
@@ -158,39 +157,43 @@ async fn work(
         let hint = "`--allow-empty` makes this a success";
         return Err(Report::new(exit, "stdin has no record", Some(hint)));
     }
-    Ok(if failed && request.args.fail_on_error { Exit::SomeFailed } else { Exit::Done })
+    Ok(if has_failed && request.args.fail_on_error { Exit::SomeFailed } else { Exit::Done })
 }
 
 /// Waits for the answer to the oldest record.
-async fn first(started: &mut VecDeque<Started>) -> Answer {
-    let Some(Started { id, work, .. }) = started.front_mut() else { return std::future::pending().await };
+async fn oldest_answer(in_progress: &mut VecDeque<StartedRecord>) -> Answer {
+    let Some(StartedRecord { id, work, .. }) = in_progress.front_mut() else {
+        return std::future::pending().await;
+    };
     match work {
-        Work::Done(answer) => std::mem::replace(answer, Answer { line: Vec::new(), is_good: false }),
-        Work::Started(work) => match (&mut work.0).await {
+        Work::Done(answer) => std::mem::replace(answer, Answer { line: Vec::new(), is_success: false }),
+        Work::Running(task) => match (&mut task.0).await {
             Ok(answer) => answer,
             // A bug fails one record, not the stream.
             Err(_) => {
-                refused(id, &Report::new(Exit::Bug, "failed to finish a record: a bug in jp-compact", None))
+                let bug = Report::new(Exit::Bug, "failed to finish a record: a bug in jp-compact", None);
+                failure_answer(id, &bug.document())
             }
         },
     }
 }
 
-/// A record in progress.
-struct Started {
+/// A record whose answer is not written yet.
+struct StartedRecord {
     id: Vec<u8>,
+    /// The size of the line.
     bytes: usize,
     work: Work,
 }
 
 enum Work {
-    Started(AbortOnDrop),
+    Running(AbortOnDrop),
     Done(Answer),
 }
 
 struct Answer {
     line: Vec<u8>,
-    is_good: bool,
+    is_success: bool,
 }
 
 /// A task that is aborted when it is dropped.
@@ -207,9 +210,9 @@ struct Worker<'a> {
     setup: Setup<'a>,
     strategies: Vec<Ready>,
     config: Config,
-    wanted: Selection,
+    selection: Selection,
     options: RecordOptions,
-    /// The typed format.
+    /// The format of records that do not name one.
     format: Option<Format>,
     environment: Arc<Environment>,
 }
@@ -217,18 +220,18 @@ struct Worker<'a> {
 impl<'a> Worker<'a> {
     /// Rejects a wrong command line or configuration before a record is read.
     async fn open(request: &Request<'a>, quiet: bool, environment: &'a Environment) -> Result<Self, Report> {
-        let mut setup = Setup::open(request.running, true, quiet, Asker::User, environment)?;
-        let configuration = &request.running.configured;
+        let mut setup = Setup::open(request.run_args, true, quiet, Asker::User, environment)?;
+        let configuration = &request.run_args.configured;
         let jp = JpOwn::read(environment, None, None);
         let config = config::load(environment, None, &configuration.files, &configuration.sets, jp)?;
-        let (strategies, wanted) = setup.planner.strategies(&request.typed, &config).await?;
+        let (strategies, selection) = setup.planner.strategies(&request.typed, &config).await?;
         let by_model = strategies.iter().any(Ready::needs_model);
-        // A missing consent concerns every record, so it is reported before one is read.
-        setup.planner.run(strategies.clone(), &config, wanted, OnLowSaving::Warn).allow()?;
+        // A missing consent affects every record, so it is reported before the first one is read.
+        setup.planner.run(strategies.clone(), &config, selection, OnLowSaving::Warn).allow()?;
         Ok(Self {
-            wanted,
+            selection,
             options: RecordOptions { view: request.args.view, by_model },
-            format: request.running.input.format,
+            format: request.run_args.input.format,
             environment: Arc::new(environment.clone()),
             setup,
             strategies,
@@ -236,12 +239,12 @@ impl<'a> Worker<'a> {
         })
     }
 
-    fn begin(&mut self, line: InputLine) -> Started {
+    fn start(&mut self, line: InputLine) -> StartedRecord {
         let line = match line {
             InputLine::Whole(line) => line,
             InputLine::TooLong(beginning) => {
-                let what = format!("the line is longer than {} MiB", LINE_BYTES_MAX >> 20);
-                return bad(&ndjson::id_of(&beginning), ErrorKind::RecordTooLarge, what);
+                let message = format!("the line is longer than {} MiB", LINE_BYTES_MAX >> 20);
+                return invalid(&ndjson::id_of(&beginning), ErrorKind::RecordTooLarge, message);
             }
         };
         let bytes = line.len();
@@ -250,13 +253,13 @@ impl<'a> Worker<'a> {
                 record.format = record.format.or(self.format);
                 record
             }
-            Err(wrong) => return bad(&wrong.id, ErrorKind::BadRecord, wrong.what),
+            Err(error) => return invalid(&error.id, ErrorKind::BadRecord, error.what),
         };
         let id = record.id.to_vec();
-        let run =
-            self.setup.planner.run(self.strategies.clone(), &self.config, self.wanted, OnLowSaving::Warn);
-        let work = answer(run, record, self.options, Arc::clone(&self.environment));
-        Started { id, bytes, work: Work::Started(AbortOnDrop(tokio::spawn(work))) }
+        let strategies = self.strategies.clone();
+        let run = self.setup.planner.run(strategies, &self.config, self.selection, OnLowSaving::Warn);
+        let answer = answer(run, record, self.options, Arc::clone(&self.environment));
+        StartedRecord { id, bytes, work: Work::Running(AbortOnDrop(tokio::spawn(answer))) }
     }
 }
 
@@ -268,55 +271,55 @@ async fn answer(
 ) -> Answer {
     let id = record.id.clone();
     match ndjson::answer(run, record, options, &environment).await {
-        Ok(line) => Answer { line, is_good: true },
-        Err(RecordFailure::Record(what)) => {
-            let error = ErrorReport::new(ErrorKind::BadRecord, what);
-            Answer { line: ndjson::refusal(&id, &error), is_good: false }
+        Ok(line) => Answer { line, is_success: true },
+        Err(RecordFailure::Record(message)) => {
+            failure_answer(&id, &ErrorReport::new(ErrorKind::BadRecord, message))
         }
-        Err(RecordFailure::Failed(failure)) => refused(&id, &failure.into()),
+        Err(RecordFailure::Failed(error)) => failure_answer(&id, &Report::from(error).document()),
     }
 }
 
-fn bad(id: &[u8], kind: ErrorKind, what: String) -> Started {
-    let line = ndjson::refusal(id, &ErrorReport::new(kind, what));
-    Started { id: id.to_vec(), bytes: 0, work: Work::Done(Answer { line, is_good: false }) }
+/// An invalid record, with its answer.
+fn invalid(id: &[u8], kind: ErrorKind, message: String) -> StartedRecord {
+    let answer = failure_answer(id, &ErrorReport::new(kind, message));
+    StartedRecord { id: id.to_vec(), bytes: 0, work: Work::Done(answer) }
 }
 
-fn refused(id: &[u8], report: &Report) -> Answer {
-    Answer { line: ndjson::refusal(id, &report.document()), is_good: false }
+fn failure_answer(id: &[u8], error: &ErrorReport) -> Answer {
+    Answer { line: ndjson::refusal(id, error), is_success: false }
 }
 
-/// The result of a thread.
-type Ended = oneshot::Receiver<io::Result<()>>;
+type ThreadResult = oneshot::Receiver<io::Result<()>>;
 
 /// Reads lines on a thread, one ahead. Nothing joins the thread, because a read of stdin cannot be cancelled.
-fn reader() -> io::Result<(mpsc::Receiver<InputLine>, Ended)> {
-    let (sender, lines) = mpsc::channel(1);
-    let (ended, end) = oneshot::channel();
+fn spawn_reader() -> io::Result<(mpsc::Receiver<InputLine>, ThreadResult)> {
+    let (line_sender, lines) = mpsc::channel(1);
+    let (result_sender, result) = oneshot::channel();
     let read = move || {
-        let done = ndjson::each(io::stdin().lock(), |line| sender.blocking_send(line).is_ok());
+        let outcome = ndjson::each(io::stdin().lock(), |line| line_sender.blocking_send(line).is_ok());
         // The receiver is gone after an interrupt.
-        let _ = ended.send(done);
+        let _ = result_sender.send(outcome);
     };
     std::thread::Builder::new().name("reader".into()).spawn(read)?;
-    Ok((lines, end))
+    Ok((lines, result))
 }
 
 /// Writes answers on a thread. A slow reader must not use up the deadline of a strategy.
-fn writer() -> io::Result<(mpsc::Sender<Vec<u8>>, Ended)> {
+fn spawn_writer() -> io::Result<(mpsc::Sender<Vec<u8>>, ThreadResult)> {
     let (answers, mut lines) = mpsc::channel::<Vec<u8>>(ANSWERS_MAX);
-    let (ended, end) = oneshot::channel();
+    let (result_sender, result) = oneshot::channel();
     let write = move || {
-        let mut done = Ok(());
+        let mut outcome = Ok(());
         while let Some(line) = lines.blocking_recv() {
-            done = output::line(&line);
-            if done.is_err() {
+            outcome = output::line(&line);
+            if outcome.is_err() {
                 break;
             }
         }
+        // After a failure, the closed channel stops the work on records.
         drop(lines);
-        let _ = ended.send(done);
+        let _ = result_sender.send(outcome);
     };
     std::thread::Builder::new().name("writer".into()).spawn(write)?;
-    Ok((answers, end))
+    Ok((answers, result))
 }

@@ -6,50 +6,59 @@ use jp_compact_schema::document::{Saved, SavedOf, TokenCounts};
 use crate::args::RunArgs;
 use crate::human::grouped;
 
-pub(super) fn summary(tally: &Tally, running: &RunArgs) -> String {
+pub(super) fn summary(tally: &Tally, run_args: &RunArgs) -> String {
     let total = &tally.total;
-    let tokens = total.size.tokens;
-    let would = if running.dry_run { " (dry run)" } else { "" };
-    let mut parts = Vec::new();
-    let resumed = total.resumed;
-    for (count, what) in [
+    let mut counts = Vec::new();
+    for (count, result) in [
         (total.compacted, "compacted"),
         (total.unchanged, "unchanged"),
         (total.skipped, "skipped"),
         (total.failed, "failed"),
     ] {
         if count > 0 {
-            parts.push(format!("{} {what}", grouped(count)));
+            counts.push(format!("{} {result}", grouped(count)));
         }
     }
-    if resumed > 0 {
-        parts.push(format!("{} of them in an earlier run", grouped(resumed)));
+    if total.resumed > 0 {
+        counts.push(format!("{} of them in an earlier run", grouped(total.resumed)));
     }
-    let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-    let many = if total.transcripts == 1 { "transcript" } else { "transcripts" };
-    let sent = if tokens.raw == 0 { String::new() } else { sent(tokens) };
-    format!("{} {many}{parts}{would}{sent}; {:.1} s", grouped(total.transcripts), total.elapsed_ms / 1e3)
+    let noun = if total.transcripts == 1 { "transcript" } else { "transcripts" };
+    let mut line = format!("{} {noun}", grouped(total.transcripts));
+    if !counts.is_empty() {
+        line += &format!(": {}", counts.join(", "));
+    }
+    if run_args.dry_run {
+        line += " (dry run)";
+    }
+    if total.size.tokens.raw > 0 {
+        line += &format!("; {}", tokens(total.size.tokens));
+    }
+    line += &format!("; {:.1} s", total.elapsed_ms / 1e3);
+    line
 }
 
-/// The tokens that JP sends, and those of the views.
-fn sent(TokenCounts { raw, view_after, jp, .. }: TokenCounts) -> String {
-    let of = |after, before| {
-        let percent = Saved::new(SavedOf::Raw, before, after).percent;
-        let change = if after == before { "unchanged".to_owned() } else { format!("{:+.1} %", -percent) };
-        format!("{} of {} tokens ({change})", grouped(after), grouped(before))
-    };
+/// The tokens that JP sends, and the tokens of the views.
+fn tokens(TokenCounts { raw, view_after, jp, .. }: TokenCounts) -> String {
+    let views = reduction(view_after, raw);
     match jp {
-        None => format!("; the views have {}", of(view_after, raw)),
+        None => format!("the views have {views}"),
         Some(jp) if jp.raw < raw => {
-            let (sends, views) = (of(jp.view_after, jp.raw), of(view_after, raw));
-            format!("; JP sends a model {sends} of its own conversations, all views have {views}")
+            let sent = reduction(jp.view_after, jp.raw);
+            format!("JP sends a model {sent} of its own conversations, all views have {views}")
         }
-        Some(jp) if jp.view_after == view_after => format!("; JP sends a model {}", of(view_after, raw)),
+        Some(jp) if jp.view_after == view_after => format!("JP sends a model {views}"),
         Some(jp) => {
-            let (sends, views) = (of(jp.view_after, jp.raw), of(view_after, raw));
+            let sent = reduction(jp.view_after, jp.raw);
             format!(
-                "; JP sends a model {sends}, jp-compact's own views have {views}: JP does not apply every overlay"
+                "JP sends a model {sent}, jp-compact's own views have {views}: JP does not apply every overlay"
             )
         }
     }
+}
+
+/// A reduction as text: `40 of 100 tokens (-60.0 %)`.
+fn reduction(after: u64, before: u64) -> String {
+    let percent = Saved::new(SavedOf::Raw, before, after).percent;
+    let change = if after == before { "unchanged".to_owned() } else { format!("{:+.1} %", -percent) };
+    format!("{} of {} tokens ({change})", grouped(after), grouped(before))
 }

@@ -1,11 +1,11 @@
-//! The error report of the approvals file.
+//! The report of an error in the file with the approvals.
 
 use jp_compact_engine::consent::ApprovalsError;
 
 use crate::error::Report;
 use crate::exit::Exit;
 
-pub(super) fn failed(error: ApprovalsError) -> Report {
+pub(super) fn approvals_report(error: ApprovalsError) -> Report {
     let mut report =
         Report::new(Exit::NotTrusted, "failed to read or write the approvals", Some(&error.hint()));
     report.causes.push(error.to_string());

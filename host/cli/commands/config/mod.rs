@@ -8,7 +8,7 @@ use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 use jp_compact_core::Stream;
-use jp_compact_engine::compact as pipeline;
+use jp_compact_engine::compact;
 use jp_compact_engine::config::{self, Config, EXAMPLE, JpOwn};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::LogLevel;
@@ -21,7 +21,7 @@ use crate::input::read;
 use crate::lines::EscapedLines;
 use crate::{escape, output};
 
-/// Show the configuration, and manage approvals of it
+/// Show the configuration, or approve the model settings in it
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact config --explain\n  jp-compact config --example > ~/.config/jp-compact/config.toml\n  jp-compact config 17738399468 --set conversation.compaction.keep_last=5\n  jp-compact config trust ~/project",
@@ -76,17 +76,20 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     Ok(Exit::Done)
 }
 
+/// Loads the configuration of the given transcript, or of the current folder.
 fn load(args: &Args, environment: &Environment) -> Result<Config, Report> {
-    let load = |place, stream: Option<&Stream>| {
+    let load_for = |place, stream: Option<&Stream>| {
         let jp = JpOwn::read(environment, place, stream);
         config::load(environment, place, &args.configured.files, &args.configured.sets, jp)
     };
     Ok(match &args.transcript {
-        None => load(None, None)?,
-        Some(transcript) if transcript == "-" => load(None, Some(&read(transcript, environment)?.stream))?,
+        None => load_for(None, None)?,
+        Some(transcript) if transcript == "-" => {
+            load_for(None, Some(&read(transcript, environment)?.stream))?
+        }
         Some(transcript) => {
-            let opened = pipeline::open(transcript, environment)?;
-            load(Some(&opened.place), Some(&opened.stream))?
+            let opened = compact::open(transcript, environment)?;
+            load_for(Some(&opened.place), Some(&opened.stream))?
         }
     })
 }

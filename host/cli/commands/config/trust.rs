@@ -1,5 +1,5 @@
-//! `jp-compact config trust`: approves configured values that lead to a model and are not the user's own. The approval
-//! must cover exactly the values that were shown.
+//! `jp-compact config trust`: approves settings that select a model or its prompt and are not the user's own. The approval
+//! must cover exactly the shown values.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use jp_compact_core::call::Call;
-use jp_compact_engine::compact::{self as pipeline, Opened, Preparation};
+use jp_compact_engine::compact::{self, Opened, Preparation};
 use jp_compact_engine::config::{self, Config, Foreign, JpOwn};
-use jp_compact_engine::consent::{self, Approvals};
+use jp_compact_engine::consent::Approvals;
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;
 use jp_compact_runtime::session::Starter;
 use jp_compact_runtime::trust::quoted;
 use jp_compact_schema::document::{
-    self, ApprovalsReport, ApprovedFolder, ApprovedValue, ConfigTrustReport, ValueRow,
+    ApprovalEntry, ApprovalsReport, ApprovedFolder, ApprovedValue, ConfigTrustReport, ValueRow,
 };
 use serde_json::json;
 
-use super::approvals::failed;
+use super::approvals::approvals_report;
 use crate::args::{ConfigArgs, StrategyArgs};
 use crate::error::Report;
 use crate::exit::Exit;
@@ -30,7 +30,7 @@ use crate::{output, prompt};
 
 /// Approve the model settings of a folder
 ///
-/// The .jp-compact.toml of a repository, JP's files and a transcript may lead to a model only after you approve them. This command shows all of these settings: profiles, providers, models, instructions. It approves exactly these; any change ends the approval.
+/// Some settings select a model or its prompt: profiles, providers, models, instructions. If they come from a repository's .jp-compact.toml, from JP's files, or from a transcript, no model is called with them until you approve them. This command shows these settings and approves exactly the shown values. A changed value must be approved again.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact config trust\n  jp-compact config trust ~/project --yes\n  jp-compact config trust --list"
@@ -63,61 +63,74 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     }
     let target = Target::find(&args.path, environment)?;
     let config = target.config(args)?;
-    let asks = asks(args, &config, &target.environment)?;
-    let mut by_folder: BTreeMap<PathBuf, Vec<Foreign>> = BTreeMap::new();
-    for foreign in config.foreign(|call| asks.get(&call.strategy).copied().unwrap_or(true)) {
-        if let Some(folder) = target.approved_by(&config, &foreign) {
-            by_folder.entry(folder.to_owned()).or_default().push(foreign);
-        }
-    }
-    let mut open = Vec::new();
-    for (folder, shown) in &by_folder {
+    let values_by_folder = foreign_values(args, &target, &config)?;
+    let mut unapproved = Vec::new();
+    for (folder, values) in &values_by_folder {
         if !args.json {
-            let mut text = as_text(folder, shown);
-            text.line(of_the_users(&config));
-            output::info("settings", &json!({ "folder": as_document(folder, shown) }), &text);
+            let mut text = values_text(folder, values);
+            text.line(default_model(&config));
+            output::info("settings", &json!({ "folder": values_document(folder, values) }), &text);
         }
-        let mut is_approved = true;
-        for foreign in shown {
-            is_approved &= approvals.covers(folder, &foreign.subject).map_err(failed)?;
-        }
-        if !is_approved {
-            open.push((folder, shown));
+        if !are_approved(&approvals, folder, values)? {
+            unapproved.push((folder, values));
         }
     }
-    if !open.is_empty() {
-        settle(args, &target.path)?;
+    if !unapproved.is_empty() {
+        confirm(args, &target.path)?;
     }
-    for (folder, shown) in &open {
-        approvals.approve(folder, shown).map_err(failed)?;
+    for (folder, values) in &unapproved {
+        approvals.approve(folder, values).map_err(approvals_report)?;
     }
-    let approved = by_folder.iter().map(|(folder, shown)| as_document(folder, shown)).collect();
-    let document = ConfigTrustReport { approved, new: !open.is_empty() };
+    let approved = values_by_folder.iter().map(|(folder, values)| values_document(folder, values)).collect();
+    let document = ConfigTrustReport { approved, new: !unapproved.is_empty() };
     if args.json {
         output::json_line(&document)?;
         return Ok(Exit::Done);
     }
-    let shown_path = target.path.display();
-    let text = match (by_folder.is_empty(), open.is_empty()) {
-        (true, _) => EscapedLines::single(format_args!(
-            "nothing to approve: no setting of {shown_path} leads to a model"
-        )),
-        (false, true) => EscapedLines::single("already approved"),
-        (false, false) => {
-            let path = quoted(&target.path);
-            EscapedLines::single(format_args!(
-                "approved; `jp-compact config untrust {path}` withdraws the approval"
-            ))
-        }
+    let text = if values_by_folder.is_empty() {
+        let path = target.path.display();
+        format!("nothing to approve: no setting of {path} selects a model or its prompt")
+    } else if unapproved.is_empty() {
+        "already approved".to_owned()
+    } else {
+        let path = quoted(&target.path);
+        format!("approved; `jp-compact config untrust {path}` withdraws the approval")
     };
-    output::info("approved", &json!({ "report": document }), &text);
+    output::info("approved", &json!({ "report": document }), &EscapedLines::single(text));
     Ok(Exit::Done)
+}
+
+/// The values that are not the user's own, by the folder that they are approved for.
+fn foreign_values(
+    args: &Args,
+    target: &Target,
+    config: &Config,
+) -> Result<BTreeMap<PathBuf, Vec<Foreign>>, Report> {
+    let asks_model = strategies_asking_models(args, config, &target.environment)?;
+    let mut values_by_folder: BTreeMap<PathBuf, Vec<Foreign>> = BTreeMap::new();
+    for value in config.foreign(|call| asks_model.get(&call.strategy).copied().unwrap_or(true)) {
+        if let Some(folder) = target.approval_folder(config, &value) {
+            values_by_folder.entry(folder.to_owned()).or_default().push(value);
+        }
+    }
+    Ok(values_by_folder)
+}
+
+fn are_approved(approvals: &Approvals, folder: &Path, values: &[Foreign]) -> Result<bool, Report> {
+    for value in values {
+        if !approvals.covers(folder, &value.subject).map_err(approvals_report)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The folder or conversation to approve.
 struct Target {
     path: PathBuf,
-    opened: Option<Opened>,
+    /// None for a folder.
+    conversation: Option<Opened>,
+    /// Its current folder is the target, if that is a folder.
     environment: Environment,
 }
 
@@ -127,32 +140,38 @@ impl Target {
         let target = target.canonicalize().unwrap_or(target);
         if target.is_dir() && !target.join("events.json").exists() {
             let environment = Environment { cwd: target.clone(), ..environment.clone() };
-            return Ok(Self { path: target, opened: None, environment });
+            return Ok(Self { path: target, conversation: None, environment });
         }
-        let opened = pipeline::open(path, environment)?;
-        let folder = opened.place.path().parent().map(Path::to_path_buf);
+        let conversation = compact::open(path, environment)?;
+        // An id is not a path, so its folder is the target.
+        let folder = conversation.place.path().parent().map(Path::to_path_buf);
         let target = if target.exists() { target } else { folder.unwrap_or(target) };
-        Ok(Self { path: target, opened: Some(opened), environment: environment.clone() })
+        Ok(Self { path: target, conversation: Some(conversation), environment: environment.clone() })
     }
 
     fn config(&self, args: &Args) -> Result<Config, Report> {
-        let place = self.opened.as_ref().map(|opened| &opened.place);
-        let jp =
-            JpOwn::read(&self.environment, place, self.opened.as_ref().map(|opened| opened.stream.stream()));
+        let place = self.conversation.as_ref().map(|conversation| &conversation.place);
+        let stream = self.conversation.as_ref().map(|conversation| conversation.stream.stream());
+        let jp = JpOwn::read(&self.environment, place, stream);
         Ok(config::load(&self.environment, place, &args.configured.files, &args.configured.sets, jp)?)
     }
 
     /// The folder that a value is approved for. None if the value has no effect here.
-    fn approved_by<'a>(&self, config: &'a Config, foreign: &Foreign) -> Option<&'a Path> {
-        match self.opened {
-            Some(_) => config.scope().approved_by(&foreign.origin),
+    fn approval_folder<'a>(&self, config: &'a Config, value: &Foreign) -> Option<&'a Path> {
+        match self.conversation {
+            Some(_) => config.scope().approved_by(&value.origin),
             None => config.scope().root(),
         }
     }
 }
 
-/// Returns for each strategy of the profiles whether it asks a model. A strategy that cannot describe itself may.
-fn asks(args: &Args, config: &Config, environment: &Environment) -> Result<BTreeMap<String, bool>, Report> {
+/// Maps each strategy of the profiles to whether it asks a model. A strategy that cannot describe itself counts as one
+/// that does.
+fn strategies_asking_models(
+    args: &Args,
+    config: &Config,
+    environment: &Environment,
+) -> Result<BTreeMap<String, bool>, Report> {
     let registry = args.discovery.registry(environment)?;
     let trust = args.discovery.trust(environment)?;
     let (files, sets) = (&args.configured.files, &args.configured.sets);
@@ -167,46 +186,52 @@ fn asks(args: &Args, config: &Config, environment: &Environment) -> Result<BTree
     };
     let calls: Vec<&Call> = config.profiles.values().flat_map(|profile| &profile.calls).collect();
     until_interrupted(async {
-        let mut asks = BTreeMap::new();
+        let mut asks_model = BTreeMap::new();
         for call in calls {
-            if asks.contains_key(&call.strategy) {
+            if asks_model.contains_key(&call.strategy) {
                 continue;
             }
             let described = match registry.find_to_run(&call.strategy, |plugin| trust.is_trusted(plugin)) {
                 Ok(plugin) => preparation.describe(&plugin).await.ok(),
                 Err(_) => None,
             };
-            let needs = described.map(|described| described.description.needs);
-            let asks_one = needs.is_none_or(|needs| needs.iter().any(|need| need == "llm"));
-            asks.insert(call.strategy.clone(), asks_one);
+            let needs_model = match described {
+                Some(described) => described.description.needs.iter().any(|need| need == "llm"),
+                None => true,
+            };
+            asks_model.insert(call.strategy.clone(), needs_model);
         }
-        Ok(asks)
+        Ok(asks_model)
     })
 }
 
 /// Asks the user for the approval, unless `--yes` gives it.
-fn settle(args: &Args, target: &Path) -> Result<(), Report> {
+fn confirm(args: &Args, target: &Path) -> Result<(), Report> {
     if args.yes {
         return Ok(());
     }
-    let command = format!(
+    let hint = format!(
         "review the settings, then approve them with `jp-compact config trust {} --yes`",
         quoted(target)
     );
-    let refused =
-        |why: &str| Report::new(Exit::NotTrusted, format!("nothing was approved: {why}"), Some(&command));
+    let not_approved = |reason: &str| {
+        Err(Report::new(Exit::NotTrusted, format!("nothing was approved: {reason}"), Some(&hint)))
+    };
     if !output::can_ask() {
-        return Err(refused("stdin is not a terminal"));
+        return not_approved("stdin is not a terminal");
     }
     let answer = until_interrupted(async { Ok(prompt::answer("Approve these settings? [y/N] ").await?) })?;
-    if prompt::is_yes(&answer) { Ok(()) } else { Err(refused("the answer was not yes")) }
+    if prompt::is_yes(&answer) { Ok(()) } else { not_approved("the answer was not yes") }
 }
 
 fn list(args: &Args, approvals: &Approvals) -> Result<Exit, Report> {
-    let all = approvals.all().map_err(failed)?;
+    let all = approvals.all().map_err(approvals_report)?;
     if args.json {
-        let document = |of: consent::Approval| document::ApprovalEntry { path: of.path, sha256: of.sha256 };
-        output::json_line(&ApprovalsReport { approved: all.into_iter().map(document).collect() })?;
+        let entries = all
+            .into_iter()
+            .map(|approval| ApprovalEntry { path: approval.path, sha256: approval.sha256 })
+            .collect();
+        output::json_line(&ApprovalsReport { approved: entries })?;
     } else {
         let mut text = EscapedLines::new();
         all.iter().for_each(|approval| text.line(&approval.path));
@@ -215,46 +240,43 @@ fn list(args: &Args, approvals: &Approvals) -> Result<Exit, Report> {
     Ok(Exit::Done)
 }
 
-/// The model for values that do not name one.
-fn of_the_users(config: &Config) -> String {
-    match config.configured_model().filter(|named| named.foreign.is_none()) {
-        Some(named) => {
-            format!(
-                "  If a value names no model, the model is `{}`, from your own configuration.",
-                named.model
-            )
+/// Names the model of the settings that do not name one.
+fn default_model(config: &Config) -> String {
+    match config.configured_model().filter(|configured| configured.foreign.is_none()) {
+        Some(configured) => {
+            format!("  A setting without a model uses `{}`, from your own configuration.", configured.model)
         }
-        None => "  If a value names no model, the model is the one that you type or configure.".into(),
+        None => "  A setting without a model uses the model of your command line or configuration.".into(),
     }
 }
 
-fn as_document(folder: &Path, shown: &[Foreign]) -> ApprovedFolder {
-    let values = shown.iter().map(|foreign| ApprovedValue {
-        origin: foreign.origin.to_string(),
-        rows: foreign.subject.rows().into_iter().map(|(label, text)| ValueRow { label, text }).collect(),
-        sha256: foreign.subject.sha256(),
+fn values_document(folder: &Path, values: &[Foreign]) -> ApprovedFolder {
+    let values = values.iter().map(|value| ApprovedValue {
+        origin: value.origin.to_string(),
+        rows: value.subject.rows().into_iter().map(|(label, text)| ValueRow { label, text }).collect(),
+        sha256: value.subject.sha256(),
     });
     ApprovedFolder { path: folder.to_string_lossy().into_owned(), values: values.collect() }
 }
 
-/// The values, whole. Truncated lines would hide a part of the approved text.
-fn as_text(folder: &Path, shown: &[Foreign]) -> EscapedLines {
-    /// The characters of a line, so that it is not truncated even if each character is escaped.
+/// The complete values. A truncated line would hide a part of the approved text.
+fn values_text(folder: &Path, values: &[Foreign]) -> EscapedLines {
+    /// The limit of characters in a line. A line is not truncated even if each of them is escaped.
     const CHARS_MAX: usize = 160;
     let mut text = EscapedLines::for_consent();
     text.line(format_args!("For conversations in {}:", folder.display()));
-    for foreign in shown {
-        text.line(format_args!("  {foreign}"));
-        for (label, value) in foreign.subject.rows() {
-            let is_short = !value.contains('\n') && value.chars().count() <= CHARS_MAX;
+    for value in values {
+        text.line(format_args!("  {value}"));
+        for (label, content) in value.subject.rows() {
+            let is_short = !content.contains('\n') && content.chars().count() <= CHARS_MAX;
             if is_short {
-                text.line(format_args!("    {label:<12}  {value}"));
+                text.line(format_args!("    {label:<12}  {content}"));
                 continue;
             }
             text.line(format_args!("    {label}"));
-            for line in value.lines() {
+            for line in content.lines() {
                 let characters: Vec<char> = line.chars().collect();
-                let pieces = characters.chunks(CHARS_MAX).map(String::from_iter).collect::<Vec<_>>();
+                let pieces: Vec<_> = characters.chunks(CHARS_MAX).map(String::from_iter).collect();
                 text.quote("      ", &pieces.join("\n"));
             }
         }

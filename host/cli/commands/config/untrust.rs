@@ -9,7 +9,7 @@ use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::ConfigUntrustReport;
 use serde_json::json;
 
-use super::approvals::failed;
+use super::approvals::approvals_report;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::lines::EscapedLines;
@@ -29,11 +29,14 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let approvals = Approvals::open(environment);
     let folder = environment.cwd.join(&args.path);
-    let below = Environment { cwd: folder.canonicalize().unwrap_or(folder.clone()), ..environment.clone() };
-    let root = config::scope(&below, None).root().map(PathBuf::from);
-    let mut withdrawn = approvals.withdraw(&folder).map_err(failed)?;
-    if let Some(root) = root.filter(|_| !withdrawn) {
-        withdrawn = approvals.withdraw(&root).map_err(failed)?;
+    let mut withdrawn = approvals.withdraw(&folder).map_err(approvals_report)?;
+    if !withdrawn {
+        // The folder may be inside an approved workspace.
+        let cwd = folder.canonicalize().unwrap_or(folder.clone());
+        let in_folder = Environment { cwd, ..environment.clone() };
+        if let Some(root) = config::scope(&in_folder, None).root() {
+            withdrawn = approvals.withdraw(root).map_err(approvals_report)?;
+        }
     }
     let document = ConfigUntrustReport { path: folder.to_string_lossy().into_owned(), withdrawn };
     if args.json {

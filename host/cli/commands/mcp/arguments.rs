@@ -1,4 +1,4 @@
-//! The arguments of the tools. The doc comments become the descriptions in the tools' schemas, which agents read.
+//! The arguments of the tools. Agents read the doc comments of the fields as descriptions in the tools' schemas.
 
 use std::num::NonZero;
 
@@ -49,7 +49,7 @@ pub(super) struct Compact {
 }
 
 impl Compact {
-    /// Returns the turns and steps, which a client names as the command line does.
+    /// Returns the selected turns and steps. The rules are those of the command line.
     pub(super) fn selection(&self) -> Result<TypedSelection, Report> {
         let &Self { from, to, keep_first, keep_last, keep_steps, keep_tokens, .. } = self;
         let typed = SelectionArgs { from, to, keep_first, keep_last, keep_steps, keep_tokens };
@@ -63,18 +63,19 @@ impl Compact {
     }
 }
 
-/// Deserializes a bound. A model may send a turn as a number. A fraction is not a step.
+/// Deserializes a bound. A model may send a turn as a number, but a fraction such as 4.10 would lose the step.
 fn bound<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bound>, D::Error> {
     let text = match Option::<Value>::deserialize(deserializer)? {
         None => return Ok(None),
         Some(Value::String(text)) => text,
         Some(Value::Number(number)) if !number.is_f64() => number.to_string(),
         Some(other) => {
-            let what = format!("{other} is not a turn or a step: write a step as a string, such as \"4.10\"");
-            return Err(D::Error::custom(what));
+            let message =
+                format!("{other} is not a turn or a step: write a step as a string, such as \"4.10\"");
+            return Err(D::Error::custom(message));
         }
     };
-    // Models fill in optional arguments.
+    // A model may send an empty string for an argument that it does not use.
     let text = text.trim();
     if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(D::Error::custom) }
 }
@@ -83,7 +84,7 @@ fn bound<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bound>, D:
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
-pub(super) struct Look {
+pub(super) struct Inspect {
     #[schemars(description = TRANSCRIPT)]
     pub(super) transcript: String,
 }

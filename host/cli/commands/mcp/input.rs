@@ -1,7 +1,6 @@
-//! A filter for the lines of an agent, in front of the MCP library. The library silently drops a line that is too long or is
-//! not JSON, and then the agent would wait forever for an answer. This filter replaces such a line with a request that the
-//! server answers with an error, under the id of the line if it has one. It must not buffer more than the longest valid
-//! line.
+//! A filter between stdin and the MCP library. The library silently drops a line that is too long or not JSON, so the agent
+//! would wait forever for an answer. This filter replaces such a line with a request that the server answers with an error.
+//! If the line has an id, the request has it, too. The filter must not buffer more than the longest valid line.
 
 use std::io;
 use std::pin::Pin;
@@ -21,18 +20,25 @@ const TOKEN_BYTES_MAX: usize = 64;
 
 /// A reader that passes valid lines and replaces the others.
 pub(super) struct FilteredInput<R> {
-    from: R,
+    source: R,
     chunk: Box<[u8]>,
     filter: LineFilter,
-    ready: Vec<u8>,
-    read: usize,
+    /// The filtered bytes, and the number of those that the library has read.
+    filtered: Vec<u8>,
+    position: usize,
     has_ended: bool,
 }
 
 impl<R> FilteredInput<R> {
-    pub(super) fn new(from: R) -> Self {
-        let chunk = vec![0; 64 << 10].into_boxed_slice();
-        Self { from, chunk, filter: LineFilter::default(), ready: Vec::new(), read: 0, has_ended: false }
+    pub(super) fn new(source: R) -> Self {
+        Self {
+            source,
+            chunk: vec![0; 64 << 10].into_boxed_slice(),
+            filter: LineFilter::default(),
+            filtered: Vec::new(),
+            position: 0,
+            has_ended: false,
+        }
     }
 }
 
@@ -44,42 +50,42 @@ impl<R: AsyncRead + Unpin> AsyncRead for FilteredInput<R> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         loop {
-            if this.read < this.ready.len() {
-                let some = &this.ready[this.read..];
-                let some = &some[..some.len().min(out.remaining())];
-                out.put_slice(some);
-                this.read += some.len();
+            if this.position < this.filtered.len() {
+                let length = out.remaining().min(this.filtered.len() - this.position);
+                out.put_slice(&this.filtered[this.position..][..length]);
+                this.position += length;
                 return Poll::Ready(Ok(()));
             }
-            (this.ready, this.read) = (Vec::new(), 0);
+            (this.filtered, this.position) = (Vec::new(), 0);
             if this.has_ended {
                 return Poll::Ready(Ok(()));
             }
             let mut chunk = ReadBuf::new(&mut this.chunk);
-            ready!(Pin::new(&mut this.from).poll_read(context, &mut chunk))?;
+            ready!(Pin::new(&mut this.source).poll_read(context, &mut chunk))?;
             if chunk.filled().is_empty() {
                 this.has_ended = true;
-                this.filter.end(&mut this.ready);
+                this.filter.end(&mut this.filtered);
             } else {
-                this.filter.take(chunk.filled(), &mut this.ready);
+                this.filter.push(chunk.filled(), &mut this.filtered);
             }
         }
     }
 }
 
-/// The current line.
+/// The state of the current line.
 #[derive(Default)]
 struct LineFilter {
+    /// The line, unless it is too long.
     line: Vec<u8>,
-    bytes: usize,
-    /// Searches the id of a line that is too long to buffer.
-    scan: IdScanner,
-    /// The refusal that was already written for this line.
-    refusal: Refusal,
+    length: usize,
+    /// Finds the id of a line that is too long or not JSON.
+    scanner: IdScanner,
+    /// The last replacement that was already written for this line.
+    replacement: Replacement,
 }
 
 #[derive(Default, PartialEq)]
-enum Refusal {
+enum Replacement {
     #[default]
     Nothing,
     /// An invalid request without an id.
@@ -89,36 +95,31 @@ enum Refusal {
 }
 
 impl LineFilter {
-    /// Filters bytes, and appends their replacement to `out`.
-    fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+    /// Filters the next bytes of the input, and appends the lines for the library to `out`.
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let was = self.bytes;
-            self.bytes += part.len();
-            if self.bytes <= LINE_BYTES_MAX {
+            self.length += part.len();
+            if self.length <= LINE_BYTES_MAX {
                 self.line.extend_from_slice(part);
             } else {
-                if was <= LINE_BYTES_MAX {
-                    let held = std::mem::take(&mut self.line);
-                    self.scan.take(&held);
-                }
-                self.scan.take(part);
+                // The first time, this is the buffered beginning of the line. Later it is empty.
+                self.scanner.push(&std::mem::take(&mut self.line));
+                self.scanner.push(part);
                 // The line may never end, so it is refused now.
                 self.refuse_long(out);
             }
             if part.ends_with(b"\n") {
-                if self.bytes <= LINE_BYTES_MAX {
-                    self.pass(out);
-                } else if self.refusal == Refusal::Nothing {
-                    out.extend_from_slice(INVALID);
+                if self.length <= LINE_BYTES_MAX {
+                    self.pass_or_refuse(out);
                 }
                 *self = Self::default();
             }
         }
     }
 
-    /// Handles the end of the input after an unfinished line.
+    /// Handles a last line without a line break.
     fn end(&mut self, out: &mut Vec<u8>) {
-        if self.bytes > LINE_BYTES_MAX || self.line.trim_ascii().is_empty() {
+        if self.length > LINE_BYTES_MAX || self.line.trim_ascii().is_empty() {
             return;
         }
         self.line.push(b'\n');
@@ -129,31 +130,30 @@ impl LineFilter {
         }
     }
 
-    /// Passes or refuses a whole line.
-    fn pass(&mut self, out: &mut Vec<u8>) {
+    /// Passes or refuses a complete line.
+    fn pass_or_refuse(&mut self, out: &mut Vec<u8>) {
         if self.line.trim_ascii().is_empty() || is_json(&self.line) {
             out.append(&mut self.line);
             return;
         }
-        self.scan.take(&self.line);
-        match self.scan.id() {
+        self.scanner.push(&self.line);
+        match self.scanner.id() {
             Some(id) => refuse(&id, "the line is not JSON, or it is nested too deeply".into(), out),
             None => out.extend_from_slice(INVALID),
         }
     }
 
-    /// Refuses a long line, once without an id and once with it when it is known.
+    /// Refuses a line that is too long: at once without an id, and again as soon as the id is known.
     fn refuse_long(&mut self, out: &mut Vec<u8>) {
-        match self.scan.id().filter(|_| self.refusal != Refusal::Refused) {
-            Some(id) => {
-                refuse(&id, format!("the line is longer than {LINE_BYTES_MAX} bytes"), out);
-                self.refusal = Refusal::Refused;
-            }
-            None if self.refusal == Refusal::Nothing => {
-                out.extend_from_slice(INVALID);
-                self.refusal = Refusal::Invalid;
-            }
-            None => {}
+        if self.replacement == Replacement::Refused {
+            return;
+        }
+        if let Some(id) = self.scanner.id() {
+            refuse(&id, format!("the line is longer than {LINE_BYTES_MAX} bytes"), out);
+            self.replacement = Replacement::Refused;
+        } else if self.replacement == Replacement::Nothing {
+            out.extend_from_slice(INVALID);
+            self.replacement = Replacement::Invalid;
         }
     }
 }
@@ -163,27 +163,30 @@ fn is_json(line: &[u8]) -> bool {
     serde_json::from_slice::<Value>(line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)).is_ok()
 }
 
-fn refuse(id: &Value, what: String, out: &mut Vec<u8>) {
-    let line = json!({ "jsonrpc": "2.0", "id": id, "method": REFUSED, "params": { "what": what } });
+/// Appends the request that replaces a line with this id.
+fn refuse(id: &Value, reason: String, out: &mut Vec<u8>) {
+    let line = json!({ "jsonrpc": "2.0", "id": id, "method": REFUSED, "params": { "reason": reason } });
     out.extend_from_slice(format!("{line}\n").as_bytes());
 }
 
-/// Finds the member `id` of an object in chunks of any size.
+/// Finds the member `id` of an object that arrives in chunks of any size.
 #[derive(Default)]
 struct IdScanner {
     depth: usize,
     in_string: bool,
     is_escaped: bool,
+    /// The key of the current member of the object, as JSON.
     key: Vec<u8>,
+    /// The beginning of the current key or value of the object, as JSON.
     token: Vec<u8>,
     id: Option<Vec<u8>>,
 }
 
 impl IdScanner {
-    fn take(&mut self, bytes: &[u8]) {
+    fn push(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if self.in_string {
-                self.keep(*byte);
+                self.push_to_token(*byte);
                 match byte {
                     _ if self.is_escaped => self.is_escaped = false,
                     b'\\' => self.is_escaped = true,
@@ -195,28 +198,28 @@ impl IdScanner {
             match byte {
                 b'"' => {
                     self.in_string = true;
-                    self.keep(*byte);
+                    self.push_to_token(*byte);
                 }
                 b'{' | b'[' => self.depth += 1,
                 b'}' | b']' => {
-                    self.member_ends();
+                    self.end_member();
                     self.depth = self.depth.saturating_sub(1);
                 }
                 b':' if self.depth == 1 => self.key = std::mem::take(&mut self.token),
-                b',' => self.member_ends(),
+                b',' => self.end_member(),
                 byte if byte.is_ascii_whitespace() => {}
-                byte => self.keep(*byte),
+                byte => self.push_to_token(*byte),
             }
         }
     }
 
-    fn keep(&mut self, byte: u8) {
+    fn push_to_token(&mut self, byte: u8) {
         if self.depth == 1 && self.token.len() <= TOKEN_BYTES_MAX {
             self.token.push(byte);
         }
     }
 
-    fn member_ends(&mut self) {
+    fn end_member(&mut self) {
         if self.depth != 1 {
             return;
         }
@@ -237,12 +240,12 @@ impl IdScanner {
 mod tests {
     use super::*;
 
-    /// Checks the lines that replace these bytes, in chunks of several sizes. A refused line is named by its id.
+    /// Checks the lines for the library, with chunks of several sizes. A refusal is shown as `refused ID`.
     #[track_caller]
-    fn check(bytes: &[u8], expect: &[&str]) {
+    fn check(bytes: &[u8], expected: &[&str]) {
         for size in [1, 7, bytes.len()] {
             let (mut filter, mut out) = (LineFilter::default(), Vec::new());
-            bytes.chunks(size).for_each(|piece| filter.take(piece, &mut out));
+            bytes.chunks(size).for_each(|chunk| filter.push(chunk, &mut out));
             filter.end(&mut out);
             let lines: Vec<String> = out
                 .split_inclusive(|byte| *byte == b'\n')
@@ -251,7 +254,7 @@ mod tests {
                     _ => String::from_utf8_lossy(line).trim_end().to_owned(),
                 })
                 .collect();
-            assert_eq!(lines, expect, "in pieces of {size}");
+            assert_eq!(lines, expected, "in chunks of {size}");
         }
     }
 
@@ -282,14 +285,14 @@ mod tests {
     #[test]
     fn rejects_long_lines_by_id_in_any_position() {
         let long = "a".repeat(LINE_BYTES_MAX + (128 << 10));
-        let check = |line: String, expect: &[&str]| {
+        let check = |line: String, expected: &[&str]| {
             let (mut filter, mut out) = (LineFilter::default(), Vec::new());
-            line.as_bytes().chunks(64 << 10).for_each(|piece| filter.take(piece, &mut out));
+            line.as_bytes().chunks(64 << 10).for_each(|chunk| filter.push(chunk, &mut out));
             filter.end(&mut out);
             let out = String::from_utf8(out).unwrap();
-            let said: Vec<_> =
+            let replacements: Vec<_> =
                 out.lines().map(|line| if line == "{}" { "invalid" } else { &line[..20] }).collect();
-            assert_eq!(said, expect);
+            assert_eq!(replacements, expected);
             assert!(filter.line.capacity() <= 2 * LINE_BYTES_MAX);
         };
         let refused = &"{\"jsonrpc\":\"2.0\",\"id\":1,"[..20];

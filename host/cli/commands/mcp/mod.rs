@@ -1,5 +1,5 @@
-//! `jp-compact mcp`: a Model Context Protocol server on stdin and stdout. With it, an agent compacts its own conversation
-//! (J-CLI's third layer). The server must not access transcripts outside the served folder. It ends with its input.
+//! `jp-compact mcp`: a Model Context Protocol server on stdin and stdout. An agent uses it to compact its own conversation
+//! (J-CLI's third layer). The server must not access transcripts outside the served folder. It ends when stdin ends.
 
 mod arguments;
 mod input;
@@ -27,12 +27,12 @@ const EXAMPLE: &str = r#"Examples:
   jp-compact mcp
   jp-compact mcp ~/project --allow-model --llm-budget-tokens 200000
 
-An agent starts it itself. Most read a file like this one (`.mcp.json`, `mcp.json`):
+An agent starts the server itself. Most agents read a file like this one (`.mcp.json`, `mcp.json`):
   {"mcpServers": {"jp-compact": {"command": "jp-compact", "args": ["mcp", "/home/me/project"]}}}"#;
 
 /// Serve an agent over the Model Context Protocol (MCP)
 ///
-/// The server uses stdin and stdout. The tools `compact`, `stats`, `show`, `print` and `reset` work like the commands, but only for transcripts inside FOLDER. The workspace, the configuration and relative paths are those of FOLDER. The options apply to every `compact`; with --dry-run, nothing is ever written. The user is never asked; an untrusted strategy is an error.
+/// The server uses stdin and stdout. Its tools `compact`, `stats`, `show`, `print` and `reset` work like the commands, but only for transcripts inside FOLDER. The server works as if started in FOLDER, which determines the workspace, the configuration, and relative paths. The options apply to every `compact`; with --dry-run, nothing is ever written. The server never asks the user; an untrusted strategy is an error.
 #[derive(Debug, Parser)]
 #[command(
     after_help = EXAMPLE,
@@ -45,30 +45,31 @@ pub(crate) struct Args {
     folder: PathBuf,
     /// Allow clients to call a model through your own or approved profiles
     ///
-    /// Without this option, a tool that needs a model fails, because you did not choose the arguments of the client.
+    /// Without this option, a call that needs a model fails, because the client and not you chose its arguments.
     #[arg(long)]
     allow_model: bool,
     #[command(flatten)]
-    running: RunArgs,
+    run_args: RunArgs,
 }
 
 pub(crate) fn run(args: Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let root = allowed_root(&args.folder, environment)?;
     let cwd = root.folder().to_owned();
     let environment = Environment { cwd, allowed_root: Some(root), ..environment.clone() };
-    let server = Arc::new(McpServer::new(args.running, quiet, args.allow_model, environment));
+    let server = Arc::new(McpServer::new(args.run_args, quiet, args.allow_model, environment));
     until_interrupted(async {
-        let (from, to) = output::protocol();
-        let service = match Handler(server).serve((FilteredInput::new(from), to)).await {
-            // The client left before it sent anything.
+        let (input, output) = output::protocol();
+        let service = match Handler(server).serve((FilteredInput::new(input), output)).await {
+            Ok(service) => service,
+            // The client closed the connection before the first message.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(Exit::Done),
-            service => service.map_err(|error| broken(&error))?,
+            Err(error) => return Err(protocol_error(&error)),
         };
-        service.waiting().await.map(|_| Exit::Done).map_err(|error| broken(&error))
+        service.waiting().await.map(|_| Exit::Done).map_err(|error| protocol_error(&error))
     })
 }
 
-fn broken(error: &dyn std::error::Error) -> Report {
+fn protocol_error(error: &dyn std::error::Error) -> Report {
     let hint = "an agent starts this command and sends the first message; see `jp-compact mcp --help`";
     let mut report = Report::new(Exit::Usage, "failed to serve the Model Context Protocol", Some(hint));
     report.causes.push(error.to_string());

@@ -1,4 +1,4 @@
-//! The result of a tool: the text of the command, and its `--json` document. A failure is a result, too, with the message,
+//! The result of a tool: the text of the command, and its `--json` document. A failure is also a result, with the message,
 //! causes, hint and exit code.
 
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -13,19 +13,19 @@ pub(super) struct ToolOutput {
     pub(super) json: Option<Value>,
 }
 
-/// Converts the output of a call to the result of the protocol.
-pub(super) fn result(done: Result<ToolOutput, Report>) -> CallToolResult {
-    match done {
+/// Converts the outcome of a call to the result of the protocol.
+pub(super) fn result(outcome: Result<ToolOutput, Report>) -> CallToolResult {
+    match outcome {
         Ok(ToolOutput { text, json }) => {
-            let mut call = CallToolResult::success(vec![ContentBlock::text(text)]);
-            call.structured_content = json;
-            call
+            let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+            result.structured_content = json;
+            result
         }
         Err(report) => {
             let text = format!("{}\nexit code: {}\n", report.text().as_str(), report.exit.code());
-            let mut call = CallToolResult::error(vec![ContentBlock::text(text)]);
-            call.structured_content = serde_json::to_value(report.failure(None)).ok();
-            call
+            let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
+            result.structured_content = serde_json::to_value(report.failure(None)).ok();
+            result
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The MCP tools and their descriptions for agents. Every tool must check that the transcript is inside the served folder
-//! before it does anything else.
+//! before it reads or writes anything.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -45,14 +45,14 @@ a command for the user: pass it on.";
 
 /// The state that all calls share.
 pub(super) struct McpServer {
-    running: RunArgs,
+    run_args: RunArgs,
     quiet: bool,
     /// Whether a client may call a model.
     allow_model: bool,
     environment: Environment,
-    /// The models with their budget, after the first compaction. Locked during a write, because two runs at once would not
-    /// see each other's overlays.
-    writing: Mutex<Option<Arc<Models>>>,
+    /// The models with the budget of all calls. The first compaction opens them. Every tool that writes holds the lock,
+    /// because two runs at once would not see each other's overlays.
+    models: Mutex<Option<Arc<Models>>>,
 }
 
 /// Handles the requests of the protocol.
@@ -60,22 +60,22 @@ pub(super) struct Handler(pub(super) Arc<McpServer>);
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let us = Implementation::new("jp-compact", env!("CARGO_PKG_VERSION"));
+        let server = Implementation::new("jp-compact", env!("CARGO_PKG_VERSION"));
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(us)
+            .with_server_info(server)
             .with_instructions(INSTRUCTIONS)
     }
 
-    /// Answers the replacement of a rejected line, and unknown requests, with an error.
+    /// Answers a request that replaces a refused line, and an unknown request, with an error.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let what = request.params.as_ref().and_then(|params| params["what"].as_str());
-        Err(match what.filter(|_| request.method == REFUSED) {
-            Some(what) => ErrorData::invalid_request(what.to_owned(), None),
-            None => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None),
+        let reason = request.params.as_ref().and_then(|params| params["reason"].as_str());
+        Err(match reason {
+            Some(reason) if request.method == REFUSED => ErrorData::invalid_request(reason.to_owned(), None),
+            _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None),
         })
     }
 
@@ -93,14 +93,14 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
+        let call = Arc::clone(&self.0).call(request.name.into_owned(), arguments);
         // In a separate task, a bug fails only this call.
-        let mut work =
-            AbortOnDrop(tokio::spawn(Arc::clone(&self.0).call(request.name.into_owned(), arguments)));
-        let done = tokio::select! {
-            done = &mut work.0 => done.unwrap_or_else(|_| Err(Report::bug())),
+        let mut task = AbortOnDrop(tokio::spawn(call));
+        let outcome = tokio::select! {
+            joined = &mut task.0 => joined.unwrap_or_else(|_| Err(Report::bug())),
             () = context.ct.cancelled() => Err(Report::new(Exit::Interrupted, "cancelled", None)),
         };
-        Ok(result(done).into())
+        Ok(result(outcome).into())
     }
 }
 
@@ -114,8 +114,8 @@ impl Drop for AbortOnDrop {
 }
 
 impl McpServer {
-    pub(super) fn new(running: RunArgs, quiet: bool, allow_model: bool, environment: Environment) -> Self {
-        Self { running, quiet, allow_model, environment, writing: Mutex::default() }
+    pub(super) fn new(run_args: RunArgs, quiet: bool, allow_model: bool, environment: Environment) -> Self {
+        Self { run_args, quiet, allow_model, environment, models: Mutex::default() }
     }
 
     async fn call(self: Arc<Self>, name: String, arguments: JsonObject) -> Result<ToolOutput, Report> {
@@ -133,61 +133,62 @@ impl McpServer {
     }
 
     async fn compact(&self, arguments: arguments::Compact) -> Result<ToolOutput, Report> {
-        let mut running = self.running.clone();
+        let mut run_args = self.run_args.clone();
         let selection = arguments.selection()?;
         let profile = nonblank(arguments.profile);
-        running.focus = nonblank(arguments.focus).or(running.focus);
-        running.dry_run |= arguments.dry_run.unwrap_or_default();
-        let transcript = self.admit(&arguments.transcript)?;
-        let mut models = self.writing.lock().await;
-        let models = match &*models {
+        run_args.focus = nonblank(arguments.focus).or(run_args.focus);
+        run_args.dry_run |= arguments.dry_run.unwrap_or_default();
+        let transcript = self.check_transcript(&arguments.transcript)?;
+        let mut locked_models = self.models.lock().await;
+        let models = match &*locked_models {
             Some(models) => Arc::clone(models),
-            None => Arc::clone(models.insert(Setup::models(&self.running, &self.environment)?)),
+            None => Arc::clone(locked_models.insert(Setup::models(&self.run_args, &self.environment)?)),
         };
         let asker = Asker::Client { allowed: self.allow_model };
-        let mut setup = Setup::with(models, &running, false, self.quiet, asker, &self.environment)?;
+        let mut setup = Setup::with(models, &run_args, false, self.quiet, asker, &self.environment)?;
         let typed = Typed { profile: profile.as_deref(), selection, ..Typed::default() };
-        let done = match RunningCompaction::start(&mut setup, &typed, &transcript).await {
-            Ok(work) => work.report(&self.environment).await,
+        let outcome = match RunningCompaction::start(&mut setup, &typed, &transcript).await {
+            Ok(compaction) => compaction.report(&self.environment).await,
             Err(report) => Err(report),
         };
         setup.planner.close().await;
-        done.and_then(both)
+        outcome.and_then(tool_output)
     }
 
     async fn reset(&self, arguments: &arguments::Reset) -> Result<ToolOutput, Report> {
-        let transcript = self.admit(&arguments.transcript)?;
-        let which = arguments.number.map_or(Reset::All, |number| Reset::One(number.get()));
-        let settings = (self.running.dry_run, self.running.lock_timeout);
-        let _alone = self.writing.lock().await;
-        let estimator = self.running.counting.tokens.estimator();
-        compaction::reset(&transcript, which, estimator, settings, &self.environment).and_then(both)
+        let transcript = self.check_transcript(&arguments.transcript)?;
+        let reset = arguments.number.map_or(Reset::All, |number| Reset::One(number.get()));
+        let settings = (self.run_args.dry_run, self.run_args.lock_timeout);
+        let estimator = self.run_args.counting.tokens.estimator();
+        let _lock = self.models.lock().await;
+        compaction::reset(&transcript, reset, estimator, settings, &self.environment).and_then(tool_output)
     }
 
-    fn stats(&self, arguments: &arguments::Look) -> Result<ToolOutput, Report> {
-        let read = read(&self.admit(&arguments.transcript)?, &self.environment)?;
-        let estimator = self.running.counting.tokens.estimator();
+    fn stats(&self, arguments: &arguments::Inspect) -> Result<ToolOutput, Report> {
+        let read = read(&self.check_transcript(&arguments.transcript)?, &self.environment)?;
+        let estimator = self.run_args.counting.tokens.estimator();
         let sums = stats::sums(&read, estimator);
         let text = stats::text(&short(&read.path, &self.environment), &sums, estimator);
-        both((stats::document(&read, &sums, estimator), text))
+        tool_output((stats::document(&read, &sums, estimator), text))
     }
 
-    fn show(&self, arguments: &arguments::Look) -> Result<ToolOutput, Report> {
-        let read = read(&self.admit(&arguments.transcript)?, &self.environment)?;
-        both(overlays::report(&read, self.running.counting.tokens.estimator(), &self.environment))
+    fn show(&self, arguments: &arguments::Inspect) -> Result<ToolOutput, Report> {
+        let read = read(&self.check_transcript(&arguments.transcript)?, &self.environment)?;
+        let estimator = self.run_args.counting.tokens.estimator();
+        tool_output(overlays::report(&read, estimator, &self.environment))
     }
 
     fn print(&self, arguments: &arguments::Print) -> Result<ToolOutput, Report> {
         let form = arguments.form.as_deref().unwrap_or("text").parse();
-        let form = form.map_err(|what: String| Report::new(Exit::Usage, format!("`as`: {what}"), None))?;
-        let read = read(&self.admit(&arguments.transcript)?, &self.environment)?;
+        let form = form.map_err(|error: String| Report::new(Exit::Usage, format!("`as`: {error}"), None))?;
+        let read = read(&self.check_transcript(&arguments.transcript)?, &self.environment)?;
         let mut out = Vec::new();
         conversation::write(&read, arguments.compacted.unwrap_or_default(), form, &mut out)?;
         Ok(ToolOutput { text: String::from_utf8(out).map_err(|_| Report::bug())?, json: None })
     }
 
     /// Checks that a transcript is inside the served folder.
-    fn admit(&self, transcript: &str) -> Result<OsString, Report> {
+    fn check_transcript(&self, transcript: &str) -> Result<OsString, Report> {
         if transcript == "-" {
             return Err(stdin_is_only_read());
         }
@@ -197,12 +198,12 @@ impl McpServer {
     }
 }
 
-/// Removes blank texts, because models fill in optional arguments.
+/// Removes a blank text. A model may send one for an argument that it does not use.
 fn nonblank(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }
 
-fn both((document, text): (impl Serialize, EscapedLines)) -> Result<ToolOutput, Report> {
+fn tool_output((document, text): (impl Serialize, EscapedLines)) -> Result<ToolOutput, Report> {
     let json = serde_json::to_value(document).map_err(|_| Report::bug())?;
     Ok(ToolOutput { text: text.as_str().to_owned(), json: Some(json) })
 }
@@ -218,8 +219,8 @@ fn parse<T: DeserializeOwned>(tool: &str, arguments: JsonObject) -> Result<T, Re
 
 /// The tools with their descriptions.
 fn tools() -> Vec<Tool> {
-    let reads = || ToolAnnotations::new().read_only(true).open_world(false);
-    let writes = || ToolAnnotations::new().read_only(false);
+    let reading = || ToolAnnotations::new().read_only(true).open_world(false);
+    let writing = || ToolAnnotations::new().read_only(false);
     vec![
         tool(
             "compact",
@@ -229,7 +230,7 @@ fn tools() -> Vec<Tool> {
              the last ones, and `reset` removes them. The result reports the tokens that a model receives, before and \
              after, and the overlays. The default profile calls no model. For a summary, give a `profile`, and in `focus` \
              the information to preserve. A model is called only if the user started this server with --allow-model.",
-            writes().destructive(false).open_world(true),
+            writing().destructive(false).open_world(true),
         )
         .with_input_schema::<arguments::Compact>(),
         tool(
@@ -237,22 +238,22 @@ fn tools() -> Vec<Tool> {
             "Count the tokens",
             "Count the tokens and bytes of a conversation, by content type and by tool: in the history, in the view, and \
              as sent by JP. Use this to decide whether compacting is useful.",
-            reads(),
+            reading(),
         )
-        .with_input_schema::<arguments::Look>(),
+        .with_input_schema::<arguments::Inspect>(),
         tool(
             "show",
             "List the overlays",
             "List the overlays of a conversation with their numbers, turns, kinds, strategies and savings.",
-            reads(),
+            reading(),
         )
-        .with_input_schema::<arguments::Look>(),
+        .with_input_schema::<arguments::Inspect>(),
         tool(
             "print",
             "Print a conversation",
             "Print a conversation, whole or with `compacted` as a model receives it. The output is not truncated; `stats` \
              reports its length in advance.",
-            reads(),
+            reading(),
         )
         .with_input_schema::<arguments::Print>(),
         tool(
@@ -260,7 +261,7 @@ fn tools() -> Vec<Tool> {
             "Remove overlays",
             "Remove one overlay of a conversation, or all. A model then receives the hidden parts again. The events stay \
              unchanged, byte for byte.",
-            writes().destructive(true).idempotent(false).open_world(false),
+            writing().destructive(true).idempotent(false).open_world(false),
         )
         .with_input_schema::<arguments::Reset>(),
     ]

@@ -5,9 +5,10 @@ use clap::Parser;
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::registry::{Plugin, PluginForm};
+use jp_compact_runtime::trust::Trust;
 use jp_compact_schema::document::{FolderReport, StrategyListReport, StrategyRow};
 
-use super::plugin::{origin, standing};
+use super::plugin::{origin, trust_status};
 use crate::args::StrategyArgs;
 use crate::error::Report;
 use crate::exit::Exit;
@@ -15,6 +16,8 @@ use crate::lines::EscapedLines;
 use crate::output;
 
 /// List the strategies, without executing them
+///
+/// "not described yet" marks a strategy that was not executed yet. `jp-compact strategy show NAME` executes it and caches its description.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
     /// Print one line of JSON
@@ -27,12 +30,12 @@ pub(crate) struct Args {
 /// A line of the list.
 struct Row<'a> {
     plugin: &'a Plugin,
-    trust: &'static str,
+    trust_status: &'static str,
     sha256: Option<String>,
     version: Option<String>,
     description: Option<String>,
-    /// Whether the description is from the strategy itself, not from its manifest.
-    described: bool,
+    /// Whether the cache has the strategy's own description. A manifest has one, too.
+    is_described: bool,
     problem: Option<&'a str>,
 }
 
@@ -40,14 +43,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let registry = args.discovery.registry(environment)?;
     let trust = args.discovery.trust(environment)?;
     let descriptions = Descriptions::open(environment);
-    let rows: Vec<_> = registry
-        .plugins()
-        .iter()
-        .map(|plugin| {
-            let (trust, sha256) = standing(plugin, &trust);
-            row(plugin, trust, sha256, &descriptions)
-        })
-        .collect();
+    let rows: Vec<_> =
+        registry.plugins().iter().map(|plugin| Row::new(plugin, &trust, &descriptions)).collect();
     if args.json {
         let folders = registry
             .folders()
@@ -68,31 +65,33 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     Ok(Exit::Done)
 }
 
-fn row<'a>(
-    plugin: &'a Plugin,
-    trust: &'static str,
-    sha256: Option<String>,
-    descriptions: &Descriptions,
-) -> Row<'a> {
-    let said = sha256.as_deref().and_then(|sha256| descriptions.get(sha256)).map(|known| known.description);
-    let described = said.is_some();
-    let manifest = plugin.manifest().map(|manifest| (&manifest.version, &manifest.description));
-    let said = said.as_ref().map(|said| (&said.version, &said.description));
-    let (version, description) = manifest.or(said).map(|(one, other)| (one.clone(), other.clone())).unzip();
-    let problem = if let PluginForm::Broken(what) = &plugin.form { Some(what.as_str()) } else { None };
-    Row { plugin, trust, sha256, version, description, described, problem }
-}
+impl<'a> Row<'a> {
+    fn new(plugin: &'a Plugin, trust: &Trust, descriptions: &Descriptions) -> Self {
+        let (trust_status, sha256) = trust_status(plugin, trust);
+        let cached = sha256.as_deref().and_then(|sha256| descriptions.get(sha256));
+        let is_described = cached.is_some();
+        let (version, description) = match (plugin.manifest(), cached) {
+            (Some(manifest), _) => (Some(manifest.version.clone()), Some(manifest.description.clone())),
+            (None, Some(cached)) => (Some(cached.description.version), Some(cached.description.description)),
+            (None, None) => (None, None),
+        };
+        let problem = match &plugin.form {
+            PluginForm::Broken(problem) => Some(problem.as_str()),
+            PluginForm::Executable | PluginForm::Dylib | PluginForm::Folder(_) => None,
+        };
+        Self { plugin, trust_status, sha256, version, description, is_described, problem }
+    }
 
-impl Row<'_> {
     fn text(&self, width: usize) -> String {
         let (name, path) = (self.plugin.name.as_str(), self.plugin.path.display());
-        let said = match (self.problem, &self.description) {
+        let description = match (self.problem, &self.description) {
             (Some(problem), _) => format!("broken: {}", problem.lines().next().unwrap_or_default()),
-            (None, Some(description)) if self.described => description.clone(),
+            (None, Some(description)) if self.is_described => description.clone(),
             (None, Some(description)) => format!("{description} (its manifest; not described yet)"),
             (None, None) => "not described yet".into(),
         };
-        format!("{name:<width$}  {:<11}  {:<9}  {said}  ({path})", origin(self.plugin), self.trust)
+        let (origin, trust_status) = (origin(self.plugin), self.trust_status);
+        format!("{name:<width$}  {origin:<11}  {trust_status:<9}  {description}  ({path})")
     }
 
     fn document(&self) -> StrategyRow {
@@ -102,11 +101,11 @@ impl Row<'_> {
             origin: origin(self.plugin).to_owned(),
             found_in: self.plugin.origin.word().to_owned(),
             shadowed: self.plugin.shadowed,
-            trust: self.trust.to_owned(),
+            trust: self.trust_status.to_owned(),
             sha256: self.sha256.clone(),
             version: self.version.clone(),
             description: self.description.clone(),
-            described: self.described,
+            described: self.is_described,
             problem: self.problem.map(str::to_owned),
         }
     }

@@ -21,7 +21,7 @@ use crate::output;
 #[command(after_help = "Examples:\n  jp-compact strategy new my-strategy --lang python")]
 pub(crate) struct Args {
     /// The name of the strategy and of its folder
-    #[arg(value_parser = name)]
+    #[arg(value_parser = parse_name)]
     name: StrategyName,
     /// The language of the strategy
     #[arg(long, value_enum)]
@@ -37,16 +37,16 @@ enum LanguageArg {
     C,
 }
 
-fn name(text: &str) -> Result<StrategyName, String> {
+fn parse_name(text: &str) -> Result<StrategyName, String> {
     StrategyName::parse(text).map_err(|error| error.to_string())
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let registry = Registry::discover(environment, &ExtraFolders::default())?;
     let name = &args.name;
-    if registry.plugins().iter().any(|plugin| plugin.name == *name) {
-        let what = format!("`{name}` is the name of a bundled strategy");
-        return Err(Report::new(Exit::NotFound, what, Some("choose another name")));
+    if let Some(plugin) = registry.plugins().iter().find(|plugin| plugin.name == *name) {
+        let message = format!("a strategy `{name}` already exists: {}", plugin.path.display());
+        return Err(Report::new(Exit::NotFound, message, Some("choose another name")));
     }
     let language = match args.lang {
         LanguageArg::Rust => Language::Rust,

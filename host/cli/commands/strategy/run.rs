@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use jp_compact_conformance::{CheckSetup, NotTaken, Speaker, TestedPlugin, rehearse};
-use jp_compact_core::select;
+use jp_compact_core::select::Selection;
 use jp_compact_core::spec::Options;
 use jp_compact_core::{Bound, Survey, spec};
 use jp_compact_engine::compact::{self, StrategyRunError};
@@ -16,7 +16,6 @@ use jp_compact_runtime::jail::Confinement;
 use jp_compact_runtime::registry::{ExtraFolders, Registry};
 use jp_compact_runtime::session;
 use jp_compact_runtime::trust::{self, Grant};
-
 use serde_json::json;
 
 use super::trial;
@@ -38,7 +37,7 @@ pub(crate) struct Args {
     /// A conversation folder, an events.json, an id, or - for stdin
     transcript: OsString,
     /// Pass these options, a JSON object
-    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = options)]
+    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = parse_options)]
     options: Options,
     /// Request all turns except the last N
     #[arg(long, value_name = "N", default_value_t = 3)]
@@ -59,48 +58,47 @@ pub(crate) struct Args {
     sandbox: Option<SandboxArg>,
 }
 
-fn options(text: &str) -> Result<Options, String> {
+fn parse_options(text: &str) -> Result<Options, String> {
     spec::whole(text).map(Options::Whole)
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let registry = Registry::discover(environment, &ExtraFolders::default())?;
-    let subject = trial::subject(&args.path, &args.grants, &registry, environment)?;
+    let plugin = trial::open_plugin(&args.path, &args.grants, &registry, environment)?;
     let read = read(&args.transcript, environment)?;
     let survey = Survey::new(&read.stream);
-    let jail = trial::jail(&subject, args.sandbox, environment)?;
-    let place = CheckSetup {
+    let jail = trial::jail(&plugin, args.sandbox, environment)?;
+    let setup = CheckSetup {
         runner: registry.runner(),
         temp_dir: &environment.temp_dir,
         private_bytes_max: config::private_bytes_max(environment, &[], &[])?,
         deadline: args.deadline,
         confinement: jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated),
-        env: &subject.env(),
+        env: &plugin.env(),
     };
-    let wanted =
-        select::Selection { to: Some(Bound::FromEnd(args.keep_last)), ..select::Selection::default() };
+    let selection = Selection { to: Some(Bound::FromEnd(args.keep_last)), ..Selection::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let rehearsed = runtime.block_on(rehearse(&place, &subject, &survey, wanted, &args.options, environment));
-    let rehearsal = match rehearsed {
+    let rehearsal = rehearse(&setup, &plugin, &survey, selection, &args.options, environment);
+    let rehearsal = match runtime.block_on(rehearsal) {
         Ok(rehearsal) => rehearsal,
         Err(NotTaken::Nothing) => {
             output::info("no turn to compact", &json!({}), &EscapedLines::single("no turn to compact"));
             return Ok(Exit::Done);
         }
-        Err(not_taken) => return Err(failed(args, &subject, "", not_taken)),
+        Err(not_taken) => return Err(rejected(args, &plugin, "", not_taken)),
     };
     let mut exchange = EscapedLines::new();
-    let mut aside = EscapedLines::new();
+    let mut stderr = EscapedLines::new();
     for (speaker, line) in &rehearsal.exchanged {
         match speaker {
             Speaker::Host => exchange.line(format_args!("> {line}")),
             Speaker::Strategy => exchange.line(format_args!("< {line}")),
-            Speaker::Stderr => aside.quote("", line),
+            Speaker::Stderr => stderr.quote("", line),
         }
     }
     output::text(&exchange)?;
-    if !aside.is_empty() {
-        output::info("stderr of the strategy", &json!({ "text": aside.as_str() }), &aside);
+    if !stderr.is_empty() {
+        output::info("stderr of the strategy", &json!({ "text": stderr.as_str() }), &stderr);
     }
     if let Some(file) = &args.record {
         rehearsal.record(&environment.cwd.join(file)).map_err(|error| {
@@ -109,20 +107,21 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             report
         })?;
     }
-    let verdict = rehearsal.verdict.map_err(|not_taken| failed(args, &subject, aside.as_str(), not_taken))?;
+    let verdict =
+        rehearsal.verdict.map_err(|not_taken| rejected(args, &plugin, stderr.as_str(), not_taken))?;
     output::info("accepted", &json!({ "verdict": verdict.to_string() }), &EscapedLines::single(verdict));
     Ok(Exit::Done)
 }
 
-/// The exit code is the same as in a run that appends.
-fn failed(args: &Args, subject: &TestedPlugin, aside: &str, not_taken: NotTaken) -> Report {
-    let (check, why) = match not_taken {
+/// The report of a rejected reply. The exit code is the same as in a run that appends.
+fn rejected(args: &Args, plugin: &TestedPlugin, stderr: &str, not_taken: NotTaken) -> Report {
+    let (check, reason) = match not_taken {
         NotTaken::Broken { check, why } => (check, why),
         NotTaken::Version(mismatch) => {
-            return compact::Error::strategy(&subject.name, session::Error::Version(mismatch)).into();
+            return compact::Error::strategy(&plugin.name, session::Error::Version(mismatch)).into();
         }
         NotTaken::BadOptions { what } => {
-            return compact::Error::strategy(&subject.name, StrategyRunError::BadOptions { what }).into();
+            return compact::Error::strategy(&plugin.name, StrategyRunError::BadOptions { what }).into();
         }
         NotTaken::Nothing => ("P01", "no turn to compact".to_owned()),
     };
@@ -137,13 +136,14 @@ fn failed(args: &Args, subject: &TestedPlugin, aside: &str, not_taken: NotTaken)
     let path = args.path.display();
     let hint = format!("`jp-compact strategy test {path} --only {check}` shows the expected exchange");
     let mut report = Report::new(exit, format!("the host would reject the reply of {path}"), Some(&hint));
-    let command = |grants: &str| {
+    let command_with = |grants: &str| {
         let (path, transcript) = (trust::quoted(&args.path), trust::quoted(Path::new(&args.transcript)));
         format!("jp-compact strategy run {path} {transcript} --grant {grants}")
     };
-    if let Some(hint) = trial::lacking(subject, &format!("{why}\n{aside}"), command) {
+    let failure = format!("{reason}\n{stderr}");
+    if let Some(hint) = trial::missing_grants_hint(plugin, &failure, command_with) {
         report.hint = Some(hint);
     }
-    report.causes.push(why);
+    report.causes.push(reason);
     report
 }

@@ -9,6 +9,7 @@ use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;
 use jp_compact_runtime::session::Starter;
 use jp_compact_runtime::trust::grants;
+use jp_compact_schema::Description;
 use jp_compact_schema::document::StrategyShowReport;
 use serde_json::Value;
 
@@ -55,7 +56,6 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let described = runtime.block_on(preparation.describe(&plugin)).map_err(failed)?;
     let granted = grants::grants(&described.confined.cleared.permissions);
-    let description = serde_json::to_value(&described.description).unwrap_or_default();
     if args.json {
         output::json_line(&StrategyShowReport {
             path: plugin.path.to_string_lossy().into_owned(),
@@ -66,41 +66,67 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         })?;
         return Ok(Exit::Done);
     }
-    let typed = &described.description;
-    let mut text =
-        EscapedLines::single(format_args!("{} {}: {}", typed.name, typed.version, typed.description));
+    let description = &described.description;
+    let mut text = EscapedLines::single(format_args!(
+        "{} {}: {}",
+        description.name, description.version, description.description
+    ));
     let mut row = |label: &str, value: String| text.line(format_args!("  {label:<12} {value}"));
     row("executable", format!("{} ({})", plugin.path.display(), origin(&plugin)));
     row("sha256", described.confined.cleared.sha256.clone());
     if !plugin.bundled() {
         row("granted", prompt::list(&granted));
     }
-    for key in ["produces", "input", "scope", "determinism", "wants", "needs", "features"] {
-        match &description[key] {
-            Value::Null => {}
-            Value::String(word) => row(key, word.clone()),
-            Value::Array(words) if words.is_empty() => {}
-            Value::Array(words) => {
-                row(key, words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "));
-            }
-            other => row(key, other.to_string()),
-        }
+    for (label, value) in capabilities(description) {
+        row(label, value);
     }
-    let properties = typed.options_schema.as_ref().and_then(|schema| schema.get("properties"));
-    for (option, property) in properties.and_then(Value::as_object).into_iter().flatten() {
-        let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let mut text = option.clone();
-        if let Some(values) = property.get("enum").and_then(Value::as_array) {
-            text += &format!("={}", values.iter().map(word).collect::<Vec<_>>().join("|"));
-        }
-        if let Some(default) = property.get("default") {
-            text += &format!(" [default: {}]", word(default));
-        }
-        if let Some(what) = property.get("description").and_then(Value::as_str) {
-            text += &format!("  {what}");
-        }
-        row("option", text);
+    for option in options(description) {
+        row("option", option);
     }
     output::text(&text)?;
     Ok(Exit::Done)
+}
+
+/// The members of the description that the host uses, as text. Empty lists are omitted.
+fn capabilities(description: &Description) -> Vec<(&'static str, String)> {
+    let members = serde_json::to_value(description).unwrap_or_default();
+    let mut rows = Vec::new();
+    for key in ["produces", "input", "scope", "determinism", "wants", "needs", "features"] {
+        match &members[key] {
+            Value::Null => {}
+            Value::Array(items) if items.is_empty() => {}
+            Value::Array(items) => {
+                let items: Vec<_> = items.iter().filter_map(Value::as_str).collect();
+                rows.push((key, items.join(", ")));
+            }
+            value => rows.push((key, plain(value))),
+        }
+    }
+    rows
+}
+
+/// The options of the strategy: name, allowed values, default, description.
+fn options(description: &Description) -> Vec<String> {
+    let schema = description.options_schema.as_ref();
+    let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    let mut options = Vec::new();
+    for (name, property) in properties.into_iter().flatten() {
+        let mut option = name.clone();
+        if let Some(values) = property.get("enum").and_then(Value::as_array) {
+            option += &format!("={}", values.iter().map(plain).collect::<Vec<_>>().join("|"));
+        }
+        if let Some(default) = property.get("default") {
+            option += &format!(" [default: {}]", plain(default));
+        }
+        if let Some(help) = property.get("description").and_then(Value::as_str) {
+            option += &format!("  {help}");
+        }
+        options.push(option);
+    }
+    options
+}
+
+/// A JSON value, a string without quotes.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,6 +1,6 @@
 //! `jp-compact strategy test`: checks a strategy against the protocol.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
@@ -16,7 +16,7 @@ use jp_compact_runtime::trust::{self, Grant};
 use jp_compact_schema::document::{CheckReport, CheckResult, StrategyTestReport};
 use serde_json::{Map, Value, json};
 
-use super::trial::{jail, lacking, subject};
+use super::trial::{jail, missing_grants_hint, open_plugin};
 use crate::args::{SandboxArg, deadline};
 use crate::error::Report;
 use crate::exit::Exit;
@@ -37,9 +37,9 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// Run only the check with this ID
-    #[arg(long, value_name = "ID", value_parser = check)]
+    #[arg(long, value_name = "ID", value_parser = parse_check)]
     only: Option<&'static Check>,
-    /// Check only the core rules, or unusual requests, too
+    /// Check the core rules only, or unusual requests as well
     #[arg(long, value_enum, default_value = "full")]
     level: LevelArg,
     /// Pass these options, a JSON object
@@ -64,29 +64,32 @@ enum LevelArg {
     Full,
 }
 
-fn check(id: &str) -> Result<&'static Check, String> {
-    let known = || CHECKS.iter().map(|check| check.id).collect::<Vec<_>>().join(", ");
-    conformance::find(id).ok_or_else(|| format!("expected one of {}", known()))
+fn parse_check(id: &str) -> Result<&'static Check, String> {
+    conformance::find(id).ok_or_else(|| {
+        let ids: Vec<_> = CHECKS.iter().map(|check| check.id).collect();
+        format!("expected one of {}", ids.join(", "))
+    })
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let registry = Registry::discover(environment, &ExtraFolders::default())?;
-    let subject = subject(&args.path, &args.grants, &registry, environment)?;
-    let jail = jail(&subject, args.sandbox, environment)?;
-    let place = CheckSetup {
+    let plugin = open_plugin(&args.path, &args.grants, &registry, environment)?;
+    let jail = jail(&plugin, args.sandbox, environment)?;
+    let setup = CheckSetup {
         runner: registry.runner(),
         temp_dir: &environment.temp_dir,
         private_bytes_max: config::private_bytes_max(environment, &[], &[])?,
         deadline: args.deadline,
         confinement: jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated),
-        env: &subject.env(),
+        env: &plugin.env(),
     };
+    // The check of `--only` may be in either level.
     let level = match (args.level, args.only) {
         (LevelArg::Core, None) => CheckLevel::Core,
         _ => CheckLevel::Full,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut outcomes = runtime.block_on(conformance::test(&place, &subject, &args.options, level));
+    let mut outcomes = runtime.block_on(conformance::test(&setup, &plugin, &args.options, level));
     outcomes.retain(|outcome| args.only.is_none_or(|only| only == outcome.check));
     let failed = outcomes.iter().any(|outcome| matches!(outcome.verdict, CheckVerdict::Failed { .. }));
     if args.json {
@@ -95,7 +98,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         output::json_line(&StrategyTestReport { path, passed: !failed, checks })?;
     } else {
         output::text(&table(&outcomes))?;
-        if let Some(hint) = lacking(&subject, &failures(&outcomes), |words| command(&args.path, words)) {
+        let command_with =
+            |grants: &str| format!("jp-compact strategy test {} --grant {grants}", trust::quoted(&args.path));
+        if let Some(hint) = missing_grants_hint(&plugin, &failures(&outcomes), command_with) {
             let mut text = EscapedLines::new();
             hint.add_to(&mut text);
             output::info("hint", &json!({ "hint": hint.text() }), &text);
@@ -105,7 +110,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
 }
 
 fn document(CheckOutcome { check, verdict }: &CheckOutcome) -> CheckReport {
-    let (verdict, why) = match verdict {
+    let (result, reason) = match verdict {
         CheckVerdict::Passed => (CheckResult::Passed, None),
         CheckVerdict::Failed { why } => (CheckResult::Failed, Some(why.clone())),
         CheckVerdict::Skipped { why } => (CheckResult::Skipped, Some(why.clone())),
@@ -119,35 +124,31 @@ fn document(CheckOutcome { check, verdict }: &CheckOutcome) -> CheckReport {
         .to_owned(),
         sent: check.sent.to_owned(),
         expected: check.expected.to_owned(),
-        verdict,
-        why,
+        verdict: result,
+        why: reason,
     }
 }
 
-/// The causes of the failed checks.
+/// The reasons of the failed checks.
 fn failures(outcomes: &[CheckOutcome]) -> String {
-    let why = outcomes.iter().filter_map(|outcome| match &outcome.verdict {
+    let reasons = outcomes.iter().filter_map(|outcome| match &outcome.verdict {
         CheckVerdict::Failed { why } => Some(why.as_str()),
-        _ => None,
+        CheckVerdict::Passed | CheckVerdict::Skipped { .. } => None,
     });
-    why.collect::<Vec<_>>().join("\n")
-}
-
-fn command(path: &Path, grants: &str) -> String {
-    format!("jp-compact strategy test {} --grant {grants}", trust::quoted(path))
+    reasons.collect::<Vec<_>>().join("\n")
 }
 
 fn table(outcomes: &[CheckOutcome]) -> EscapedLines {
     let mut text = EscapedLines::new();
-    let mut counts = [0; 3];
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for CheckOutcome { check, verdict } in outcomes {
-        let (word, place) = match verdict {
-            CheckVerdict::Passed => ("ok", 0),
-            CheckVerdict::Failed { .. } => ("FAILED", 1),
-            CheckVerdict::Skipped { .. } => ("skipped", 2),
+        let (label, count) = match verdict {
+            CheckVerdict::Passed => ("ok", &mut passed),
+            CheckVerdict::Failed { .. } => ("FAILED", &mut failed),
+            CheckVerdict::Skipped { .. } => ("skipped", &mut skipped),
         };
-        counts[place] += 1;
-        text.line(format_args!("{}  {word:<7}  {}", check.id, check.expected));
+        *count += 1;
+        text.line(format_args!("{}  {label:<7}  {}", check.id, check.expected));
         match verdict {
             CheckVerdict::Failed { why } => {
                 text.line(format_args!("              sent: {}", check.sent));
@@ -157,7 +158,6 @@ fn table(outcomes: &[CheckOutcome]) -> EscapedLines {
             CheckVerdict::Passed => {}
         }
     }
-    let [passed, failed, skipped] = counts;
     text.line(format_args!("{passed} passed, {failed} failed, {skipped} skipped"));
     text
 }

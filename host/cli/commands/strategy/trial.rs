@@ -1,4 +1,5 @@
-//! A plugin at a typed path that runs without being trusted: its grants, its jail, and the grants that it lacks.
+//! The plugin of `strategy test` and `strategy run`: a path on the command line. It runs without being trusted, so it must
+//! never run without a jail, unless the user asks for that.
 
 use std::path::Path;
 
@@ -15,9 +16,9 @@ use crate::error::{self, ErrorHint, Report};
 use crate::exit::Exit;
 use crate::prompt;
 
-/// The jail, or None for `--sandbox contained`. The plugin is not trusted, so without a jail it does not run.
+/// Returns the jail, or None for `--sandbox contained`. If this machine has no jail, that is an error.
 pub(super) fn jail(
-    subject: &TestedPlugin,
+    plugin: &TestedPlugin,
     sandbox: Option<SandboxArg>,
     environment: &Environment,
 ) -> Result<Option<Jail>, Report> {
@@ -25,48 +26,53 @@ pub(super) fn jail(
         return Ok(None);
     }
     let abilities = Abilities::here(environment);
-    match subject.jail(abilities) {
+    match plugin.jail(abilities) {
         Some(jail) => Ok(Some(jail)),
         None => {
             let missing = abilities.missing();
-            Err(compact::Error::strategy(&subject.name, session::Error::NoJail { missing }).into())
+            Err(compact::Error::strategy(&plugin.name, session::Error::NoJail { missing }).into())
         }
     }
 }
 
-/// The plugin at a typed path, with its grants.
-pub(super) fn subject(
+/// Opens the plugin at a path, with the grants of the command line and of the user's answer.
+pub(super) fn open_plugin(
     path: &Path,
     grants: &[Grant],
     registry: &Registry,
     environment: &Environment,
 ) -> Result<TestedPlugin, Report> {
-    let subject = at(path, registry, environment)?.granted(grants);
-    let more = prompt::grants_for(&subject)?;
-    Ok(subject.granted(&more))
+    let plugin = find_plugin(path, registry, environment)?.granted(grants);
+    let additional = prompt::grants_for(&plugin)?;
+    Ok(plugin.granted(&additional))
 }
 
-/// The hint to grant the permissions whose lack may have caused the failure `words`.
-pub(super) fn lacking(
-    subject: &TestedPlugin,
-    words: &str,
-    command: impl Fn(&str) -> String,
+/// Returns the hint to grant the permissions whose lack may have caused a failure. `command_with` returns the command with
+/// these grants.
+pub(super) fn missing_grants_hint(
+    plugin: &TestedPlugin,
+    failure: &str,
+    command_with: impl Fn(&str) -> String,
 ) -> Option<ErrorHint> {
-    let (asked, tried) = if words.is_empty() { return None } else { subject.lacks(words) };
-    if asked.is_empty() && tried.is_none() {
+    if failure.is_empty() {
         return None;
     }
-    let more: Vec<_> = asked.iter().cloned().chain(tried.clone()).collect();
-    let words = grants::joined(&subject.all_with(&more));
-    Some(error::lacking(&asked, tried.as_ref(), &command(&trust::quoted(Path::new(&words)))))
+    let (requested, attempted) = plugin.lacks(failure);
+    if requested.is_empty() && attempted.is_none() {
+        return None;
+    }
+    let missing: Vec<_> = requested.iter().cloned().chain(attempted.clone()).collect();
+    let all_grants = grants::joined(&plugin.all_with(&missing));
+    let command = command_with(&trust::quoted(Path::new(&all_grants)));
+    Some(error::lacking(&requested, attempted.as_ref(), &command))
 }
 
-fn at(path: &Path, registry: &Registry, environment: &Environment) -> Result<TestedPlugin, Report> {
-    TestedPlugin::at(&environment.cwd.join(path), registry.runner()).map_err(|why| {
-        let exit = if why.starts_with("plugin.toml") { Exit::BadDescription } else { Exit::NotFound };
+fn find_plugin(path: &Path, registry: &Registry, environment: &Environment) -> Result<TestedPlugin, Report> {
+    TestedPlugin::at(&environment.cwd.join(path), registry.runner()).map_err(|reason| {
+        let exit = if reason.starts_with("plugin.toml") { Exit::BadDescription } else { Exit::NotFound };
         let hint = "give an executable, a shared library, or a folder with a plugin.toml";
         let mut report = Report::new(exit, format!("{} is not a strategy", path.display()), Some(hint));
-        report.causes.push(why);
+        report.causes.push(reason);
         report
     })
 }

@@ -46,21 +46,21 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let registry = args.discovery.registry(environment)?;
     let plugin = registry.find(&args.plugin).map_err(|source| failed(source.into()))?;
     if plugin.bundled() {
-        let text = format!("strategy `{}` is bundled and always trusted", plugin.name);
-        return Err(Report::new(Exit::Usage, text, None));
+        let message = format!("strategy `{}` is bundled and always trusted", plugin.name);
+        return Err(Report::new(Exit::Usage, message, None));
     }
     let mut trust = args.discovery.trust(environment)?;
     let mut candidate = trust.candidate(&plugin).map_err(|source| failed(source.into()))?;
-    introduce(args, &mut candidate, &registry, &trust, environment)?.map_err(failed)?;
+    describe(args, &mut candidate, &registry, &trust, environment)?.map_err(failed)?;
     let record = trust.grant(&candidate, &args.grants).map_err(|source| failed(source.into()))?;
     let granted = grants::grants(&record.permissions);
     let missing = grants::missing(&candidate.asked, &record.permissions);
-    let runs: Vec<_> = candidate.runs().iter().map(|runs| runs.real.to_string_lossy().into_owned()).collect();
     if args.json {
-        let words = |grants: &[Grant]| grants.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let texts = |grants: &[Grant]| grants.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let runs = candidate.runs().iter().map(|file| file.real.to_string_lossy().into_owned()).collect();
         let (description, not_described) = match &candidate.outcome {
             DescribeOutcome::Description(description) => (Some(Description::clone(description)), None),
-            DescribeOutcome::Failed(why) => (None, Some(why.clone())),
+            DescribeOutcome::Failed(reason) => (None, Some(reason.clone())),
             DescribeOutcome::NotAsked => (None, None),
         };
         output::json_line(&StrategyTrustReport {
@@ -71,9 +71,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             description,
             not_described,
             runs,
-            asked: words(&grants::grants(&candidate.asked)),
-            granted: words(&granted),
-            not_granted: words(&missing),
+            asked: texts(&grants::grants(&candidate.asked)),
+            granted: texts(&granted),
+            not_granted: texts(&missing),
             permissions: record.permissions,
             interpreter: record.interpreter.map(|path| path.to_string_lossy().into_owned()),
         })?;
@@ -84,18 +84,18 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     prompt::facts(&candidate, &mut text);
     text.line(format_args!("  {:<8}  {}", "granted", prompt::list(&granted)));
     if !missing.is_empty() {
-        let all = candidate.command_with(&grants::add(record.permissions.clone(), &missing));
+        let command = candidate.command_with(&grants::add(record.permissions.clone(), &missing));
         let missing = grants::joined(&missing);
         text.line(format_args!("it also asks for {missing}, which is not granted; grant it with"));
-        text.line(format_args!("  {all}"));
+        text.line(format_args!("  {command}"));
     }
     let fields = json!({ "name": record.name, "path": record.path, "sha256": record.sha256 });
     output::info("trusted", &fields, &text);
     Ok(Exit::Done)
 }
 
-/// Lets the plugin describe itself in a jail, before the trust is recorded.
-fn introduce(
+/// Lets the plugin describe itself in a jail, before the trust is recorded. The inner error is the plugin's.
+fn describe(
     args: &Args,
     candidate: &mut Candidate,
     registry: &Registry,

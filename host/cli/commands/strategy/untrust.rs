@@ -28,11 +28,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let path = args.plugin.contains('/').then(|| environment.cwd.join(&args.plugin));
-    // The record of a removed plugin has its former path.
-    let real = path.map(|path| path.canonicalize().unwrap_or(path));
+    // A removed plugin has no real path. Its record has its former path.
+    let real_path = path.map(|path| path.canonicalize().unwrap_or(path));
     let mut trust = args.discovery.trust(environment)?;
     let revoked = trust
-        .revoke(real.as_deref(), &args.plugin)
+        .revoke(real_path.as_deref(), &args.plugin)
         .map_err(|source| compact::Error::strategy(&args.plugin, source))?;
     let document = StrategyUntrustReport { plugin: args.plugin.clone(), revoked };
     if args.json {
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let text = match revoked {
         0 => format!("`{}` was not trusted", args.plugin),
         1 => format!("revoked the trust in `{}`", args.plugin),
-        many => format!("revoked the trust in {many} plugins named `{}`", args.plugin),
+        count => format!("revoked the trust in {count} plugins named `{}`", args.plugin),
     };
     output::info("revoked", &json!({ "report": document }), &EscapedLines::single(text));
     Ok(Exit::Done)
