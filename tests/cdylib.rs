@@ -17,9 +17,9 @@ use jp_compact_strategy::dylib::{ABI, StrategyV1};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Compiles a C text that includes the header to a library.
+/// Compiles a C text, which can use the header, to a library.
 #[track_caller]
-fn library(base: &Path, text: &str) -> PathBuf {
+fn compile_library(base: &Path, text: &str) -> PathBuf {
     let (source, library) = (base.join("bad.c"), base.join("libbad.so"));
     fs::write(&source, format!("#include \"jp_compact_strategy.h\"\n{text}")).unwrap();
     let mut compiler = Command::new("cc");
@@ -48,7 +48,7 @@ fn c_header_has_the_layout_of_the_rust_types() {
     let types = "static int32_t run(const uint8_t *r, size_t l, const uint8_t *e, size_t n,\n\
                  int (*emit)(void *, const uint8_t *, size_t), void *c) { return emit(c, r, l); }\n\
                  static const jpc_strategy_v1 TABLE = {1, sizeof TABLE, \"{}\", run};\n";
-    library(base.path(), &(asserts.concat() + types));
+    compile_library(base.path(), &(asserts.concat() + types));
 }
 
 /// Returns the declarations of a C text on one line, without comments.
@@ -94,7 +94,7 @@ fn check_text(text: &str, verb: &str, status: Option<i32>, stdout: &str, stderr:
     let base = tempfile::tempdir().unwrap();
     let mut command = assert_cmd::Command::new(cargo_bin("compact-runner"));
     command.env_clear().env("JP_COMPACT_PROTOCOL", "1");
-    command.arg("--dylib").arg(library(base.path(), text)).arg(verb);
+    command.arg("--dylib").arg(compile_library(base.path(), text)).arg(verb);
     let requests = "\n{\"type\":\"later\"}\n{\"type\":\"compact\",\"id\":\"a\",\"events\":{\"mode\":\"inline\",\"count\":1}}\n\
                     {\"type\":\"event\",\"seq\":0}\r\n{\"type\":\"events_end\"}\n{\"type\":\"compact\",\"id\":\"b\",\"events\":null}\n";
     let output = command.write_stdin(requests).output().unwrap();

@@ -19,20 +19,14 @@ const WORKSPACE: &str = ".jp/compact/plugins";
 /// Returns name, origin and path of each listed strategy that is not bundled.
 fn list_strategies(home: &Home, args: &[&str]) -> Vec<[String; 3]> {
     let list = home.json(&[&["strategy", "list", "--json"], args].concat());
-    let row = |row: &Value| {
+    let rows = list["strategies"].as_array().unwrap().iter();
+    let name_origin_and_path = |row: &Value| {
         let path = Path::new(row["path"].as_str().unwrap());
         let path = path.strip_prefix(&home.root).unwrap_or(path);
-        [&row["name"], &row["origin"], &row["trust"]]
-            .map(|value| value.as_str().unwrap().to_owned())
-            .into_iter()
-            .chain([path.display().to_string()])
-            .collect::<Vec<_>>()
+        let text = |key: &str| row[key].as_str().unwrap().to_owned();
+        [text("name"), text("origin"), path.display().to_string()]
     };
-    let rows = list["strategies"].as_array().unwrap().iter();
-    rows.filter(|row| row["found_in"] != "bundled")
-        .map(row)
-        .map(|row| [row[0].clone(), row[1].clone(), row[3].clone()])
-        .collect()
+    rows.filter(|row| row["found_in"] != "bundled").map(name_origin_and_path).collect()
 }
 
 #[track_caller]
@@ -45,7 +39,7 @@ fn check_list(home: &Home, args: &[&str], expect: &[[&str; 3]]) {
 fn first_strategy_in_search_order_shadows_the_others() {
     let home = Home::new();
     for folder in ["dir", "path", WORKSPACE, USER] {
-        home.strategy(&format!("{folder}/twice"), "twice");
+        home.install_strategy(&format!("{folder}/twice"), "twice");
     }
     let mut command = home.command(&["strategy", "list", "--json", "--plugin-dir", "dir"]);
     let output = command.env("JP_COMPACT_PLUGIN_PATH", home.path("path")).output().unwrap();
@@ -75,7 +69,7 @@ fn first_strategy_in_search_order_shadows_the_others() {
 #[test]
 fn other_files_are_skipped_and_names_are_file_stems() {
     let home = Home::new();
-    home.strategy("dir/keep_errors.py", "keep-errors");
+    home.install_strategy("dir/keep_errors.py", "keep-errors");
     home.install("dir/libtool_dedupe.so", "");
     home.install("dir/README", "");
     home::set_mode(&home.path("dir/README"), 0o644);
@@ -90,7 +84,7 @@ fn other_files_are_skipped_and_names_are_file_stems() {
 #[test]
 fn file_reached_by_two_paths_is_listed_once() {
     let home = Home::new();
-    home.strategy("dir/once", "once");
+    home.install_strategy("dir/once", "once");
     std::os::unix::fs::symlink(home.path("dir"), home.path("link")).unwrap();
     fs::create_dir(home.path("hard")).unwrap();
     fs::hard_link(home.path("dir/once"), home.path("hard/once")).unwrap();
@@ -101,7 +95,7 @@ fn file_reached_by_two_paths_is_listed_once() {
 #[test]
 fn list_starts_no_strategy_and_marks_missing_descriptions() {
     let home = Home::new();
-    home.strategy("dir/quiet", "quiet");
+    home.install_strategy("dir/quiet", "quiet");
     let list = ["strategy", "list", "--plugin-dir", "dir"];
     let line = |text: String| text.lines().find(|line| line.starts_with("quiet")).unwrap().to_owned();
     let before = line(home.ok(&list));
@@ -136,7 +130,7 @@ fn folder_is_listed_by_its_manifest_until_it_is_described() {
 #[test]
 fn same_bytes_are_described_once() {
     let home = Home::new();
-    home.strategy("dir/plugin", "plugin");
+    home.install_strategy("dir/plugin", "plugin");
     let compact = home.compact("plugin", &["--trust-dir", "dir", "--dry-run"]);
     home.ok(&compact);
     home.ok(&compact);
@@ -156,7 +150,7 @@ fn same_bytes_are_described_once() {
 #[test]
 fn cached_descriptions_in_a_writable_folder_are_ignored() {
     let home = Home::new();
-    home.strategy("dir/plugin", "plugin");
+    home.install_strategy("dir/plugin", "plugin");
     let compact = home.compact("plugin", &["--trust-dir", "dir", "--dry-run"]);
     home.ok(&compact);
     let folder = home.path(".cache/jp-compact/descriptions");
@@ -178,7 +172,7 @@ fn cached_descriptions_in_a_writable_folder_are_ignored() {
 #[test]
 fn path_selects_the_strategy_at_that_path() {
     let home = Home::new();
-    home.strategy("strip-all", "strip-all");
+    home.install_strategy("strip-all", "strip-all");
     home.ok(&["strategy", "trust", "./strip-all"]);
     let report = home.json(&home.compact("./strip-all", &["--json"]));
     assert_eq!(report["overlays"][0]["strategy"], "strip-all");
@@ -189,7 +183,7 @@ fn path_selects_the_strategy_at_that_path() {
 #[test]
 fn other_name_in_the_description_is_exit_12() {
     let home = Home::new();
-    home.strategy("dir/plugin", "other");
+    home.install_strategy("dir/plugin", "other");
     let stderr = home.fails(&home.compact("plugin", &["--trust-dir", "dir"]), 12);
     assert!(stderr.contains("it describes itself as `other`, but its file is `plugin`"), "{stderr}");
 }
@@ -198,7 +192,7 @@ fn other_name_in_the_description_is_exit_12() {
 fn name_of_a_bundled_strategy_is_exit_10_with_both_paths() {
     let home = Home::new();
     for path in ["dir/strip-tools", "strip_tools.sh"] {
-        home.strategy(path, "strip-tools");
+        home.install_strategy(path, "strip-tools");
     }
     let bundled = "compact-strategy-strip-tools";
     for args in [home.compact("strip-tools", &["--plugin-dir", "dir"]), home.compact("./strip_tools.sh", &[])]
@@ -212,7 +206,7 @@ fn name_of_a_bundled_strategy_is_exit_10_with_both_paths() {
 #[test]
 fn bundled_strategy_shadows_a_user_strategy() {
     let home = Home::new();
-    home.strategy(&format!("{USER}/strip-tools"), "strip-tools");
+    home.install_strategy(&format!("{USER}/strip-tools"), "strip-tools");
     check_list(&home, &[], &[["strip-tools", "shadowed", ".local/share/jp-compact/plugins/strip-tools"]]);
     home.ok(&home.compact("strip-tools", &[]));
     assert_eq!(home.diary(), Vec::<Vec<String>>::new());
@@ -221,7 +215,7 @@ fn bundled_strategy_shadows_a_user_strategy() {
 #[test]
 fn untrusted_strategy_that_hides_a_trusted_one_is_exit_10() {
     let home = Home::new();
-    let trusted = home.strategy(&format!("{USER}/twice"), "twice");
+    let trusted = home.install_strategy(&format!("{USER}/twice"), "twice");
     home.ok(&["strategy", "trust", "twice"]);
     home.ok(&home.compact("twice", &["--dry-run"]));
     let untrusted = home.install(&format!("{WORKSPACE}/twice"), &(home.script("twice", "") + "# another\n"));

@@ -66,17 +66,17 @@ fn first_command_prints_the_shown_output() {
     for file in ["events.json", "base_config.json", "metadata.json"] {
         fs::copy(Path::new(ROOT).join("tests/sample").join(file), target.join(file)).unwrap();
     }
-    let mut printed = String::new();
+    let mut actual = String::new();
     for command in commands {
         let arguments: Vec<_> = command.split(' ').collect();
         assert_eq!(arguments[0], "target/release/jp-compact");
         let output = jp_compact(folder.path(), &arguments[1..]);
         assert!(output.status.success(), "{command}: {}", text(&output.stderr));
-        printed += &(text(&output.stderr) + &text(&output.stdout));
+        actual += &(text(&output.stderr) + &text(&output.stdout));
     }
     let expected = block("output");
     let expected = expected.strip_suffix("...\n").unwrap();
-    assert!(printed.starts_with(expected), "expected\n{expected}\nbut the output is\n{printed}");
+    assert!(actual.starts_with(expected), "expected\n{expected}\nbut the output is\n{actual}");
 }
 
 #[test]

@@ -375,17 +375,17 @@ fn strategy_starts_after_the_keeper_has_released_its_pipes() {
         // The delay holds the keeper at each pipe. A runner that does not wait starts the strategy in that time.
         let options = ["-f", "-e", "trace=execve,?dup2,dup3", "-e", "inject=?dup2,dup3:delay_enter=100000"];
         let script = "dir=$1; shift; \"$0\" --host-pid $$ --dir \"$dir\" \"$@\"; exit $?";
-        let ran = strace.run(test_dir.dir.parent().unwrap(), &options.map(str::to_owned), |command| {
+        let traced = strace.run(test_dir.dir.parent().unwrap(), &options.map(str::to_owned), |command| {
             command.args(["/bin/sh", "-c", script, RUNNER]).arg(&test_dir.dir).args(&flags);
             command.args(["--", "/bin/true"]);
         });
-        assert!(ran.status.success(), "{}", ran.stderr);
-        let calls = &ran.all_calls;
-        let releases =
+        assert!(traced.status.success(), "{}", traced.stderr);
+        let calls = &traced.all_calls;
+        let releases_pipe =
             |call: &Call| call.name.starts_with("dup") && call.file(0) == Some(Path::new("/dev/null"));
-        let starts = |call: &Call| call.name == "execve" && call.args[0] == "\"/bin/true\"";
-        let started = calls.iter().position(starts).unwrap();
-        let released = calls[..started].iter().filter(|call| releases(call)).count();
+        let starts_strategy = |call: &Call| call.name == "execve" && call.args[0] == "\"/bin/true\"";
+        let start = calls.iter().position(starts_strategy).unwrap();
+        let released = calls[..start].iter().filter(|call| releases_pipe(call)).count();
         assert_eq!(released, 3, "{flags:?}: {calls:#?}");
     }
 }

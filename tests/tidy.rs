@@ -46,7 +46,7 @@ const CONSTRUCTIONS: [(&str, &[&str]); 11] = [
 /// Text that others wrote, or that is the data of a test.
 const NOT_OURS: [&str; 1] = ["tests/tidy.rs"];
 
-/// A construction at a place.
+/// A construction in a text.
 struct Hit {
     name: &'static str,
     line: usize,
@@ -138,7 +138,7 @@ fn prose_is_plain() {
     assert!(excess.is_empty(), "{excess}");
 }
 
-/// Returns the places of the files with the most constructions, at most 100.
+/// Returns the locations in the files with the most constructions, at most 100.
 fn worst(locations: &[String]) -> Vec<&str> {
     let file = |location: &str| location.split(':').next().unwrap_or_default().to_owned();
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();

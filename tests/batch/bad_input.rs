@@ -18,25 +18,25 @@ fn folder_size() -> usize {
 
 /// Adds one bad file of each kind. Returns the expected error text by folder name.
 fn add_bad_files(set: &Set) -> BTreeMap<&'static str, &'static str> {
-    let good = Conversation::bulky(6);
-    let bytes = good.bytes();
+    let conversation = Conversation::bulky(6);
+    let bytes = conversation.bytes();
     let mut expected = BTreeMap::new();
-    let mut raw = |folder_name: &'static str, bytes: &[u8], message: &'static str| {
-        set.world.write_events(&format!("set/{folder_name}"), bytes);
-        expected.insert(folder_name, message);
+    let mut add_events = |folder: &'static str, bytes: &[u8], message: &'static str| {
+        set.world.write_events(&format!("set/{folder}"), bytes);
+        expected.insert(folder, message);
     };
-    raw("bad-binary", b"\x00\xff\x7fELF\x01\x02", "byte 0");
-    raw("bad-empty", b"", "the file is empty");
-    raw("bad-text", b"not JSON\n", "not a JSON value");
-    raw("bad-object", b"{}\n", "expected a JSON array");
-    raw("bad-truncated", &bytes[..bytes.len() / 2], "the input ends");
-    raw("bad-deep", &[&b"[".repeat(200)[..], &b"]".repeat(200)].concat(), "nest deeper");
-    raw("bad-huge", &[b"[\"", &b"x".repeat(8 << 20)[..]].concat(), "the input ends");
+    add_events("bad-binary", b"\x00\xff\x7fELF\x01\x02", "byte 0");
+    add_events("bad-empty", b"", "the file is empty");
+    add_events("bad-text", b"not JSON\n", "not a JSON value");
+    add_events("bad-object", b"{}\n", "expected a JSON array");
+    add_events("bad-truncated", &bytes[..bytes.len() / 2], "the input ends");
+    add_events("bad-deep", &[&b"[".repeat(200)[..], &b"]".repeat(200)].concat(), "nest deeper");
+    add_events("bad-huge", &[b"[\"", &b"x".repeat(8 << 20)[..]].concat(), "the input ends");
     let text = String::from_utf8(bytes.clone()).unwrap();
     let (head, tail) = text.split_once("It is read.").unwrap();
-    raw("bad-utf-8", &[head.as_bytes(), b"\xff", tail.as_bytes()].concat(), "UTF-8");
-    let overlay = good.clone().compaction(json!({"from_turn": "zero", "to_turn": 1}));
-    raw("bad-overlay", &overlay.bytes(), "a malformed `compaction`");
+    add_events("bad-utf-8", &[head.as_bytes(), b"\xff", tail.as_bytes()].concat(), "UTF-8");
+    let overlay = conversation.clone().compaction(json!({"from_turn": "zero", "to_turn": 1}));
+    add_events("bad-overlay", &overlay.bytes(), "a malformed `compaction`");
     fs::create_dir_all(set.path("set/bad-folder/events.json")).unwrap();
     expected.insert("bad-folder", "is not a conversation");
     fs::create_dir(set.path("set/bad-loop")).unwrap();
@@ -88,8 +88,8 @@ fn each_bad_file_is_reported_and_the_others_are_compacted() {
     let output = set.world.finish(&mut command).exits(19);
     assert_eq!(set.files("set"), before, "a file was left in the folder");
     let report = set.report("r.json");
-    let (good, bad) = (set.transcripts.len() as u64, expected.len() as u64);
-    assert_eq!((report.total.compacted, report.total.failed), (good, bad), "{}", output.stderr);
+    let (good_count, bad_count) = (set.transcripts.len() as u64, expected.len() as u64);
+    assert_eq!((report.total.compacted, report.total.failed), (good_count, bad_count), "{}", output.stderr);
     let failed: Vec<_> = report.transcripts.iter().filter(|entry| entry.error.is_some()).collect();
     assert_eq!(
         failed.iter().map(|entry| folder_name(entry)).collect::<Vec<_>>(),
@@ -103,9 +103,9 @@ fn each_bad_file_is_reported_and_the_others_are_compacted() {
         let lines: Vec<_> = output.stderr.lines().filter(|line| line.contains(&entry.path)).collect();
         assert_eq!(lines.len(), 1, "{lines:?}");
     }
-    assert_eq!(output.stderr.lines().count() as u64, bad + 1);
+    assert_eq!(output.stderr.lines().count() as u64, bad_count + 1);
     assert!(set.transcripts.iter().all(|transcript| transcript.overlays().len() == 1));
     let junit = fs::read_to_string(set.path("j.xml")).unwrap();
-    assert_eq!(junit.matches("<error ").count() as u64, bad);
-    assert_eq!(junit.matches("<testcase ").count() as u64, bad + good);
+    assert_eq!(junit.matches("<error ").count() as u64, bad_count);
+    assert_eq!(junit.matches("<testcase ").count() as u64, bad_count + good_count);
 }

@@ -92,13 +92,13 @@ fn allow_empty_accepts_an_empty_batch() {
 #[test]
 fn empty_shard_passes_when_another_shard_has_transcripts() {
     let set = Set::new(1);
-    let empty = ["0/2", "1/2"].into_iter().find(|shard| {
+    let empty_shard = ["0/2", "1/2"].into_iter().find(|shard| {
         let output = set.batch(&["-n", "--json", "--shard", shard]).exits(0);
         parse_report(&output.stdout).transcripts.is_empty()
     });
-    let empty = empty.unwrap();
+    let empty_shard = empty_shard.unwrap();
     for gate in GATES {
-        let args = [gate, &["--shard", empty]].concat();
+        let args = [gate, &["--shard", empty_shard]].concat();
         check(&set.world, &args, 0, "0 transcripts", &[(true, "nothing in this shard")]);
     }
 }

@@ -19,13 +19,14 @@ const DECLINE: &str =
 const TRUSTED_UNCONFINED: [&str; 3] = ["--trust-dir", "plugins", "--sandbox=contained"];
 
 /// Returns the folder, the exit code, and the error of each failed transcript.
-fn failed(entries: &[TranscriptReport]) -> Vec<(&str, u8, String)> {
-    let error =
-        |entry: &TranscriptReport| entry.error.clone().map(|error| (error.code, format!("{error:?}")));
-    entries
-        .iter()
-        .filter_map(|entry| error(entry).map(|(code, text)| (folder_name(entry), code, text)))
-        .collect()
+fn failures(entries: &[TranscriptReport]) -> Vec<(&str, u8, String)> {
+    let mut failures = Vec::new();
+    for entry in entries {
+        if let Some(error) = &entry.error {
+            failures.push((folder_name(entry), error.code, format!("{error:?}")));
+        }
+    }
+    failures
 }
 
 #[test]
@@ -48,11 +49,11 @@ fn faulty_strategy_fails_only_the_transcripts_it_breaks_on() {
         set.batch(&args).exits(19).reports("failed: set/crash/events.json: strategy `fragile` failed");
     assert_eq!(output.stderr.lines().count(), 5, "{}", output.stderr);
     let report = set.report("r.json");
-    let failed = failed(&report.transcripts);
-    let codes: Vec<_> = failed.iter().map(|(name, code, _)| (*name, *code)).collect();
+    let failures = failures(&report.transcripts);
+    let codes: Vec<_> = failures.iter().map(|(name, code, _)| (*name, *code)).collect();
     // It is not determined which limit the flood exceeds first.
     let flood = codes.iter().find(|(name, _)| *name == "flood").unwrap().1;
-    assert!((13..=15).contains(&flood), "{failed:?}");
+    assert!((13..=15).contains(&flood), "{failures:?}");
     assert_eq!(codes, [("crash", 13), ("flood", flood), ("hang", 14), ("nonsense", 15)]);
     assert_eq!(report.total.compacted, 4);
     assert_eq!(processes::running_below(&set.path("")), Vec::<String>::new());
@@ -72,10 +73,13 @@ fn vanished_file_is_reported_and_the_others_are_compacted() {
     let output = set.batch(&args).exits(19);
     assert_eq!(output.stderr.lines().count(), 3, "{}", output.stderr);
     let report = set.report("r.json");
-    let failed = failed(&report.transcripts);
-    let [(a0, 5, in_progress), (a9, 4, before)] = failed.as_slice() else { panic!("{failed:?}") };
+    let failures = failures(&report.transcripts);
+    let [(a0, 5, open_error), (a9, 4, unopened_error)] = failures.as_slice() else { panic!("{failures:?}") };
     assert_eq!((*a0, *a9), ("a0", "a9"));
-    assert!(in_progress.contains("removed") && before.contains("failed to find a transcript"), "{failed:?}");
+    assert!(
+        open_error.contains("removed") && unopened_error.contains("failed to find a transcript"),
+        "{failures:?}"
+    );
     assert_eq!(report.total.compacted, 58);
     assert_eq!(set.files("set/a0"), ["base_config.json"]);
 }

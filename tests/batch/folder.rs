@@ -1,4 +1,4 @@
-//! Folders as arguments: which transcripts are found, in which order, and which ones a later run skips.
+//! Folders as arguments: the transcripts that are found, their order, and those that a later run skips.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,8 +30,8 @@ fn compacts_and_reports_every_conversation_in_order() {
     let tokens_after: u64 = report.transcripts.iter().map(|entry| entry.size.tokens.view_after).sum();
     assert_eq!(size.tokens.view_after, tokens_after);
     assert!(size.tokens.raw > tokens_after && size.bytes.raw > size.bytes.view_after);
-    let by_type: u64 = total.size.by_type.values().map(|size| size.bytes.raw).sum();
-    assert_eq!(by_type, size.bytes.raw);
+    let bytes_by_type: u64 = total.size.by_type.values().map(|size| size.bytes.raw).sum();
+    assert_eq!(bytes_by_type, size.bytes.raw);
     assert_eq!(total.size.by_tool.keys().collect::<Vec<_>>(), ["fs_read_file"]);
     let overlay = &report.transcripts[0].overlays[0];
     assert_eq!((&*overlay.strategy, &*overlay.version), ("strip-tools", env!("CARGO_PKG_VERSION")));
@@ -204,9 +204,9 @@ fn arbitrary_file_names_are_handled() {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("events.json"), Conversation::bulky(6).bytes()).unwrap();
     }
-    let bad = world.path("set").join(std::ffi::OsStr::from_bytes(b"bad \x07\xfe"));
-    fs::create_dir_all(&bad).unwrap();
-    fs::write(bad.join("events.json"), "{").unwrap();
+    let invalid = world.path("set").join(std::ffi::OsStr::from_bytes(b"bad \x07\xfe"));
+    fs::create_dir_all(&invalid).unwrap();
+    fs::write(invalid.join("events.json"), "{").unwrap();
     let args = [
         "batch",
         "set",

@@ -15,21 +15,21 @@ use crate::support::CommandOutput;
 /// calls `after_interrupt`.
 #[track_caller]
 fn run_interrupted(set: &Set, after_interrupt: impl FnOnce(Pid)) -> CommandOutput {
-    let (started, continue_pipe) = (set.path("started"), set.path("go"));
-    for fifo in [&started, &continue_pipe] {
+    let (started_pipe, continue_pipe) = (set.path("started"), set.path("go"));
+    for fifo in [&started_pipe, &continue_pipe] {
         assert!(Command::new("/bin/mkfifo").arg(fifo).status().unwrap().success());
     }
     let run = format!(
         "if [ ! -e {0}.done ]; then : > {0}.done; echo $$ > {0}; read line < {1}; fi\n\
          sed -n 's/^{{\"type\":\"compact\",\"id\":\"\\([^\"]*\\)\".*/{{\"type\":\"decline\",\"id\":\"\\1\",\"reason\":\"no\"}}/p'",
-        started.display(),
+        started_pipe.display(),
         continue_pipe.display()
     );
     set.world.write_plugin("waits", &run);
     let args = Set::arguments(&["-s", "waits", "--trust-dir", "plugins", "--sandbox=contained", "-j", "1"]);
     let child = set.world.spawn(&mut set.world.command(&[&args[..], &["--report", "r.json"]].concat()));
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || sender.send(fs::read_to_string(started)));
+    std::thread::spawn(move || sender.send(fs::read_to_string(started_pipe)));
     receiver.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
     assert!(
         processes::running_below(&set.path("")).len() > 2,
@@ -46,8 +46,8 @@ fn run_interrupted(set: &Set, after_interrupt: impl FnOnce(Pid)) -> CommandOutpu
 fn interrupt_finishes_work_in_progress_and_resume_continues() {
     // More transcripts than the batch works on at once.
     let set = Set::new(60);
-    let go = set.path("go");
-    let output = run_interrupted(&set, |_| fs::write(&go, "go\n").unwrap()).exits(130);
+    let continue_pipe = set.path("go");
+    let output = run_interrupted(&set, |_| fs::write(&continue_pipe, "go\n").unwrap()).exits(130);
     let output = output
         .reports("interrupted: finishing the transcripts in progress")
         .reports("same command with --resume");

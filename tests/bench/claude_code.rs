@@ -14,7 +14,7 @@ use crate::table::Table;
 use crate::{JP_COMPACT, PEERS};
 
 /// Adds rows for stripping a session of `bytes` bytes with jp-compact, with `cp`, and with the peer scripts.
-pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, bytes: usize) -> io::Result<()> {
+pub(crate) fn add_rows(table: &mut Table, folder: &Path, runs: usize, bytes: usize) -> io::Result<()> {
     let session = folder.join("session.jsonl");
     write(&session, bytes)?;
     run(command(JP_COMPACT, folder)
@@ -31,12 +31,12 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, bytes: usize) 
         command.arg("print").arg(&session).args(["--compacted", "--as", "source"]);
         remove_output(run_into(&mut command, &out))
     };
-    let (mut ours_once, mut cp) =
-        (ours, || remove_output(run(command("cp", folder).arg(&session).arg(&out))));
+    let mut ours_once = ours;
+    let mut cp = || remove_output(run(command("cp", folder).arg(&session).arg(&out)));
     let [usage, copied] = alternate(runs, [&mut ours_once, &mut cp])?;
-    table.times("Claude Code session, stripped: CPU / cp", usage.cpu, copied.cpu, Some(4.0));
+    table.add_times("Claude Code session, stripped: CPU / cp", usage.cpu, copied.cpu, Some(4.0));
     let size = fs::metadata(&session)?.len();
-    table.peak("Claude Code session, stripped: peak / file", usage.peak_bytes, size, 1.5);
+    table.add_peak("Claude Code session, stripped: peak / file", usage.peak_bytes, size, 1.5);
     let peers: [(&str, [&str; 3], [&str; 2]); 2] = [
         ("python3, orjson", ["python3", "-c", "import orjson"], ["python3", "strip_claude.py"]),
         ("node", ["node", "-e", "0"], ["node", "strip_claude.js"]),
@@ -44,16 +44,16 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, bytes: usize) 
     for (name, probe, program) in peers {
         let row = format!("Claude Code session, stripped: CPU / {name}");
         if run(command(probe[0], folder).args(&probe[1..]).stderr(Stdio::null())).is_err() {
-            table.absent(&row);
+            table.add_absent(&row);
             continue;
         }
-        let mut second = ours;
+        let mut ours_again = ours;
         let mut peer = || {
             let mut command = command(program[0], folder);
             remove_output(run_into(command.current_dir(PEERS).arg(program[1]).arg(&session), &out))
         };
-        let [usage, peer] = alternate(runs.min(3), [&mut second, &mut peer])?;
-        table.times(&row, usage.cpu, peer.cpu, None);
+        let [usage, peer] = alternate(runs.min(3), [&mut ours_again, &mut peer])?;
+        table.add_times(&row, usage.cpu, peer.cpu, None);
     }
     Ok(())
 }
@@ -63,12 +63,12 @@ fn write(path: &Path, bytes: usize) -> io::Result<()> {
     let mut session = Session {
         random: Random::new(crate::SEED),
         out: BufWriter::with_capacity(1 << 20, File::create(path)?),
-        written: 0,
+        written_bytes: 0,
         lines: 0,
         parent: Value::Null,
     };
-    while session.written < bytes {
-        session.turn()?;
+    while session.written_bytes < bytes {
+        session.write_turn()?;
     }
     session.out.flush()
 }
@@ -76,23 +76,23 @@ fn write(path: &Path, bytes: usize) -> io::Result<()> {
 struct Session<W> {
     random: Random,
     out: W,
-    written: usize,
+    written_bytes: usize,
     lines: usize,
     parent: Value,
 }
 
 impl<W: Write> Session<W> {
-    fn turn(&mut self) -> io::Result<()> {
+    fn write_turn(&mut self) -> io::Result<()> {
         let request = prose(&mut self.random, 300, 100);
-        self.line("user", json!({ "role": "user", "content": request }), None)?;
+        self.write_line("user", json!({ "role": "user", "content": request }), None)?;
         for _ in 0..12 {
             let thought = prose(&mut self.random, 500, 200);
             let signature = signature(&mut self.random, 400);
-            self.assistant(json!({ "type": "thinking", "thinking": thought, "signature": signature }))?;
+            self.write_assistant(json!({ "type": "thinking", "thinking": thought, "signature": signature }))?;
             let id = format!("toolu_{:020}", self.lines);
             let path = format!("/home/ada/garden/{}.rs", self.lines);
             let input = json!({ "file_path": path, "new_string": code(&mut self.random, 300) });
-            self.assistant(json!({ "type": "tool_use", "id": id, "name": "Edit", "input": input }))?;
+            self.write_assistant(json!({ "type": "tool_use", "id": id, "name": "Edit", "input": input }))?;
             let output = code(&mut self.random, 1500);
             let failed = self.random.percent(5);
             let mut block = json!({ "tool_use_id": id, "type": "tool_result", "content": output });
@@ -100,13 +100,13 @@ impl<W: Write> Session<W> {
                 block["is_error"] = true.into();
             }
             let tool_use_result = json!({ "filePath": path, "originalFile": output, "structuredPatch": [] });
-            self.line("user", json!({ "role": "user", "content": [block] }), Some(tool_use_result))?;
+            self.write_line("user", json!({ "role": "user", "content": [block] }), Some(tool_use_result))?;
         }
         let answer = prose(&mut self.random, 400, 100);
-        self.assistant(json!({ "type": "text", "text": answer }))
+        self.write_assistant(json!({ "type": "text", "text": answer }))
     }
 
-    fn assistant(&mut self, block: Value) -> io::Result<()> {
+    fn write_assistant(&mut self, block: Value) -> io::Result<()> {
         let message = json!({
             "id": format!("msg_{:020}", self.lines),
             "type": "message",
@@ -116,10 +116,10 @@ impl<W: Write> Session<W> {
             "stop_reason": null,
             "usage": { "input_tokens": 12, "cache_read_input_tokens": 20_000, "output_tokens": 34 },
         });
-        self.line("assistant", message, None)
+        self.write_line("assistant", message, None)
     }
 
-    fn line(&mut self, kind: &str, message: Value, tool_use_result: Option<Value>) -> io::Result<()> {
+    fn write_line(&mut self, kind: &str, message: Value, tool_use_result: Option<Value>) -> io::Result<()> {
         self.lines += 1;
         let uuid = format!("00000000-0000-4000-8000-{:012}", self.lines);
         let mut line = json!({
@@ -139,7 +139,7 @@ impl<W: Write> Session<W> {
         }
         self.parent = uuid.into();
         let text = format!("{line}\n");
-        self.written += text.len();
+        self.written_bytes += text.len();
         self.out.write_all(text.as_bytes())
     }
 }

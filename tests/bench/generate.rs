@@ -27,7 +27,7 @@ const TURN_BYTES: usize = 64 << 10;
 const LAST_BYTES: usize = 1 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct StreamSize {
     /// Size of the stream.
     pub(crate) bytes: usize,
     /// Number of its elements.
@@ -37,7 +37,7 @@ pub(crate) struct Written {
 }
 
 /// Generates a conversation in `folder` whose stream has about `bytes` bytes.
-pub(crate) fn conversation(seed: u64, bytes: usize, folder: &Path) -> io::Result<Written> {
+pub(crate) fn conversation(seed: u64, bytes: usize, folder: &Path) -> io::Result<StreamSize> {
     let base = json!({
         "assistant": { "model": { "id": { "provider": "anthropic", "name": "test" } } },
         "conversation": { "title": { "generate": { "auto": false } }, "tools": { "*": { "run": "ask" } } },
@@ -52,24 +52,24 @@ pub(crate) fn conversation(seed: u64, bytes: usize, folder: &Path) -> io::Result
 }
 
 /// Writes a stream of about `bytes` bytes.
-pub(crate) fn stream(seed: u64, bytes: usize, out: &mut impl Write) -> io::Result<Written> {
+pub(crate) fn stream(seed: u64, bytes: usize, out: &mut impl Write) -> io::Result<StreamSize> {
     let mut generator = Generator {
         random: Random::new(seed),
         out,
-        end: bytes,
+        target_bytes: bytes,
         now: civil::date(2026, 3, 18)
             .at(11, 58, 1, 235_800_000)
             .to_zoned(TimeZone::UTC)
             .expect("the date is valid")
             .timestamp(),
-        written: Written { bytes: 0, events: 0, turns: 0 },
+        written: StreamSize { bytes: 0, events: 0, turns: 0 },
         payload: Payload::default(),
     };
-    generator.put("[")?;
+    generator.write("[")?;
     while generator.remaining() > 0 {
-        generator.turn()?;
+        generator.write_turn()?;
     }
-    generator.put("\n]\n")?;
+    generator.write("\n]\n")?;
     Ok(generator.written)
 }
 
@@ -87,90 +87,90 @@ struct Generator<'a, W> {
     random: Random,
     out: &'a mut W,
     /// The intended size of the stream, in bytes.
-    end: usize,
+    target_bytes: usize,
     now: Timestamp,
-    written: Written,
+    written: StreamSize,
     payload: Payload,
 }
 
 impl<W: Write> Generator<'_, W> {
     /// Returns the bytes that are left before the last message.
     fn remaining(&self) -> usize {
-        self.end.saturating_sub(self.written.bytes + LAST_BYTES)
+        self.target_bytes.saturating_sub(self.written.bytes + LAST_BYTES)
     }
 
-    /// Returns the bytes that a kind lacks to reach its share. Tool responses lead, and the others follow.
+    /// Returns the bytes that a kind lacks to reach its share, relative to the tool responses written so far.
     fn missing(&self, payload: usize, share: usize) -> usize {
         (self.payload.responses * share / RESPONSES).saturating_sub(payload).min(self.remaining())
     }
 
-    fn put(&mut self, text: &str) -> io::Result<()> {
+    fn write(&mut self, text: &str) -> io::Result<()> {
         self.written.bytes += text.len();
         self.out.write_all(text.as_bytes())
     }
 
     /// Writes one event with a timestamp after the last one.
-    fn event(&mut self, wait_ms: usize, kind: &str, members: Value) -> io::Result<()> {
+    fn write_event(&mut self, wait_ms: usize, kind: &str, members: Value) -> io::Result<()> {
         let wait_us = self.random.below(wait_ms * 1000) as i64 + 3;
         self.now += SignedDuration::from_micros(wait_us);
         let mut event = json!({ "timestamp": timestamp(self.now), "type": kind });
         if let (Value::Object(event), Value::Object(mut members)) = (&mut event, members) {
             event.append(&mut members);
         }
-        self.put(if self.written.events == 0 { "\n  " } else { ",\n  " })?;
+        self.write(if self.written.events == 0 { "\n  " } else { ",\n  " })?;
         self.written.events += 1;
         let text = format!("{event:#}").replace('\n', "\n  ");
-        self.put(&text)
+        self.write(&text)
     }
 
     /// Writes one turn: the user's request and everything up to the next one.
-    fn turn(&mut self) -> io::Result<()> {
+    fn write_turn(&mut self) -> io::Result<()> {
         self.written.turns += 1;
-        self.config()?;
-        self.event(600_000, "turn_start", json!({}))?;
-        self.user()?;
-        let target = TURN_BYTES.min(self.end / 12);
-        let end = self.payload.responses + target / 2 + self.random.below(target.max(1));
+        self.write_config_change()?;
+        self.write_event(600_000, "turn_start", json!({}))?;
+        self.write_request()?;
+        let turn_bytes = TURN_BYTES.min(self.target_bytes / 12);
+        let end = self.payload.responses + turn_bytes / 2 + self.random.below(turn_bytes.max(1));
         while self.payload.responses < end && self.remaining() > 0 {
-            self.reasoning()?;
+            self.write_reasoning()?;
             if self.random.percent(40) {
                 let size = self.random.size(40, 3);
-                self.message(size)?;
+                self.write_message(size)?;
             }
-            self.calls()?;
+            self.write_calls()?;
         }
         let size = self.missing(self.payload.assistant, ASSISTANT).max(200);
-        self.message(size)
+        self.write_message(size)
     }
 
-    /// Changes the configuration in some turns.
-    fn config(&mut self) -> io::Result<()> {
+    /// Writes a change of the configuration in some turns.
+    fn write_config_change(&mut self) -> io::Result<()> {
         if !self.random.percent(10) {
             return Ok(());
         }
         let effort = self.random.pick(&["low", "medium", "high"]);
         let delta =
             json!({ "assistant": { "model": { "parameters": { "reasoning": { "effort": effort } } } } });
-        self.event(1000, "config_delta", json!({ "delta": delta }))
+        self.write_event(1000, "config_delta", json!({ "delta": delta }))
     }
 
     /// Writes a short question or a long pasted text.
-    fn user(&mut self) -> io::Result<()> {
+    fn write_request(&mut self) -> io::Result<()> {
         let missing = self.missing(self.payload.user, USER);
         let size = if self.random.percent(50) { self.random.size(40, 3) } else { missing.max(40) };
         let content = prose(&mut self.random, size, 80);
         self.payload.user += json_bytes(&content);
-        self.event(1, "chat_request", json!({ "content": content }))
+        self.write_event(1, "chat_request", json!({ "content": content }))
     }
 
-    fn message(&mut self, size: usize) -> io::Result<()> {
+    fn write_message(&mut self, size: usize) -> io::Result<()> {
         let message = prose(&mut self.random, size, 6);
         self.payload.assistant += json_bytes(&message);
-        self.event(6000, "chat_response", json!({ "message": message }))
+        self.write_event(6000, "chat_response", json!({ "message": message }))
     }
 
     /// Writes signed reasoning if its share is not reached.
-    fn reasoning(&mut self) -> io::Result<()> {
+    fn write_reasoning(&mut self) -> io::Result<()> {
         let missing = self.missing(self.payload.reasoning, REASONING).min(self.remaining() / 8);
         if missing < 100 || self.random.percent(40) {
             return Ok(());
@@ -181,36 +181,36 @@ impl<W: Write> Generator<'_, W> {
         let bytes = 300 + reasoning.len() * (25 + self.random.below(35)) / 10;
         let signature = random_text::signature(&mut self.random, bytes);
         let metadata = json!({ "anthropic_thinking_signature": signature });
-        self.event(9000, "chat_response", json!({ "reasoning": reasoning, "metadata": metadata }))
+        self.write_event(9000, "chat_response", json!({ "reasoning": reasoning, "metadata": metadata }))
     }
 
     /// Writes one or more tool calls, then their responses.
-    fn calls(&mut self) -> io::Result<()> {
+    fn write_calls(&mut self) -> io::Result<()> {
         let count = if self.random.percent(60) { 1 } else { 2 + self.random.below(4) };
         let mut requests = Vec::with_capacity(count);
         for _ in 0..count {
             let id = random_text::call_id(&mut self.random);
-            let (name, arguments) = self.request();
+            let (name, arguments) = self.tool_and_arguments();
             self.payload.arguments += arguments_bytes(&arguments);
             let request = json!({ "id": id, "name": name, "arguments": arguments });
-            self.event(3000, "tool_call_request", request)?;
+            self.write_event(3000, "tool_call_request", request)?;
             requests.push((id, name));
         }
         for (id, name) in requests {
             if name == "fs_modify_file" && self.random.percent(50) {
-                self.inquiry(&id, name)?;
+                self.write_inquiry(&id, name)?;
             }
-            let content = self.content(name);
+            let content = self.tool_output(name);
             self.payload.responses += content.len() + 2;
             let is_error = self.random.percent(4);
             let response = json!({ "id": id, "content": content, "is_error": is_error });
-            self.event(300, "tool_call_response", response)?;
+            self.write_event(300, "tool_call_response", response)?;
         }
         Ok(())
     }
 
     /// Returns a tool and its arguments. The arguments are large if their share is not reached.
-    fn request(&mut self) -> (&'static str, Value) {
+    fn tool_and_arguments(&mut self) -> (&'static str, Value) {
         let missing = self.missing(self.payload.arguments, ARGUMENTS);
         let random = &mut self.random;
         let path = encode(random_text::path(random));
@@ -242,7 +242,7 @@ impl<W: Write> Generator<'_, W> {
     }
 
     /// Writes a tool's question for permission, and the answer.
-    fn inquiry(&mut self, id: &str, name: &str) -> io::Result<()> {
+    fn write_inquiry(&mut self, id: &str, name: &str) -> io::Result<()> {
         let id = format!("{id}.apply_changes");
         let patch = code(&mut self.random, 120).replace("```rs", "```diff");
         let question = json!({
@@ -251,13 +251,17 @@ impl<W: Write> Generator<'_, W> {
             "default": true,
         });
         let source = json!({ "source": "tool", "name": name });
-        self.event(200, "inquiry_request", json!({ "id": id, "source": source, "question": question }))?;
-        self.event(8000, "inquiry_response", json!({ "id": id, "answer": true }))
+        self.write_event(
+            200,
+            "inquiry_request",
+            json!({ "id": id, "source": source, "question": question }),
+        )?;
+        self.write_event(8000, "inquiry_response", json!({ "id": id, "answer": true }))
     }
 
     /// Returns a tool's output in base64.
-    fn content(&mut self, name: &str) -> String {
-        let max_bytes = self.remaining().min(self.end / 12).max(48);
+    fn tool_output(&mut self, name: &str) -> String {
+        let max_bytes = self.remaining().min(self.target_bytes / 12).max(48);
         let random = &mut self.random;
         let size = (random.size(48, 9) * 3 / 4).min(max_bytes);
         encode(match name {

@@ -4,11 +4,11 @@
 mod generate;
 
 use bytes::Bytes;
-use generate::{ARGUMENTS, ASSISTANT, REASONING, RESPONSES, USER, Written};
+use generate::{ARGUMENTS, ASSISTANT, REASONING, RESPONSES, StreamSize, USER};
 use jp_compact_core::event::Kind;
 use jp_compact_core::{Pairs, Stream};
 
-fn generate_stream(seed: u64, bytes: usize) -> (Vec<u8>, Written) {
+fn generate_stream(seed: u64, bytes: usize) -> (Vec<u8>, StreamSize) {
     let mut out = Vec::new();
     let written = generate::stream(seed, bytes, &mut out).unwrap();
     (out, written)

@@ -35,7 +35,7 @@ impl std::ops::Add for Usage {
 }
 
 /// Returns a command with an empty environment except `PATH` and `HOME`, which is a folder of the bench.
-#[expect(clippy::disallowed_methods, reason = "a bench spawns what it measures")]
+#[expect(clippy::disallowed_methods, reason = "a bench spawns the measured commands")]
 pub(crate) fn command(program: impl AsRef<Path>, home: &Path) -> Command {
     let mut command = Command::new(program.as_ref());
     command.env_clear().env("HOME", home).envs(std::env::var_os("PATH").map(|path| ("PATH", path)));

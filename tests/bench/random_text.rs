@@ -112,8 +112,8 @@ impl Random {
         octave + self.below(octave)
     }
 
-    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
+    pub(crate) fn pick<T: Copy>(&mut self, values: &[T]) -> T {
+        values[self.below(values.len())]
     }
 }
 
@@ -149,9 +149,9 @@ pub(crate) fn prose(random: &mut Random, bytes: usize, non_ascii: usize) -> Stri
     let mut text = String::with_capacity(bytes + 64);
     while text.len() < bytes {
         text.push_str(match random.below(1000) {
-            mark if mark < non_ascii => random.pick(NON_ASCII),
-            mark if mark > 950 => random.pick(&[".\n\n", ".\n- ", ":\n\n## ", ".\n\n1. ", ",\n"]),
-            mark if mark > 930 => random.pick(&["\"as is\"", "`events.json`", "**never**", "(`a\\b`)"]),
+            number if number < non_ascii => random.pick(NON_ASCII),
+            number if number > 950 => random.pick(&[".\n\n", ".\n- ", ":\n\n## ", ".\n\n1. ", ",\n"]),
+            number if number > 930 => random.pick(&["\"as is\"", "`events.json`", "**never**", "(`a\\b`)"]),
             _ => random.pick(WORDS),
         });
         text.push(' ');

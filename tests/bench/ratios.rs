@@ -2,7 +2,7 @@
 //! ratios as a table. A ratio that misses its target does not fail the run. Run it with `cargo bench --bench ratios`,
 //! optionally with `-- --mb 100 --runs 7 --batch 2000` or `-- --only-batch`. Without `--bench`, as in `cargo test
 //! --all-targets`, each measurement runs once on a small stream, so that the code stays tested.
-#![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
+#![expect(clippy::print_stdout, reason = "a bench prints its measurements")]
 
 mod batch;
 mod claude_code;
@@ -25,7 +25,7 @@ const PEERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bench/peers");
 const SEED: u64 = 20_260_822;
 /// The size of a typical conversation.
 const SMALL_BYTES: usize = 100_000;
-/// Rows that should not depend on the size compare the large conversation with one of this size.
+/// The size of the conversation that the large one is compared with, in rows that should not depend on the size.
 const MIDDLE_BYTES: usize = 1_000_000;
 
 fn main() -> io::Result<()> {
@@ -33,35 +33,35 @@ fn main() -> io::Result<()> {
     // The system's temporary folder may be in memory. Therefore use the disk of the build.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let bench = Bench { folder: folder.path().to_owned(), runs: arguments.runs };
-    let written = generate::conversation(SEED, arguments.mb * 1_000_000, &bench.folder.join("large"))?;
+    let size = generate::conversation(SEED, arguments.mb * 1_000_000, &bench.folder.join("large"))?;
     generate::conversation(SEED, SMALL_BYTES, &bench.folder.join("small"))?;
     println!(
         "{} bytes, {} events, {} turns; medians of {} alternating runs, and the ratio of the minimums\n",
-        written.bytes, written.events, written.turns, arguments.runs
+        size.bytes, size.events, size.turns, arguments.runs
     );
 
     generate::conversation(SEED, MIDDLE_BYTES, &bench.folder.join("middle"))?;
     sessions::trust(&bench.folder)?;
 
     let mut table = Table::new();
-    batch::rows(&mut table, &bench.folder, bench.runs, arguments.batch)?;
+    batch::add_rows(&mut table, &bench.folder, bench.runs, arguments.batch)?;
     if arguments.only_batch {
         println!("{table}");
         return Ok(());
     }
-    bench.print(&mut table, "print, no overlays", "large")?;
-    bench.compaction(&mut table)?;
-    bench.stripped()?;
-    bench.print(&mut table, "print, calls and reasoning stripped", "stripped")?;
-    bench.command(&mut table)?;
-    // These rows must come first. Later rows allocate a gigabyte in this process, and the peak memory of a child
-    // process would include it.
-    claude_code::rows(&mut table, &bench.folder, bench.runs, arguments.mb * 1_000_000)?;
-    spawn::rows(&mut table, &bench.folder, bench.runs)?;
+    bench.measure_print(&mut table, "print, no overlays", "large")?;
+    bench.measure_compaction(&mut table)?;
+    bench.create_stripped()?;
+    bench.measure_print(&mut table, "print, calls and reasoning stripped", "stripped")?;
+    bench.measure_command(&mut table)?;
+    // These rows must come before the others. The others allocate a gigabyte in this process, and the peak memory of a
+    // child process would include it.
+    claude_code::add_rows(&mut table, &bench.folder, bench.runs, arguments.mb * 1_000_000)?;
+    spawn::add_rows(&mut table, &bench.folder, bench.runs)?;
     let [small, middle, large] = ["small", "middle", "large"].map(|name| bench.events(name));
     let streams = sessions::Streams { small: &small, middle: &middle, large: &large };
-    sessions::rows(&mut table, &bench.folder, bench.runs, &streams)?;
-    bench.peers(&mut table)?;
+    sessions::add_rows(&mut table, &bench.folder, bench.runs, &streams)?;
+    bench.measure_peers(&mut table)?;
     println!("{table}");
     Ok(())
 }
@@ -77,27 +77,27 @@ struct Arguments {
 
 impl Arguments {
     fn read(mut args: impl Iterator<Item = String>) -> io::Result<Self> {
-        let (mut mb, mut runs, mut batch, mut bench, mut only_batch) = (None, None, None, false, false);
+        let (mut mb, mut runs, mut batch, mut is_bench, mut only_batch) = (None, None, None, false, false);
         while let Some(arg) = args.next() {
             let number = |text: Option<String>| {
                 let number = text.and_then(|text| text.parse().ok()).filter(|number| *number > 0);
                 number.ok_or_else(|| io::Error::other(format!("`{arg}` needs a number above 0")))
             };
             match arg.as_str() {
-                "--bench" => bench = true,
+                "--bench" => is_bench = true,
                 "--mb" => mb = Some(number(args.next())?),
                 "--runs" => runs = Some(number(args.next())?),
                 "--batch" => batch = Some(number(args.next())?),
                 "--only-batch" => only_batch = true,
                 _ => {
-                    let known = "`--mb N`, `--runs N`, `--batch N`, `--only-batch`";
+                    let options = "`--mb N`, `--runs N`, `--batch N`, `--only-batch`";
                     return Err(io::Error::other(format!(
-                        "unknown argument `{arg}`, expected one of {known}"
+                        "unknown argument `{arg}`, expected one of {options}"
                     )));
                 }
             }
         }
-        let (default_mb, default_runs, default_batch) = if bench { (100, 7, 2000) } else { (1, 1, 20) };
+        let (default_mb, default_runs, default_batch) = if is_bench { (100, 7, 2000) } else { (1, 1, 20) };
         Ok(Self {
             mb: mb.unwrap_or(default_mb),
             runs: runs.unwrap_or(default_runs),
@@ -154,7 +154,7 @@ impl Bench {
         self.sync_file(&folder).map(drop)
     }
 
-    fn print(&self, table: &mut Table, row: &str, conversation: &str) -> io::Result<()> {
+    fn measure_print(&self, table: &mut Table, row: &str, conversation: &str) -> io::Result<()> {
         let events = self.events(conversation);
         let out = self.folder.join("out");
         let remove_output =
@@ -166,12 +166,12 @@ impl Bench {
         };
         let mut cp = || remove_output(self.copy_file(&events, &out));
         let [ours, cp] = alternate(self.runs, [&mut ours, &mut cp])?;
-        table.times(&format!("{row}: CPU / cp"), ours.cpu, cp.cpu, Some(2.5));
-        table.peak(&format!("{row}: peak / file"), ours.peak_bytes, fs::metadata(&events)?.len(), 1.3);
+        table.add_times(&format!("{row}: CPU / cp"), ours.cpu, cp.cpu, Some(2.5));
+        table.add_peak(&format!("{row}: peak / file"), ours.peak_bytes, fs::metadata(&events)?.len(), 1.3);
         Ok(())
     }
 
-    fn compaction(&self, table: &mut Table) -> io::Result<()> {
+    fn measure_compaction(&self, table: &mut Table) -> io::Result<()> {
         let events = self.events("large");
         let mut ours = || {
             self.copy_conversation("large", "copy")?;
@@ -185,21 +185,21 @@ impl Bench {
         };
         let [ours, cp] = alternate(self.runs, [&mut ours, &mut cp])?;
         let size = fs::metadata(&events)?.len();
-        table.times("strip-tools: wall / cp and sync", ours.wall, cp.wall, Some(6.0));
-        table.times("strip-tools: CPU / cp and sync", ours.cpu, cp.cpu, None);
-        table.excess("strip-tools: peak beyond the file", ours.peak_bytes, size, 40.0);
+        table.add_times("strip-tools: wall / cp and sync", ours.wall, cp.wall, Some(6.0));
+        table.add_times("strip-tools: CPU / cp and sync", ours.cpu, cp.cpu, None);
+        table.add_excess("strip-tools: peak beyond the file", ours.peak_bytes, size, 40.0);
         Ok(())
     }
 
     /// Creates the conversation `stripped`: the large one with two overlays.
-    fn stripped(&self) -> io::Result<()> {
+    fn create_stripped(&self) -> io::Result<()> {
         self.copy_conversation("large", "stripped")?;
         run(&mut self.compact_command("stripped", &["strip-tools", "strip-reasoning"]))?;
         self.sync_file(&self.events("stripped")).map(drop)
     }
 
     /// Measures the whole command on a small conversation, from spawn to exit.
-    fn command(&self, table: &mut Table) -> io::Result<()> {
+    fn measure_command(&self, table: &mut Table) -> io::Result<()> {
         let compact = |strategies: &[&str], extra: &[&str]| {
             self.copy_conversation("small", "copy")?;
             run(self.compact_command("copy", strategies).args(extra))
@@ -216,15 +216,20 @@ impl Bench {
         let sides: [measure::Side<'_>; 5] =
             [&mut baseline, &mut one_strategy, &mut dry_run, &mut two_strategies, &mut cp];
         let [baseline, one_strategy, dry_run, two_strategies, cp] = alternate(self.runs * 15, sides)?;
-        table.times("100 KB, one strategy: wall / true", one_strategy.wall, baseline.wall, Some(12.0));
-        table.times("100 KB, one, --dry-run: wall / true", dry_run.wall, baseline.wall, None);
-        table.times("100 KB, the two default ones: wall / true", two_strategies.wall, baseline.wall, None);
-        table.times("100 KB, one strategy: wall / cp and sync", one_strategy.wall, cp.wall, None);
+        table.add_times("100 KB, one strategy: wall / true", one_strategy.wall, baseline.wall, Some(12.0));
+        table.add_times("100 KB, one, --dry-run: wall / true", dry_run.wall, baseline.wall, None);
+        table.add_times(
+            "100 KB, the two default ones: wall / true",
+            two_strategies.wall,
+            baseline.wall,
+            None,
+        );
+        table.add_times("100 KB, one strategy: wall / cp and sync", one_strategy.wall, cp.wall, None);
         Ok(())
     }
 
     /// Measures scripts that strip the same calls. Rows of missing interpreters are marked as absent.
-    fn peers(&self, table: &mut Table) -> io::Result<()> {
+    fn measure_peers(&self, table: &mut Table) -> io::Result<()> {
         let (events, out) = (self.events("large"), self.folder.join("out"));
         let peers: [(&str, &[&str], &[&str]); 4] = [
             ("python3, orjson", &["python3", "-c", "import orjson"], &["python3", "strip.py", "orjson"]),
@@ -235,7 +240,7 @@ impl Bench {
         for (name, probe, program) in peers {
             let row = format!("print, calls and reasoning stripped: CPU / {name}");
             if run(self.tool(probe[0]).args(&probe[1..]).stderr(std::process::Stdio::null())).is_err() {
-                table.absent(&row);
+                table.add_absent(&row);
                 continue;
             }
             let mut ours = || {
@@ -249,7 +254,7 @@ impl Bench {
                 run_into(&mut command, &out)
             };
             let [ours, peer] = alternate(self.runs.min(3), [&mut ours, &mut peer])?;
-            table.times(&row, ours.cpu, peer.cpu, None);
+            table.add_times(&row, ours.cpu, peer.cpu, None);
         }
         Ok(())
     }

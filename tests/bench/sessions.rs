@@ -71,7 +71,12 @@ fn trusted(environment: &Environment) -> io::Result<Trust> {
 }
 
 /// Adds the rows of this module to the table.
-pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Streams<'_>) -> io::Result<()> {
+pub(crate) fn add_rows(
+    table: &mut Table,
+    folder: &Path,
+    runs: usize,
+    streams: &Streams<'_>,
+) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let environment = environment(folder);
     let (registry, trust) = (registry(&environment)?, trusted(&environment)?);
@@ -122,14 +127,19 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Stre
     ];
     let [spawned, with_outline, middle, large, same_turns] = alternate(runs, sides)?;
     runtime.block_on(sessions.close());
-    table.times("worker, 100 KB with outline / spawn of true", with_outline.wall, spawned.wall, Some(0.15));
-    table.times(
+    table.add_times(
+        "worker, 100 KB with outline / spawn of true",
+        with_outline.wall,
+        spawned.wall,
+        Some(0.15),
+    );
+    table.add_times(
         "`none` of the large stream / of 1 MB, as many turns",
         same_turns.wall,
         middle.wall,
         Some(1.25),
     );
-    table.times("`none` of the large stream / of 1 MB", large.wall, middle.wall, None);
+    table.add_times("`none` of the large stream / of 1 MB", large.wall, middle.wall, None);
 
     let plugin = registry.find(&folder.join(TRUSTED).to_string_lossy()).map_err(io::Error::other)?;
     let mut cleared = || {
@@ -140,7 +150,12 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize, streams: &Stre
         Ok(usage)
     };
     let [cleared] = alternate(runs * 10, [&mut cleared])?;
-    table.times("trust of a known executable of 5 MB / spawn of true", cleared.wall, spawned.wall, Some(1.0));
+    table.add_times(
+        "trust of a known executable of 5 MB / spawn of true",
+        cleared.wall,
+        spawned.wall,
+        Some(1.0),
+    );
     Ok(())
 }
 

@@ -19,7 +19,7 @@ const STARTS: usize = 50;
 const BALLAST_BYTES: usize = 1 << 30;
 
 /// Adds the rows of this module to the table.
-pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize) -> io::Result<()> {
+pub(crate) fn add_rows(table: &mut Table, folder: &Path, runs: usize) -> io::Result<()> {
     let jail = Jail::new(Abilities::of_machine(), Path::new(TRUE), &Permissions::default(), None);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let start = |confinement: Confinement<'_>| {
@@ -46,10 +46,10 @@ pub(crate) fn rows(table: &mut Table, folder: &Path, runs: usize) -> io::Result<
     let ballast = vec![1_u8; BALLAST_BYTES];
     let [with_ballast] = alternate(runs, [&mut || mean_time(|| start(confinement))])?;
     drop(std::hint::black_box(ballast));
-    table.times("strategy, contained / spawn of true", contained.wall, spawned.wall, None);
+    table.add_times("strategy, contained / spawn of true", contained.wall, spawned.wall, None);
     let tier = confinement.tier();
-    table.times(&format!("strategy, {tier} / spawn of true"), isolated.wall, spawned.wall, Some(4.0));
-    table.times(
+    table.add_times(&format!("strategy, {tier} / spawn of true"), isolated.wall, spawned.wall, Some(4.0));
+    table.add_times(
         &format!("strategy, {tier}: host with 1 GB / without"),
         with_ballast.wall,
         isolated.wall,

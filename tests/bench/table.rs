@@ -14,34 +14,34 @@ impl Table {
     }
 
     /// Compares times. A row without a target is informative.
-    pub(crate) fn times(&mut self, label: &str, ours: Times, other: Times, target: Option<f64>) {
+    pub(crate) fn add_times(&mut self, label: &str, ours: Times, other: Times, target: Option<f64>) {
         let ratio = |ours: Duration, other: Duration| ours.as_secs_f64() / other.as_secs_f64().max(1e-9);
         let (median, min) = (ratio(ours.median, other.median), ratio(ours.min, other.min));
         let ratios = [format!("{median:.2}"), format!("{min:.2}")];
-        self.row(label, [time(ours.median), time(other.median)], ratios, &verdict(median, target));
+        self.add_row(label, [time(ours.median), time(other.median)], ratios, &verdict(median, target));
     }
 
     /// Compares peak memory with the size of the file.
-    pub(crate) fn peak(&mut self, label: &str, peak_bytes: u64, file_bytes: u64, target: f64) {
+    pub(crate) fn add_peak(&mut self, label: &str, peak_bytes: u64, file_bytes: u64, target: f64) {
         let ratio = peak_bytes as f64 / file_bytes as f64;
         let sides = [megabytes(peak_bytes), megabytes(file_bytes)];
-        self.row(label, sides, [format!("{ratio:.2}"), String::new()], &verdict(ratio, Some(target)));
+        self.add_row(label, sides, [format!("{ratio:.2}"), String::new()], &verdict(ratio, Some(target)));
     }
 
     /// Reports how far the peak memory exceeds the size of the file.
-    pub(crate) fn excess(&mut self, label: &str, peak_bytes: u64, file_bytes: u64, target_mb: f64) {
+    pub(crate) fn add_excess(&mut self, label: &str, peak_bytes: u64, file_bytes: u64, target_mb: f64) {
         let excess = (peak_bytes as f64 - file_bytes as f64) / 1e6;
         let sides = [megabytes(peak_bytes), megabytes(file_bytes)];
         let verdict = verdict(excess, Some(target_mb)).replace(',', " MB,");
-        self.row(label, sides, [format!("+{excess:.1} MB"), String::new()], &verdict);
+        self.add_row(label, sides, [format!("+{excess:.1} MB"), String::new()], &verdict);
     }
 
     /// Adds a row for a peer that is not installed.
-    pub(crate) fn absent(&mut self, label: &str) {
-        self.row(label, ["-".into(), "absent".into()], ["-".into(), "-".into()], "");
+    pub(crate) fn add_absent(&mut self, label: &str) {
+        self.add_row(label, ["-".into(), "absent".into()], ["-".into(), "-".into()], "");
     }
 
-    fn row(&mut self, label: &str, [ours, other]: [String; 2], [ratio, min]: [String; 2], verdict: &str) {
+    fn add_row(&mut self, label: &str, [ours, other]: [String; 2], [ratio, min]: [String; 2], verdict: &str) {
         self.0.push([label.to_owned(), ours, other, ratio, min, verdict.to_owned()]);
     }
 }

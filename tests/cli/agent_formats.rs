@@ -1,4 +1,4 @@
-//! Transcripts of other agents: how their format is detected, what is printed and imported, and which files are rejected.
+//! Transcripts of other agents: detection of their format, printing, import, and rejected files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,5 @@
-//! `jp-compact auto` without a model: when it compacts, and which turns. Requests to models are tested in `model_requests`.
+//! `jp-compact auto` without a model: the trigger, and the turns that it compacts. Requests to models are tested in
+//! `model_requests`.
 
 use serde_json::{Value, json};
 
@@ -60,7 +61,7 @@ fn always_due() -> String {
 }
 
 fn ranges(overlays: &[Value]) -> Vec<(u64, u64)> {
-    let turn = |overlay: &Value, end: &str| overlay[end].as_u64().unwrap();
+    let turn = |overlay: &Value, member: &str| overlay[member].as_u64().unwrap();
     overlays.iter().map(|overlay| (turn(overlay, "from_turn"), turn(overlay, "to_turn"))).collect()
 }
 
@@ -105,9 +106,9 @@ fn triggers_above_threshold_not_at_it() {
 #[test]
 fn profile_overrides_trigger_ratio() {
     let (world, _) = conversation_world(&Conversation::with_turns(8));
-    let view = view_tokens(&world, &[]);
+    let view_size = view_tokens(&world, &[]);
     let ratio = "--set=conversation.compaction.profiles.light.trigger_ratio=0.1";
-    let window = format!("--context-window={}", view * 5);
+    let window = format!("--context-window={}", view_size * 5);
     assert!(!is_due(&world, &[&window, ratio]));
     assert!(is_due(&world, &[&window, ratio, "--profile", "light"]));
 }
@@ -115,9 +116,12 @@ fn profile_overrides_trigger_ratio() {
 #[test]
 fn requires_more_turns_than_min_turns() {
     let (world, transcript) = conversation_world(&Conversation::with_turns(5));
-    let text = decision_reason(&world, &[&always_due()]);
-    assert_eq!(text, "not due: the conversation has 5 turns, and more than 5 are required (auto.min_turns)");
-    auto(&world, &[&always_due()]).exits(0).reports(&text);
+    let reason = decision_reason(&world, &[&always_due()]);
+    assert_eq!(
+        reason,
+        "not due: the conversation has 5 turns, and more than 5 are required (auto.min_turns)"
+    );
+    auto(&world, &[&always_due()]).exits(0).reports(&reason);
     transcript.assert_untouched();
     assert!(is_due(&world, &[&always_due(), &set_auto("min_turns=4")]));
 }
@@ -258,8 +262,8 @@ fn jp_rules_compact_only_newer_turns() {
 #[test]
 fn always_profiles_run_before_trigger_is_evaluated() {
     let (world, transcript) = conversation_world(&long_turns(10));
-    let view = view_tokens(&world, &[]);
-    let threshold = set_auto(&format!("token_threshold={}", view - 1));
+    let view_size = view_tokens(&world, &[]);
+    let threshold = set_auto(&format!("token_threshold={}", view_size - 1));
     let always = set_auto("always=[\"light\"]");
     assert!(is_due(&world, &[&threshold]));
     let output = auto(&world, &[&threshold, &always]).exits(0);

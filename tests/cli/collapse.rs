@@ -116,8 +116,8 @@ fn keeps_recent_messages() {
     run_with_answers(&world, &RUN, &["They made steps."]).exits(0);
     let after = view(&world);
     let events_from_turn_7 = |view: &[(u64, String, String)]| {
-        let from = view.iter().position(|(.., text)| text.starts_with("Request 7:")).unwrap();
-        view[from..].iter().map(|(_, kind, text)| (kind.clone(), text.clone())).collect::<Vec<_>>()
+        let start = view.iter().position(|(.., text)| text.starts_with("Request 7:")).unwrap();
+        view[start..].iter().map(|(_, kind, text)| (kind.clone(), text.clone())).collect::<Vec<_>>()
     };
     assert_eq!(events_from_turn_7(&after), events_from_turn_7(&before));
     assert_eq!(transcript.overlays().len(), 1);
@@ -173,7 +173,7 @@ fn manual_runs_stop_when_only_last_turn_remains() {
 }
 
 /// Runs a strategy over all turns. Returns the header that it receives, and the requests that it sends.
-fn exchange(world: &World, strategy: &str) -> (Value, String) {
+fn record_exchange(world: &World, strategy: &str) -> (Value, String) {
     let _ = std::fs::remove_file(world.path("record"));
     let path = cargo_bin(format!("compact-strategy-{strategy}"));
     let arguments = ["strategy", "run", path.to_str().unwrap(), "conversation", "--sandbox=contained"];
@@ -197,12 +197,12 @@ fn only_collapse_receives_earlier_summaries() {
     let conversation = long_conversation(10)
         .compaction(json!({"from_turn": 0, "to_turn": 2, "summary": {"summary": EARLIER}}));
     let transcript = world.write_conversation("conversation", &conversation);
-    let (header, requests) = exchange(&world, "collapse");
+    let (header, requests) = record_exchange(&world, "collapse");
     assert_eq!(header["context"]["previous_summaries"][0]["text"], EARLIER);
     for part in [EARLIER, "Answer 0.", "Answer 2.", "make step-1"] {
         assert!(requests.contains(part), "{part}");
     }
-    let (header, requests) = exchange(&world, "summarize");
+    let (header, requests) = record_exchange(&world, "summarize");
     assert!(
         requests.contains("Answer 0.")
             && !requests.contains(EARLIER)
@@ -284,7 +284,7 @@ fn fork_of_collapsed_conversation_collapses_independently() {
     let added = grow(Conversation::new(), 10, 6);
     let forked = added.elements().iter().cloned().fold(forked, Conversation::element);
     let transcript = world.write_conversation("conversation", &forked);
-    let (header, requests) = exchange(&world, "collapse");
+    let (header, requests) = record_exchange(&world, "collapse");
     assert_eq!(header["context"]["previous_summaries"][0]["text"], "They made steps.");
     assert!(
         requests.contains("They made steps.") && requests.contains("Answer 0."),

@@ -273,11 +273,11 @@ fn summary_replaces_its_turns() {
 #[test]
 fn partial_failure_processes_all_transcripts() {
     let world = World::new();
-    let good = [
+    let valid = [
         world.write_conversation("one", &Conversation::with_turns(5)),
         world.write_conversation("three", &Conversation::with_turns(5)),
     ];
-    let bad = world.write_events("two", b"{}");
+    let invalid = world.write_events("two", b"{}");
     let output = world.run(&["one", "two", "three", "--json"]).exits(19);
     let lines = output.lines();
     assert_eq!(lines.len(), 3);
@@ -285,8 +285,8 @@ fn partial_failure_processes_all_transcripts() {
     assert_eq!(lines[1]["path"], "two");
     assert!(output.stderr.contains("/here/two/events.json"), "{}", output.stderr);
     assert!(output.stderr.ends_with("1 of 3 transcripts failed\n"), "{}", output.stderr);
-    good.iter().for_each(|transcript| assert_eq!(transcript.overlays().len(), 2));
-    bad.assert_untouched();
+    valid.iter().for_each(|transcript| assert_eq!(transcript.overlays().len(), 2));
+    invalid.assert_untouched();
 }
 
 #[test]

@@ -69,8 +69,8 @@ fn accepts_replacement_text() {
 
 #[test]
 fn existing_violation_is_reported_and_compaction_continues() {
-    let lost = json!({"id": "lost", "content": "", "is_error": false});
-    let orphan = Conversation::with_turns(2).event("tool_call_response", lost).message(" ");
+    let orphan_response = json!({"id": "lost", "content": "", "is_error": false});
+    let orphan = Conversation::with_turns(2).event("tool_call_response", orphan_response).message(" ");
     let (world, transcript) = world(&orphan, STRIP);
     let warning = "the view still violates G1 turn 1 event 12: the tool response `lost` has no request (and 1 more); \
                `jp-compact lint` lists all violations";
@@ -100,8 +100,8 @@ fn checks_events_added_during_run() {
                        "name": "fs_read_file", "arguments": {}});
     let bytes = Conversation::with_turns(1).bytes();
     let (world, transcript) = world(&Conversation::with_turns(1), "");
-    let later = world.write_file("later.json", &append_event(&bytes, &event));
-    world.write_plugin("odd", &format!("cp {} {}\n{STRIP}", later.display(), transcript.path.display()));
+    let grown_file = world.write_file("later.json", &append_event(&bytes, &event));
+    world.write_plugin("odd", &format!("cp {} {}\n{STRIP}", grown_file.display(), transcript.path.display()));
     let output = world.run_plugin("odd", &[]).exits(5).reports("grew while it was being compacted");
     assert!(
         output.stderr.contains("G3 turn 0: overlay 1, turn 0, covers turn 0, which is still open"),

@@ -47,8 +47,8 @@ fn violations_have_rule_turn_and_event() {
     );
     let violations_of = |name: &str| {
         let violations = line["violations"].as_array().unwrap().iter();
-        let of_provider = violations.filter(|violation| violation["provider"] == name);
-        of_provider
+        let provider_violations = violations.filter(|violation| violation["provider"] == name);
+        provider_violations
             .map(|violation| format!("{} {}", violation["rule"], violation["event"]))
             .collect::<Vec<_>>()
             .join(", ")

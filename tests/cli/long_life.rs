@@ -11,27 +11,27 @@ use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 
 use crate::support::{Conversation, World};
 
-/// What the model was sent since the last call of `take`.
+/// The requests to the model in one cycle.
 #[derive(Debug, Default, Clone, Copy)]
-struct Sent {
+struct Usage {
     requests: u64,
-    /// The tokens of the prompts.
-    read: u64,
-    /// The largest request, with the output that it allows.
-    largest: u64,
-    /// The requests above the window.
+    /// The tokens of all accepted prompts.
+    prompt_tokens: u64,
+    /// The size of the largest request, in tokens, with the output that it allows.
+    largest_request: u64,
+    /// The number of requests above the window.
     refused: u64,
 }
 
-/// A model with a hard window. It writes a third of the tokens that it may, and at most a sixth of what it reads.
+/// A model with a hard window. It writes a third of the allowed tokens, and at most a sixth of its prompt.
 #[derive(Clone)]
 struct HardWindow {
     window: u64,
-    sent: Arc<Mutex<Sent>>,
+    usage: Arc<Mutex<Usage>>,
 }
 
 /// The model's own count of tokens. It differs from the host's estimate of four characters for each.
-fn tokens(chars: usize) -> u64 {
+fn count_tokens(chars: usize) -> u64 {
     (chars as u64 * 10).div_ceil(37)
 }
 
@@ -39,22 +39,27 @@ impl Respond for HardWindow {
     fn respond(&self, request: &Request) -> ResponseTemplate {
         let body: Value = request.body_json().unwrap();
         let messages = body["messages"].as_array().unwrap();
-        let text = |message: &Value| message["content"].as_str().unwrap().chars().count();
-        let read = tokens(messages.iter().map(text).sum());
-        let limit = ["max_tokens", "max_completion_tokens"].iter().find_map(|key| body[*key].as_u64());
-        let limit = limit.unwrap_or(self.window);
-        let mut sent = self.sent.lock().unwrap();
-        sent.requests += 1;
-        sent.largest = sent.largest.max(read + limit);
-        if read + limit > self.window {
-            sent.refused += 1;
-            let what = format!("{} tokens exceed the window of {}", read + limit, self.window);
-            return ResponseTemplate::new(400).set_body_json(json!({"error": {"message": what}}));
+        let length = |message: &Value| message["content"].as_str().unwrap().chars().count();
+        let prompt_tokens = count_tokens(messages.iter().map(length).sum());
+        let max_tokens = ["max_tokens", "max_completion_tokens"].iter().find_map(|key| body[*key].as_u64());
+        let max_tokens = max_tokens.unwrap_or(self.window);
+        let request_tokens = prompt_tokens + max_tokens;
+        let mut usage = self.usage.lock().unwrap();
+        usage.requests += 1;
+        usage.largest_request = usage.largest_request.max(request_tokens);
+        if request_tokens > self.window {
+            usage.refused += 1;
+            let message = format!("{request_tokens} tokens exceed the window of {}", self.window);
+            return ResponseTemplate::new(400).set_body_json(json!({"error": {"message": message}}));
         }
-        sent.read += read;
-        let words = (limit / 3).min(read / 6).max(8);
-        let answer = format!("Part {read}. {}", "note ".repeat(usize::try_from(words * 4 / 5).unwrap()));
-        let usage = json!({"prompt_tokens": read, "completion_tokens": words, "total_tokens": read + words});
+        usage.prompt_tokens += prompt_tokens;
+        let answer_tokens = (max_tokens / 3).min(prompt_tokens / 6).max(8);
+        let words = usize::try_from(answer_tokens * 4 / 5).unwrap();
+        let answer = format!("Part {prompt_tokens}. {}", "note ".repeat(words));
+        let usage = json!({
+            "prompt_tokens": prompt_tokens, "completion_tokens": answer_tokens,
+            "total_tokens": prompt_tokens + answer_tokens,
+        });
         ResponseTemplate::new(200).set_body_json(json!({
             "id": "x", "object": "chat.completion", "created": 1, "model": "g", "usage": usage,
             "choices": [{"index": 0, "message": {"role": "assistant", "content": answer}, "finish_reason": "stop"}],
@@ -72,121 +77,120 @@ impl Numbers {
     }
 }
 
-/// A turn of 1 to 60 calls with about this many tokens.
+/// Returns a turn of 1 to 60 calls with about this many tokens.
 fn turn(number: usize, tokens: u64, numbers: &mut Numbers) -> Conversation {
-    let steps = numbers.next(1, 60).min(tokens / 40).max(1);
-    let chars = usize::try_from(tokens * 4 / steps).unwrap().saturating_sub(60).max(20);
-    let base = Conversation::new().turn(&format!("Request {number}."));
-    (0..steps)
-        .fold(base, |turn, step| {
-            let output = format!("{number}.{step} {}", "a line of it\n".repeat(chars / 13));
-            turn.call("read", json!({"path": format!("{number}.rs")}), &output)
-        })
-        .message(&format!("Answer {number}."))
+    let calls = numbers.next(1, 60).min(tokens / 40).max(1);
+    let chars = usize::try_from(tokens * 4 / calls).unwrap().saturating_sub(60).max(20);
+    let mut turn = Conversation::new().turn(&format!("Request {number}."));
+    for call in 0..calls {
+        let output = format!("{number}.{call} {}", "a line of it\n".repeat(chars / 13));
+        turn = turn.call("read", json!({"path": format!("{number}.rs")}), &output);
+    }
+    turn.message(&format!("Answer {number}."))
 }
 
 /// Appends events to a conversation in JP's layout.
-fn append(bytes: &[u8], more: &Conversation) -> Vec<u8> {
+fn append(bytes: &[u8], turn: &Conversation) -> Vec<u8> {
     let text = std::str::from_utf8(bytes).unwrap();
-    let Some(body) = text.strip_suffix("\n]\n") else { return more.bytes() };
-    let more = String::from_utf8(more.bytes()).unwrap();
-    format!("{body},{}", more.strip_prefix('[').unwrap()).into_bytes()
+    let Some(body) = text.strip_suffix("\n]\n") else { return turn.bytes() };
+    let turn = String::from_utf8(turn.bytes()).unwrap();
+    format!("{body},{}", turn.strip_prefix('[').unwrap()).into_bytes()
 }
 
-/// The number of summaries that the view shows.
-fn pairs(events: &[u8]) -> usize {
+/// Returns the number of summaries that the view shows.
+fn shown_summaries(events: &[u8]) -> usize {
     let events: Vec<Value> = serde_json::from_slice(events).unwrap();
     let turns = events.iter().filter(|event| event["type"] == "turn_start").count();
-    let mut shown = vec![None; turns];
+    let mut summary_of_turn = vec![None; turns];
     let summaries =
         events.iter().filter(|event| event["type"] == "compaction" && event["summary"].is_object());
     for (number, summary) in summaries.enumerate() {
-        let end = |key: &str| usize::try_from(summary[key].as_u64().unwrap()).unwrap();
-        shown[end("from_turn")..=end("to_turn")].fill(Some(number));
+        let turn = |key: &str| usize::try_from(summary[key].as_u64().unwrap()).unwrap();
+        summary_of_turn[turn("from_turn")..=turn("to_turn")].fill(Some(number));
     }
-    shown.into_iter().flatten().collect::<BTreeSet<_>>().len()
+    summary_of_turn.into_iter().flatten().collect::<BTreeSet<_>>().len()
 }
 
 /// The parameters of one simulation.
-struct Life {
+struct Simulation {
     profile: &'static str,
     window: u64,
     cycles: usize,
-    /// The size of a turn, in thousandths of the window.
-    turn: (u64, u64),
+    /// The minimum and the maximum size of a turn, in thousandths of the window.
+    turn_size: (u64, u64),
 }
 
 /// The figures of one simulation.
 #[derive(Debug, Default)]
 struct Figures {
-    /// The view above the threshold after a cycle.
-    above: usize,
+    /// The number of cycles after which the view was above the threshold.
+    above_threshold: usize,
     failed: usize,
-    pairs_max: usize,
-    largest: u64,
+    shown_summaries_max: usize,
+    largest_request: u64,
     refused: u64,
-    /// For each cycle in which the model was asked: the cycle, and the tokens that it read.
-    read: Vec<(usize, u64)>,
+    /// For each cycle with a request: the cycle, and the tokens of its prompts.
+    prompt_tokens: Vec<(usize, u64)>,
     /// The share of the window that is in use after each compaction, in percent.
-    used: Vec<u64>,
+    used_percent: Vec<u64>,
 }
 
 impl Figures {
-    /// The median of the tokens that were read in these cycles.
+    /// Returns the median of the prompt tokens in these cycles.
     fn median(&self, cycles: std::ops::RangeInclusive<usize>) -> u64 {
-        let mut read: Vec<u64> =
-            self.read.iter().filter(|(cycle, _)| cycles.contains(cycle)).map(|(_, read)| *read).collect();
-        read.sort_unstable();
-        read.get(read.len() / 2).copied().unwrap_or(0)
+        let selected = self.prompt_tokens.iter().filter(|(cycle, _)| cycles.contains(cycle));
+        let mut tokens: Vec<u64> = selected.map(|(_, tokens)| *tokens).collect();
+        tokens.sort_unstable();
+        tokens.get(tokens.len() / 2).copied().unwrap_or(0)
     }
 
-    fn row(&self, life: &Life) -> String {
-        let (least, most) = (self.used.iter().min(), self.used.iter().max());
+    fn row(&self, simulation: &Simulation) -> String {
+        let (min, max) = (self.used_percent.iter().min(), self.used_percent.iter().max());
         format!(
             "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {}-{} % |",
-            life.profile,
-            life.window,
-            self.read.len(),
+            simulation.profile,
+            simulation.window,
+            self.prompt_tokens.len(),
             self.failed,
-            self.above,
-            self.pairs_max,
+            self.above_threshold,
+            self.shown_summaries_max,
             self.median(11..=60),
             self.median(151..=200),
-            self.largest,
+            self.largest_request,
             self.refused,
-            least.copied().unwrap_or(0),
-            most.copied().unwrap_or(0),
+            min.copied().unwrap_or(0),
+            max.copied().unwrap_or(0),
         )
     }
 }
 
-const HEAD: &str = "| profile | window | compactions | failed | above | pairs | median 11-60 | median 151-200 | largest | refused | in use |";
+const TABLE_HEAD: &str = "| profile | window | compactions | failed | above | pairs | median 11-60 | median 151-200 | largest | refused | in use |";
 
-fn live(life: &Life) -> Figures {
+fn simulate(simulation: &Simulation) -> Figures {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let sent = Arc::new(Mutex::new(Sent::default()));
-    let model = HardWindow { window: life.window, sent: Arc::clone(&sent) };
+    let usage = Arc::new(Mutex::new(Usage::default()));
+    let model = HardWindow { window: simulation.window, usage: Arc::clone(&usage) };
     let server = runtime.block_on(MockServer::builder().disable_request_recording().start());
     runtime.block_on(Mock::given(any()).respond_with(model).mount(&server));
     let world = World::new();
     let transcript = world.write_conversation("conversation", &Conversation::new());
-    let (mut raw, mut numbers, mut figures) = (Vec::new(), Numbers(life.window), Figures::default());
-    for cycle in 1..=life.cycles {
-        let tokens = life.window * numbers.next(life.turn.0, life.turn.1) / 1000;
-        let more = turn(cycle, tokens, &mut numbers);
-        raw = append(&raw, &more);
-        fs::write(&transcript.path, append(&transcript.current_bytes(), &more)).unwrap();
-        let window = life.window.to_string();
+    let (mut raw, mut numbers, mut figures) = (Vec::new(), Numbers(simulation.window), Figures::default());
+    for cycle in 1..=simulation.cycles {
+        let tokens = simulation.window * numbers.next(simulation.turn_size.0, simulation.turn_size.1) / 1000;
+        let turn = turn(cycle, tokens, &mut numbers);
+        raw = append(&raw, &turn);
+        fs::write(&transcript.path, append(&transcript.current_bytes(), &turn)).unwrap();
+        let window = simulation.window.to_string();
         let mut command = world.command(&["auto", "conversation", "--json"]);
-        command.args(["--profile", life.profile, "--model", "openai/g", "--context-window", &window]);
+        command.args(["--profile", simulation.profile, "--model", "openai/g", "--context-window", &window]);
         command.args(["--llm-budget-tokens", "1000000000", "--llm-budget-requests", "1000000"]);
         command.env("OPENAI_BASE_URL", server.uri()).env("OPENAI_API_KEY", "sk-0123456789");
         let line = world.finish(&mut command).exits(0).line();
-        let now = std::mem::take(&mut *sent.lock().unwrap());
-        figures.largest = figures.largest.max(now.largest);
-        figures.refused += now.refused;
-        if now.requests > 0 {
-            figures.read.push((cycle, now.read));
+        let cycle_usage = std::mem::take(&mut *usage.lock().unwrap());
+        figures.largest_request = figures.largest_request.max(cycle_usage.largest_request);
+        figures.refused += cycle_usage.refused;
+        if cycle_usage.requests > 0 {
+            figures.prompt_tokens.push((cycle, cycle_usage.prompt_tokens));
         }
         if !line["warning"].is_null() {
             figures.failed += 1;
@@ -195,15 +199,16 @@ fn live(life: &Life) -> Figures {
             }
         }
         if line["due"] == true {
-            let trigger = if life.profile == "collapse" { 85 } else { 75 };
+            let threshold_percent = if simulation.profile == "collapse" { 85 } else { 75 };
             let after = line["report"]["tokens"]["view_after"].as_u64();
             match after {
-                Some(after) if after <= life.window * trigger / 100 => {
-                    figures.used.push(after * 100 / life.window);
+                Some(after) if after <= simulation.window * threshold_percent / 100 => {
+                    figures.used_percent.push(after * 100 / simulation.window);
                 }
-                Some(_) | None => figures.above += 1,
+                Some(_) | None => figures.above_threshold += 1,
             }
-            figures.pairs_max = figures.pairs_max.max(pairs(&transcript.current_bytes()));
+            let shown_summaries = shown_summaries(&transcript.current_bytes());
+            figures.shown_summaries_max = figures.shown_summaries_max.max(shown_summaries);
         }
     }
     world.run(&["conversation", "--reset"]).exits(0);
@@ -213,36 +218,43 @@ fn live(life: &Life) -> Figures {
 
 /// Runs a simulation, and prints its figures.
 #[track_caller]
-fn check(life: &Life) {
-    let figures = live(life);
-    eprintln!("{HEAD}\n{}", figures.row(life));
-    assert!(figures.read.len() >= life.cycles / 15, "too few compactions: {}", figures.read.len());
-    assert_eq!((figures.above, figures.failed, figures.refused), (0, 0, 0));
-    assert_eq!(figures.pairs_max, 1);
-    assert!(figures.largest <= life.window);
-    if life.profile == "collapse" {
-        assert!(figures.used.iter().all(|used| (15..=35).contains(used)), "{:?}", figures.used);
+fn check(simulation: &Simulation) {
+    let figures = simulate(simulation);
+    eprintln!("{TABLE_HEAD}\n{}", figures.row(simulation));
+    let compactions = figures.prompt_tokens.len();
+    assert!(compactions >= simulation.cycles / 15, "too few compactions: {compactions}");
+    assert_eq!((figures.above_threshold, figures.failed, figures.refused), (0, 0, 0));
+    assert_eq!(figures.shown_summaries_max, 1);
+    assert!(figures.largest_request <= simulation.window);
+    if simulation.profile == "collapse" {
+        assert!(
+            figures.used_percent.iter().all(|percent| (15..=35).contains(percent)),
+            "{:?}",
+            figures.used_percent
+        );
     }
-    if life.cycles >= 200 {
+    if simulation.cycles >= 200 {
         let (early, late) = (figures.median(11..=60), figures.median(151..=200));
         assert!(late * 100 <= early * 125, "{early} -> {late}");
     }
 }
 
-const AUTO_SUMMARIZE: Life = Life { profile: "auto-summarize", window: 6_000, cycles: 40, turn: (80, 300) };
-const HEAVY: Life = Life { profile: "heavy", window: 6_000, cycles: 40, turn: (60, 200) };
-const COLLAPSE: Life = Life { profile: "collapse", window: 6_000, cycles: 40, turn: (40, 100) };
+const AUTO_SUMMARIZE: Simulation =
+    Simulation { profile: "auto-summarize", window: 6_000, cycles: 40, turn_size: (80, 300) };
+const HEAVY: Simulation = Simulation { profile: "heavy", window: 6_000, cycles: 40, turn_size: (60, 200) };
+const COLLAPSE: Simulation =
+    Simulation { profile: "collapse", window: 6_000, cycles: 40, turn_size: (40, 100) };
 
 #[test]
-fn a_small_window_holds_for_40_cycles() {
+fn small_window_holds_for_40_cycles() {
     [AUTO_SUMMARIZE, HEAVY, COLLAPSE].iter().for_each(check);
 }
 
 /// Runs 200 cycles with each window. `.ci/nightly` does it.
 #[track_caller]
-fn check_windows(life: &Life) {
+fn check_windows(simulation: &Simulation) {
     for window in [6_000, 32_000, 200_000] {
-        check(&Life { window, cycles: 200, ..*life });
+        check(&Simulation { window, cycles: 200, ..*simulation });
     }
 }
 

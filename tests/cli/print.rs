@@ -199,8 +199,8 @@ fn escapes_terminal_sequences_in_transcripts() {
 #[test]
 fn escapes_terminal_sequences_in_errors() {
     let world = World::new();
-    let timeless = json!([{"type": "turn_start", "timestamp": HOSTILE}]);
-    world.write_events("bad", &serde_json::to_vec(&timeless).unwrap());
+    let invalid_timestamp = json!([{"type": "turn_start", "timestamp": HOSTILE}]);
+    world.write_events("bad", &serde_json::to_vec(&invalid_timestamp).unwrap());
     world.write_conversation("good", &Conversation::with_turns(2));
     let decline = json!({"type": "decline", "id": "c1", "reason": HOSTILE});
     let error = json!({"type": "error", "id": "c1", "code": HOSTILE, "message": HOSTILE, "transient": false, "hint": HOSTILE});

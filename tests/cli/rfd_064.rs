@@ -219,10 +219,10 @@ fn stacking_semantics() {
     let world = World::new();
     world.write_conversation("conversation", &Conversation::with_turns(32));
     // Compaction A is a summary of turns 0-20. Compaction B, a later one, strips the responses of turns 0-30.
-    let a = ["--profile", "offline", "--from", "0", "--to", "20", "--now", "2026-04-01T00:00:00Z"];
-    let b = ["--compact=t=sres", "--from", "0", "--to", "30", "--now", "2026-04-02T00:00:00Z"];
-    for run in [a.as_slice(), &b] {
-        world.run(&[&["conversation"], run].concat()).exits(0);
+    let compaction_a = ["--profile", "offline", "--from", "0", "--to", "20", "--now", "2026-04-01T00:00:00Z"];
+    let compaction_b = ["--compact=t=sres", "--from", "0", "--to", "30", "--now", "2026-04-02T00:00:00Z"];
+    for arguments in [compaction_a.as_slice(), &compaction_b] {
+        world.run(&[&["conversation"], arguments].concat()).exits(0);
     }
     let output = world.run(&["print", "conversation", "--compacted"]).exits(0);
     let view = split_turns(output.text());

@@ -279,21 +279,21 @@ fn without_indices(errors: &BTreeSet<String>) -> BTreeSet<String> {
 /// value (`null` removes the member), and the expected error.
 #[derive(Deserialize)]
 struct Breaches {
-    taken: BTreeMap<String, Value>,
+    valid: BTreeMap<String, Value>,
     breaches: Vec<(String, String, Value, String)>,
 }
 
 #[test]
 #[ignore = "needs Python and the SDKs; CI runs it"]
 fn sdks_reject_invalid_bodies_at_the_right_place() {
-    let Breaches { taken, breaches } = serde_json::from_str(include_str!("../sdks/breaches.json")).unwrap();
+    let Breaches { valid, breaches } = serde_json::from_str(include_str!("../sdks/breaches.json")).unwrap();
     let names: BTreeSet<_> = PROVIDERS.map(|(provider, _)| provider).into();
     assert!(
-        taken.keys().eq(&names)
+        valid.keys().eq(&names)
             && breaches.iter().map(|breach| breach.0.as_str()).collect::<BTreeSet<_>>() == names
     );
     let invalid_body = |(provider, pointer, value, _): &(String, String, Value, String)| {
-        let mut body = taken[provider].clone();
+        let mut body = valid[provider].clone();
         let (parent, member) = pointer.rsplit_once('/').unwrap();
         let members = body.pointer_mut(parent).and_then(Value::as_object_mut).unwrap();
         match value {
@@ -305,11 +305,11 @@ fn sdks_reject_invalid_bodies_at_the_right_place() {
     let invalid_bodies: Vec<_> = breaches.iter().map(invalid_body).collect();
     let invalid_bodies = breaches.iter().zip(&invalid_bodies).map(|(breach, body)| (breach.0.as_str(), body));
     let bodies: Vec<_> =
-        taken.iter().map(|(provider, body)| (provider.as_str(), body)).chain(invalid_bodies).collect();
-    let mut errors = sdk_errors(&bodies);
-    let expected_errors = errors.split_off(taken.len());
-    assert!(errors.iter().all(BTreeSet::is_empty), "{errors:#?}");
-    for ((provider, pointer, value, expected), errors) in breaches.into_iter().zip(&expected_errors) {
+        valid.iter().map(|(provider, body)| (provider.as_str(), body)).chain(invalid_bodies).collect();
+    let mut valid_errors = sdk_errors(&bodies);
+    let breach_errors = valid_errors.split_off(valid.len());
+    assert!(valid_errors.iter().all(BTreeSet::is_empty), "{valid_errors:#?}");
+    for ((provider, pointer, value, expected), errors) in breaches.into_iter().zip(&breach_errors) {
         assert_eq!(errors, &BTreeSet::from([expected]), "{provider} {pointer} {value}");
     }
 }

@@ -84,10 +84,10 @@ fn json_has_receipts_and_totals() {
     for digest in ["executable_sha256", "input_sha256"] {
         assert_eq!(receipt[digest].as_str().map(str::len), Some(64), "{receipt}");
     }
-    let chain: Vec<_> = overlays.iter().map(|overlay| &overlay["tokens"]).collect();
-    assert!(chain.windows(2).all(|pair| pair[0]["view_after"] == pair[1]["view_before"]), "{chain:?}");
-    assert_eq!(line["tokens"]["raw"], chain[0]["view_before"]);
-    assert_eq!(line["tokens"]["view_after"], chain[4]["view_after"]);
+    let sizes: Vec<_> = overlays.iter().map(|overlay| &overlay["tokens"]).collect();
+    assert!(sizes.windows(2).all(|pair| pair[0]["view_after"] == pair[1]["view_before"]), "{sizes:?}");
+    assert_eq!(line["tokens"]["raw"], sizes[0]["view_before"]);
+    assert_eq!(line["tokens"]["view_after"], sizes[4]["view_after"]);
     assert!(line["by_tool"]["fs_read_file"]["tokens"]["raw"].as_u64() > Some(0));
 }
 

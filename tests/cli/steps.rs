@@ -40,35 +40,39 @@ fn session() -> Vec<u8> {
     lines.iter().map(|line| format!("{line}\n")).collect::<String>().into_bytes()
 }
 
-/// Returns the messages that Anthropic would be sent.
+/// Returns the messages of the view, as they are sent to Anthropic.
 fn messages(world: &World, session: &str) -> Vec<Value> {
-    let ran = world.run(&["print", session, "--compacted", "--as", "anthropic"]).exits(0);
-    let body: Value = serde_json::from_str(ran.text()).unwrap();
+    let output = world.run(&["print", session, "--compacted", "--as", "anthropic"]).exits(0);
+    let body: Value = serde_json::from_str(output.text()).unwrap();
     body["messages"].as_array().unwrap().clone()
 }
 
-/// Returns what `lint` finds for Anthropic.
-fn found(world: &World, session: &str) -> String {
-    let ran = world.run(&["lint", session, "--provider", "anthropic", "--json"]);
-    let report: Value = serde_json::from_str(ran.text()).unwrap();
+/// Returns the violations that `lint` reports for Anthropic.
+fn violations(world: &World, session: &str) -> String {
+    let output = world.run(&["lint", session, "--provider", "anthropic", "--json"]);
+    let report: Value = serde_json::from_str(output.text()).unwrap();
     report["violations"].to_string()
 }
 
-/// Checks the view of a session whose last five steps were kept.
+/// Checks the view of a session that keeps its last five steps.
 #[track_caller]
-fn check_view(world: &World, session: &str, before: &[Value], found_before: &str) {
+fn check_view(world: &World, session: &str, before: &[Value], violations_before: &str) {
     let after = messages(world, session);
     assert_eq!(after.len(), before.len(), "no message is lost");
     let size = |messages: &[Value]| messages.iter().map(|message| message.to_string().len()).sum::<usize>();
     assert!(size(&after) < size(before) / 2, "{} of {}", size(&after), size(before));
     // The user's message, and two messages for each step.
-    let kept = 1 + 2 * (CALLS - 4);
-    assert_eq!(after[kept..], before[kept..], "the last steps and the call without a result are unchanged");
-    assert_ne!(after[kept - 1], before[kept - 1]);
-    assert_eq!(found(world, session), found_before, "the compaction adds no violation");
+    let first_kept = 1 + 2 * (CALLS - 4);
+    assert_eq!(
+        after[first_kept..],
+        before[first_kept..],
+        "the last steps and the call without a result are unchanged"
+    );
+    assert_ne!(after[first_kept - 1], before[first_kept - 1]);
+    assert_eq!(violations(world, session), violations_before, "the compaction adds no violation");
     let thoughts = |messages: &[Value]| {
-        let all = messages.iter().map(ToString::to_string).collect::<String>();
-        all.matches("\"signature\":\"sig").count()
+        let text = messages.iter().map(ToString::to_string).collect::<String>();
+        text.matches("\"signature\":\"sig").count()
     };
     assert_eq!(
         (thoughts(&after), thoughts(before)),
@@ -81,9 +85,8 @@ fn check_view(world: &World, session: &str, before: &[Value], found_before: &str
 fn an_open_turn_is_compacted_from_the_command_line() {
     let world = World::new();
     world.write_file("s.jsonl", &session());
-    let (before, found_before) = (messages(&world, "s.jsonl"), found(&world, "s.jsonl"));
-    let nothing = world.run(&["s.jsonl", "--strategy", "strip-tools"]).exits(0);
-    nothing.reports("`--keep-steps N`");
+    let (before, violations_before) = (messages(&world, "s.jsonl"), violations(&world, "s.jsonl"));
+    world.run(&["s.jsonl", "--strategy", "strip-tools"]).exits(0).reports("`--keep-steps N`");
     let args = [
         "s.jsonl",
         "--strategy",
@@ -94,19 +97,19 @@ fn an_open_turn_is_compacted_from_the_command_line() {
         "anthropic",
     ];
     world.run(&args).exits(0).reports("turns 0-0.25: tool_calls");
-    check_view(&world, "s.jsonl", &before, &found_before);
+    check_view(&world, "s.jsonl", &before, &violations_before);
     assert_eq!(fs::read(world.path("s.jsonl")).unwrap(), session(), "the session is not written to");
     let sidecar = fs::read_to_string(world.path(".s.jsonl.jp-compact")).unwrap();
     assert!(
         sidecar.contains("\"jp_compact_step_overlay\"") && sidecar.contains("\"to_step\": 25"),
         "{sidecar}"
     );
-    // The overlay stays valid when the result arrives and the agent goes on.
+    // The overlay stays valid when the result of the open call arrives.
     let mut grown = session();
     let result = json!({"type": "tool_result", "tool_use_id": "toolu_30", "content": "late"});
     let number = 1 + 3 * CALLS + 2;
-    let late = line(number, "user", json!({"role": "user", "content": [result]}));
-    grown.extend_from_slice(format!("{late}\n").as_bytes());
+    let new_line = line(number, "user", json!({"role": "user", "content": [result]}));
+    grown.extend_from_slice(format!("{new_line}\n").as_bytes());
     fs::write(world.path("s.jsonl"), grown).unwrap();
     let after = messages(&world, "s.jsonl");
     assert!(after.last().unwrap().to_string().contains("late"));
@@ -119,40 +122,46 @@ fn an_open_turn_is_compacted_from_the_command_line() {
 fn an_agent_compacts_inside_its_own_turn_over_mcp() {
     let world = World::new();
     world.write_file("project/s.jsonl", &session());
-    let (before, found_before) = (messages(&world, "project/s.jsonl"), found(&world, "project/s.jsonl"));
+    let (before, violations_before) =
+        (messages(&world, "project/s.jsonl"), violations(&world, "project/s.jsonl"));
     let mut agent = Agent::connect(&world, &NOW);
-    let nothing =
-        agent.call("compact", json!({"transcript": "s.jsonl", "profile": "micro", "keep_steps": 40}));
-    nothing.succeeds().reports("the last 40 steps are kept");
-    let wrong = agent.call("compact", json!({"transcript": "s.jsonl", "to": 0.25}));
-    wrong.fails(2).reports("write a step as a string");
-    let twice = agent.call("compact", json!({"transcript": "s.jsonl", "to": "0.3", "keep_last": 1}));
-    twice.fails(2).reports("the same side");
+    agent
+        .call("compact", json!({"transcript": "s.jsonl", "profile": "micro", "keep_steps": 40}))
+        .succeeds()
+        .reports("the last 40 steps are kept");
+    agent
+        .call("compact", json!({"transcript": "s.jsonl", "to": 0.25}))
+        .fails(2)
+        .reports("write a step as a string");
+    agent
+        .call("compact", json!({"transcript": "s.jsonl", "to": "0.3", "keep_last": 1}))
+        .fails(2)
+        .reports("the same side");
     let arguments = json!({"transcript": "s.jsonl", "profile": "micro", "keep_steps": 5});
-    agent.call("compact", arguments.clone()).succeeds();
+    agent.call("compact", arguments).succeeds();
     let after = messages(&world, "project/s.jsonl");
-    let kept = 1 + 2 * (CALLS + 1 - 10 - 1);
-    assert_eq!(after[kept..], before[kept..], "`micro` keeps the newest ten results");
-    assert_eq!(found(&world, "project/s.jsonl"), found_before);
-    let done = agent.call("compact", json!({"transcript": "s.jsonl", "profile": "default", "to": "0.25"}));
-    done.succeeds();
-    check_view(&world, "project/s.jsonl", &before, &found_before);
+    let first_kept = 1 + 2 * (CALLS + 1 - 10 - 1);
+    assert_eq!(after[first_kept..], before[first_kept..], "`micro` keeps the newest ten results");
+    assert_eq!(violations(&world, "project/s.jsonl"), violations_before);
+    agent.call("compact", json!({"transcript": "s.jsonl", "profile": "default", "to": "0.25"})).succeeds();
+    check_view(&world, "project/s.jsonl", &before, &violations_before);
     agent.close().exits(0);
 }
 
 #[test]
 fn jp_still_applies_the_whole_turns_of_a_stepped_range() {
     let world = World::new();
-    let long =
-        |talk: Conversation| (0..6).fold(talk, |talk, _| talk.call("Read", json!({}), &"x".repeat(2000)));
-    let talk = long(Conversation::bulky(3).turn("Go on.")).message("Done.");
-    let transcript = world.write_conversation("talk", &talk);
-    let ran = world.run(&["talk", "--strategy", "strip-tools", "--keep-steps", "2"]).exits(0);
+    let mut conversation = Conversation::bulky(3).turn("Go on.");
+    for _ in 0..6 {
+        conversation = conversation.call("Read", json!({}), &"x".repeat(2000));
+    }
+    let transcript = world.write_conversation("talk", &conversation.message("Done."));
+    let output = world.run(&["talk", "--strategy", "strip-tools", "--keep-steps", "2"]).exits(0);
     let types: Vec<_> = transcript.overlays().iter().map(|overlay| overlay["type"].clone()).collect();
     assert_eq!(types, ["compaction", "jp_compact_step_overlay"]);
-    ran.reports("JP does not apply overlay 2, because its range has steps");
-    let again = world.run(&["batch", "talk", "--strategy", "strip-tools", "--keep-steps", "2"]).exits(0);
-    assert_eq!(transcript.overlays().len(), 2, "{}", again.text());
+    output.reports("JP does not apply overlay 2, because its range has steps");
+    let batch = world.run(&["batch", "talk", "--strategy", "strip-tools", "--keep-steps", "2"]).exits(0);
+    assert_eq!(transcript.overlays().len(), 2, "{}", batch.text());
     world.run(&["talk", "--reset"]).exits(0);
     transcript.assert_same_bytes();
 }
@@ -161,13 +170,13 @@ fn jp_still_applies_the_whole_turns_of_a_stepped_range() {
 fn show_lists_steps() {
     let world = World::new();
     world.write_file("s.jsonl", &session());
-    let text = world.run(&["show", "s.jsonl", "--steps"]).exits(0);
+    let output = world.run(&["show", "s.jsonl", "--steps"]).exits(0);
     assert!(
-        text.text().contains("turn 0: 31 steps")
-            && text.text().contains("\n  0.10  ")
-            && text.text().ends_with("Read  open\n"),
+        output.text().contains("turn 0: 31 steps")
+            && output.text().contains("\n  0.10  ")
+            && output.text().ends_with("Read  open\n"),
         "{}",
-        text.text()
+        output.text()
     );
 }
 

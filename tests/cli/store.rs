@@ -171,18 +171,18 @@ fn change_during_run(new_bytes: &[u8], code: i32) -> Vec<u8> {
     let [after_rename, after_copy] = ["mv", "cp"].map(|program| {
         let world = World::new();
         let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
-        let later = world.write_file("later.json", new_bytes);
+        let new_file = world.write_file("new.json", new_bytes);
         world.write_plugin(
             "slow",
-            &format!("{program} {} {}\n{STRIP}", later.display(), transcript.path.display()),
+            &format!("{program} {} {}\n{STRIP}", new_file.display(), transcript.path.display()),
         );
         let output = world.run_plugin("slow", &["--now", "2026-11-01T00:00:00Z"]).exits(code);
-        let now = transcript.current_bytes();
+        let bytes = transcript.current_bytes();
         if code != 0 {
             assert!(output.stderr.contains("/here/conversation/events.json"), "{}", output.stderr);
-            assert!(now == new_bytes, "the transcript was written to");
+            assert!(bytes == new_bytes, "the transcript was written to");
         }
-        now
+        bytes
     });
     assert_eq!(after_rename.len(), after_copy.len());
     after_copy
@@ -190,12 +190,12 @@ fn change_during_run(new_bytes: &[u8], code: i32) -> Vec<u8> {
 
 #[test]
 fn keeps_events_added_during_run() {
-    let later = Conversation::with_turns(5).turn("One more thing").message("Yes?");
-    let now: Vec<Value> = serde_json::from_slice(&change_during_run(&later.bytes(), 0)).unwrap();
-    assert_eq!(now[..33], *later.elements());
-    assert_eq!(now[33]["type"], "compaction");
-    assert_eq!(now[34]["type"], "jp_compact_receipt");
-    assert_eq!(now.len(), 35);
+    let grown = Conversation::with_turns(5).turn("One more thing").message("Yes?");
+    let elements: Vec<Value> = serde_json::from_slice(&change_during_run(&grown.bytes(), 0)).unwrap();
+    assert_eq!(elements[..33], *grown.elements());
+    assert_eq!(elements[33]["type"], "compaction");
+    assert_eq!(elements[34]["type"], "jp_compact_receipt");
+    assert_eq!(elements.len(), 35);
 }
 
 #[test]
@@ -203,9 +203,9 @@ fn new_overlay_is_later_than_concurrent_overlay() {
     let event = json!({"timestamp": "2099-01-01 00:00:00.0", "type": "compaction", "from_turn": 0, "to_turn": 0,
                        "reasoning": "strip"});
     let grown = append_event(&Conversation::with_turns(5).bytes(), &event);
-    let now: Vec<Value> = serde_json::from_slice(&change_during_run(&grown, 0)).unwrap();
-    assert_eq!(now[30], event);
-    assert_eq!(now[31]["timestamp"], "2099-01-01 00:00:00.000000001");
+    let elements: Vec<Value> = serde_json::from_slice(&change_during_run(&grown, 0)).unwrap();
+    assert_eq!(elements[30], event);
+    assert_eq!(elements[31]["timestamp"], "2099-01-01 00:00:00.000000001");
 }
 
 #[test]

@@ -177,8 +177,8 @@ fn rejects_incomplete_provider_answers() {
 #[test]
 fn splits_range_above_context_window_and_replays() {
     let world = World::new();
-    let long = |name: &str| format!("{name} {}", "and so on, ".repeat(350));
-    let turn = |conversation: Conversation, name: &str| conversation.turn(&long(name)).message("Yes.");
+    let long_text = |name: &str| format!("{name} {}", "and so on, ".repeat(350));
+    let turn = |conversation: Conversation, name: &str| conversation.turn(&long_text(name)).message("Yes.");
     let conversation = ["ALPHA", "BETA", "GAMMA", "DELTA"].into_iter().fold(Conversation::new(), turn);
     let transcript = world.write_conversation("conversation", &conversation);
     world.write_file("windows.toml", b"[llm.models.\"openai/g\"]\ncontext_window = 3500\n");
@@ -189,9 +189,9 @@ fn splits_range_above_context_window_and_replays() {
     let model = Model::with_answer("NOTES of a part.");
     run(Some(&model), "--llm-record").reports("3 parts were merged");
     let bodies: Vec<String> = model.requests().iter().map(ToString::to_string).collect();
-    let holds = |part: &str| bodies.iter().map(|body| body.matches(part).count()).collect::<Vec<_>>();
-    assert_eq!([holds("ALPHA"), holds("BETA")], [[1, 0, 0, 0], [0, 1, 0, 0]]);
-    assert_eq!((holds("NOTES of a part."), holds("DELTA")), (vec![0, 0, 0, 3], vec![0, 0, 0, 0]));
+    let counts = |part: &str| bodies.iter().map(|body| body.matches(part).count()).collect::<Vec<_>>();
+    assert_eq!([counts("ALPHA"), counts("BETA")], [[1, 0, 0, 0], [0, 1, 0, 0]]);
+    assert_eq!((counts("NOTES of a part."), counts("DELTA")), (vec![0, 0, 0, 3], vec![0, 0, 0, 0]));
     assert_eq!(transcript.overlays()[0]["summary"]["summary"], "NOTES of a part.");
     let recorded = transcript.current_bytes();
     // The replay needs neither the server nor a key.
@@ -240,11 +240,12 @@ fn focus_reaches_strategies_with_that_option() {
     record_answers(&world, &json!({"focus": "the rhymes"}), "1", &recorded_answer("In rhymes."));
     for (profile, command) in [("heavy", vec!["conversation"]), ("heavy", vec!["auto", "conversation"])] {
         let auto = "conversation.compaction.auto";
-        let due = [format!("--set={auto}.token_threshold=1"), format!("--set={auto}.min_turns=1")];
+        let due_options = [format!("--set={auto}.token_threshold=1"), format!("--set={auto}.min_turns=1")];
         let focus = ["--profile", profile, "--focus", "the rhymes"];
         let keep = "--set=conversation.compaction.keep_last=1";
-        let due: Vec<&str> = due.iter().map(String::as_str).collect();
-        let arguments = [&command[..], &focus, &due, &[keep, "--llm-replay", "answers.json"]].concat();
+        let due_options: Vec<&str> = due_options.iter().map(String::as_str).collect();
+        let arguments =
+            [&command[..], &focus, &due_options, &[keep, "--llm-replay", "answers.json"]].concat();
         world.run(&arguments).exits(0);
         assert_eq!(transcript.overlays()[0]["summary"]["summary"], "In rhymes.", "{command:?}");
         assert_eq!(transcript.appended()[1]["options"]["focus"], "the rhymes");

@@ -91,8 +91,9 @@ fn show_and_stats_report_jp_first() {
     }
     world.write_conversation("project/other", &Conversation::with_turns(1));
     let total = world.run(&["stats", "project", "--json"]).exits(0).lines().pop().unwrap();
-    let all = ALL_TOKENS + 35;
-    assert_eq!(total["tokens"]["jp"], json!({"raw": all, "view_before": all, "view_after": all}));
+    let total_tokens = ALL_TOKENS + 35;
+    let unchanged = json!({"raw": total_tokens, "view_before": total_tokens, "view_after": total_tokens});
+    assert_eq!(total["tokens"]["jp"], unchanged);
     let output = world.run(&["stats", "project"]).exits(0);
     assert_jp_first(
         output.text(),

@@ -92,7 +92,7 @@ impl Scenario {
         self.contents()
     }
 
-    /// Returns whether a call is the first kind that can change something.
+    /// Returns whether a call can be the first change: it locks a transcript, or creates a file or a folder.
     fn is_first_change(&self, call: &Call) -> bool {
         let creates = call.name.starts_with("mkdir") || call.has_flag("O_EXCL");
         is_transcript_lock(call)
@@ -106,13 +106,13 @@ impl Scenario {
         traced: &TracedRun,
         before: &FolderContents,
         after: &FolderContents,
-        is_between: &dyn Fn(&FolderContents) -> bool,
+        is_valid_intermediate: &dyn Fn(&FolderContents) -> bool,
     ) -> bool {
         let killed_at = || traced.text(traced.calls.len().saturating_sub(3));
         let (temporary, remaining): (FolderContents, FolderContents) =
             self.contents().into_iter().partition(|(path, _)| is_temporary(path));
-        let is_whole = remaining == *before || remaining == *after || is_between(&remaining);
-        assert!(is_whole, "neither before nor after: {:?}, killed at\n{}", remaining.keys(), killed_at());
+        let is_valid = remaining == *before || remaining == *after || is_valid_intermediate(&remaining);
+        assert!(is_valid, "neither before nor after: {:?}, killed at\n{}", remaining.keys(), killed_at());
         let temporary_roots: BTreeSet<_> = temporary.keys().map(|path| path.components().next()).collect();
         assert!(temporary_roots.len() <= 1, "{temporary_roots:?}, killed at\n{}", killed_at());
         self.restore(before);
@@ -126,7 +126,7 @@ impl Scenario {
     #[track_caller]
     fn crash_at_every_call(
         &self,
-        is_between: &dyn Fn(&FolderContents, &FolderContents, &FolderContents) -> bool,
+        is_valid_intermediate: &dyn Fn(&FolderContents, &FolderContents, &FolderContents) -> bool,
     ) -> Option<(usize, usize)> {
         let strace = Strace::find(host())?;
         let before = self.contents();
@@ -141,7 +141,8 @@ impl Scenario {
             |call| self.is_first_change(call),
             run,
             |traced, is_new_step| {
-                let is_new = self.check(traced, &before, &after, &|found| is_between(found, &before, &after));
+                let is_new = self
+                    .check(traced, &before, &after, &|found| is_valid_intermediate(found, &before, &after));
                 if is_new_step {
                     *(if is_new { &mut new } else { &mut old }) += 1;
                 }

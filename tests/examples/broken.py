@@ -67,40 +67,39 @@ def lines():
             yield line
 
 
-def needs(request, key, **more):
+def write_needs(request, key, **fields):
     messages = [{"role": "user", "content": "Summarize."}]
-    write({"type": "needs", "id": request["id"], "requests": {key: {"kind": "llm.complete", "messages": messages}}, **more})
+    write({"type": "needs", "id": request["id"], "requests": {key: {"kind": "llm.complete", "messages": messages}}, **fields})
 
 
 def answer(request, events):
-    reply_id, here = request["id"], request["requested_range"]
-    whole = {"from_turn": here["from_turn"], "to_turn": here["to_turn"]}
-    last = whole["to_turn"]
+    reply_id, requested = request["id"], request["requested_range"]
+    range_ = {"from_turn": requested["from_turn"], "to_turn": requested["to_turn"]}
+    last = range_["to_turn"]
     result = {"type": "result", "id": reply_id}
     if MODE in SUMMARIZES or MODE in ("summary", "own-range"):
-        range_ = request["range"]
-        whole = {"from_turn": range_["from_turn"], "to_turn": range_["to_turn"]}
+        range_ = {"from_turn": request["range"]["from_turn"], "to_turn": request["range"]["to_turn"]}
         texts = [value["ok"]["text"] if MODE == "N05" else value.get("ok", {}).get("text", "refused") for value in request["answers"].values()]
         if MODE == "N03" or (not texts and MODE in ("D10", "N01", "N05", "summary")):
-            return needs(request, f"k{len(texts)}")
+            return write_needs(request, f"k{len(texts)}")
         if MODE == "N02" and len(texts) < 2:
-            return needs(request, "k")
+            return write_needs(request, "k")
         if MODE == "N04" and not texts:
-            return needs(request, "k", state="x" * 65537)
+            return write_needs(request, "k", state="x" * 65537)
         text = " " if MODE == "P09" else "What was said."
-        one = {**whole, "summary": {"summary": text}}
+        compaction = {**range_, "summary": {"summary": text}}
         # own-range proposes another range and follows the second request, which is exact. P11 and P12 do not follow it.
-        overlaid = request["context"]["compactions"] and here["from_turn"] == 0
-        if overlaid and (MODE == "P11" or MODE == "own-range" and not request["range_exact"]):
-            one["from_turn"] = 1
+        has_overlay = request["context"]["compactions"] and requested["from_turn"] == 0
+        if has_overlay and (MODE == "P11" or MODE == "own-range" and not request["range_exact"]):
+            compaction["from_turn"] = 1
         if MODE == "P12" and request["range_exact"]:
-            one["from_turn"] = 2
-        return write({**result, "compactions": [one, one] if MODE == "P10" else [one]})
-    selective = lambda *calls: {**whole, "tool_calls": {"policy": "selective", "calls": list(calls)}}
-    strip = {**whole, "reasoning": "strip"}
+            compaction["from_turn"] = 2
+        return write({**result, "compactions": [compaction, compaction] if MODE == "P10" else [compaction]})
+    selective = lambda *calls: {**range_, "tool_calls": {"policy": "selective", "calls": list(calls)}}
+    strip = {**range_, "reasoning": "strip"}
     compactions = {
         "P01": [], "P02": [{**strip, "reasonning": "strip"}], "P03": [{**strip, "from_turn": last + 1}],
-        "P04": [{**strip, "to_turn": last + 1}], "P05": [whole], "P06": [{**whole, "summary": {"summary": "text"}}],
+        "P04": [{**strip, "to_turn": last + 1}], "P05": [range_], "P06": [{**range_, "summary": {"summary": "text"}}],
         "P07": [{**strip, "to_turn": min(2, last)}], "P08": [selective({"seq": 0, "response": "strip"})],
         "P13": [strip] * 1025,
     }.get(MODE, [strip])
@@ -180,10 +179,10 @@ def main():
         return describe()
     if VERB not in ("run", "worker"):
         return 0 if MODE == "S03" else 64
-    for seen, (request, events) in enumerate(requests(), 1):
+    for number, (request, events) in enumerate(requests(), 1):
         answer(request, events)
         # The first worker of the conformance test receives fewer requests.
-        if VERB == "run" or (MODE == "W04" and seen == 7):
+        if VERB == "run" or (MODE == "W04" and number == 7):
             break
     sys.stdout.flush()
     if MODE == "R02" and VERB == "run":

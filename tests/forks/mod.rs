@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
 use crate::crash_walk::crash_walk;
 use crate::strace::{Call, Strace, TracedRun};
@@ -29,13 +28,11 @@ fn world_with_all_files() -> World {
 /// Returns the files of the fork, or `None` without a fork.
 fn files(world: &World) -> Option<BTreeMap<String, Vec<u8>>> {
     let entries = fs::read_dir(world.root.join("copy")).ok()?;
-    let read = |path: &Path| fs::read(path).unwrap();
-    Some(
-        entries
-            .map(|entry| entry.unwrap())
-            .map(|entry| (entry.file_name().into_string().unwrap(), read(&entry.path())))
-            .collect(),
-    )
+    let mut files = BTreeMap::new();
+    for entry in entries.map(Result::unwrap) {
+        files.insert(entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap());
+    }
+    Some(files)
 }
 
 fn orphans(world: &World) -> usize {

@@ -15,11 +15,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "host/transcripts/tests/formats/samples"
 # Longer inputs slow every target down and find no more bugs.
-LONGEST = 24_000
+INPUT_BYTES_MAX = 24_000
 
 
 def with_choices(text: bytes, choices: bytes) -> bytes:
-    """Joins a text and its decisions, see `choices.rs`."""
+    """Joins a text and its decisions. `choices.rs` splits them."""
     return text + b"\0" + choices
 
 
@@ -63,7 +63,7 @@ def event(rng: random.Random) -> dict:
 
 
 def overlay(rng: random.Random) -> dict:
-    call = lambda: rng.choice([
+    random_call = lambda: rng.choice([
         {"seq": rng.randrange(30), "id": rng.choice(IDS), "request": "strip"},
         {"seq": rng.randrange(30), "id": rng.choice(IDS), "response": {"replace": rng.choice(TEXTS)}},
         {"seq": rng.randrange(30), "id": rng.choice(IDS), "response": "strip"},
@@ -74,18 +74,18 @@ def overlay(rng: random.Random) -> dict:
         ("compaction", {"reasoning": "strip"}),
         ("compaction", {"tool_calls": {"policy": "omit"}}),
         ("compaction", {"tool_calls": {"policy": "strip", "request": True, "response": rng.random() < 0.5}}),
-        ("jp_compact_overlay", {"tool_calls": {"policy": "selective", "calls": [call() for _ in range(4)]}}),
+        ("jp_compact_overlay", {"tool_calls": {"policy": "selective", "calls": [random_call() for _ in range(4)]}}),
         ("jp_compact_overlay", {
             "tool_calls": {"policy": "strip", "request": True, "response": True},
             "tool_overrides": {"read": {"request": "keep"}, "grep": {"response": "strip"}},
         }),
         ("jp_compact_receipt", {"strategy": "s", "options": {}, "input_sha256": "", "tier": ""}),
     ])
-    turn = lambda: rng.choice([*range(8), 18446744073709551615])
-    return {"timestamp": at(60 + rng.randrange(4)), "type": kind, "from_turn": turn(), "to_turn": turn(), **policies}
+    random_turn = lambda: rng.choice([*range(8), 18446744073709551615])
+    return {"timestamp": timestamp(60 + rng.randrange(4)), "type": kind, "from_turn": random_turn(), "to_turn": random_turn(), **policies}
 
 
-def at(second: int) -> str:
+def timestamp(second: int) -> str:
     return f"2026-04-02 09:{second // 60:02}:{second % 60:02}.5"
 
 
@@ -95,19 +95,19 @@ def streams(rng: random.Random):
     for case in sorted((ROOT / "host/core/tests/cases").glob("*/events.json")):
         yield case.read_bytes(), random_choices(rng)
     for number in range(120):
-        elements = [{"timestamp": at(second), **event(rng)} for second in range(rng.randrange(1, 30))]
+        elements = [{"timestamp": timestamp(second), **event(rng)} for second in range(rng.randrange(1, 30))]
         for _ in range(rng.randrange(4)):
             elements.insert(rng.randrange(len(elements) + 1), overlay(rng))
-        text = rng.choice([pretty, compact, lambda all: b" [\t" + b" ,\n\n".join(map(compact, all)) + b" \r\n]\n\n"])
-        yield text(elements), random_choices(rng) if number % 4 else b""
+        write = rng.choice([pretty, compact, lambda values: b" [\t" + b" ,\n\n".join(map(compact, values)) + b" \r\n]\n\n"])
+        yield write(elements), random_choices(rng) if number % 4 else b""
 
 
 # Transcripts of other agents.
 
 def transcripts(rng: random.Random):
     samples = sorted(SAMPLES.iterdir())
-    jp = ROOT / "tests/sample/events.json"
-    for path in [*samples, jp]:
+    jp_sample = ROOT / "tests/sample/events.json"
+    for path in [*samples, jp_sample]:
         text = path.read_bytes()
         # Without decisions all calls are omitted. The fuzzer finds other decisions.
         yield text, b""
@@ -118,8 +118,8 @@ def transcripts(rng: random.Random):
         lines = text.splitlines(keepends=True)
         if path.suffix == ".jsonl" and len(lines) > 2:
             for _ in range(2):
-                some = rng.sample(lines, rng.randrange(1, len(lines)))
-                yield b"".join(some), random_choices(rng)
+                selected = rng.sample(lines, rng.randrange(1, len(lines)))
+                yield b"".join(selected), random_choices(rng)
             yield b"".join(line for line in lines for _ in range(2)), random_choices(rng)
     # The first line of one log before another log.
     logs = [path.read_bytes() for path in samples if path.suffix == ".jsonl"]
@@ -142,11 +142,11 @@ def examples(language: str) -> list:
 
 def json_values(block: str) -> list:
     """Parses the consecutive JSON values of a block."""
-    values, decoder, at = [], json.JSONDecoder(), 0
-    while block[at:].strip():
-        at += len(block[at:]) - len(block[at:].lstrip())
+    values, decoder, index = [], json.JSONDecoder(), 0
+    while block[index:].strip():
+        index += len(block[index:]) - len(block[index:].lstrip())
         try:
-            value, at = decoder.raw_decode(block, at)
+            value, index = decoder.raw_decode(block, index)
         except ValueError:
             break
         values.append(value)
@@ -155,7 +155,7 @@ def json_values(block: str) -> list:
 
 def payload(rng: random.Random) -> dict:
     start, length = rng.randrange(4), rng.randrange(4)
-    call = lambda: rng.choice([
+    random_call = lambda: rng.choice([
         {"seq": rng.randrange(60), "request": "strip"},
         {"seq": rng.randrange(60), "response": {"replace": rng.choice(TEXTS)}},
         {"seq": rng.randrange(60), "response": "strip"},
@@ -166,7 +166,7 @@ def payload(rng: random.Random) -> dict:
         {"reasoning": "strip"},
         {"tool_calls": {"policy": "omit"}},
         {"tool_calls": {"policy": "strip", "request": True, "response": rng.random() < 0.5}},
-        {"tool_calls": {"policy": "selective", "calls": [call() for _ in range(rng.randrange(4))]}},
+        {"tool_calls": {"policy": "selective", "calls": [random_call() for _ in range(rng.randrange(4))]}},
         {"reasoning": "strip", "tool_calls": {"policy": "strip", "request": False, "response": True}},
     ])
     return {"from_turn": start, "to_turn": start + length, **policies}
@@ -176,24 +176,24 @@ def replies(rng: random.Random):
     for value in (value for block in examples("json") for value in json_values(block)):
         if isinstance(value, dict):
             yield compact({**value, "id": "c1"}) + b"\n", random_choices(rng)
-    before = [
+    leading_lines = [
         {"type": "progress", "id": "c1", "done": 1, "total": 2, "message": "half"},
         {"type": "log", "id": "c1", "level": "warn", "message": "so"},
         {"type": "later", "x": [1, {"y": None}]},
     ]
     need = {"kind": "llm.complete", "system": "s", "messages": [{"role": "user", "content": "c"}], "max_tokens": 9}
     needs = {"k": need, "t": {"kind": "tokens.count", "text": "t"}}
-    ends = [
+    terminal_lines = [
         {"type": "decline", "id": "c1", "reason": "nothing"},
         {"type": "error", "id": "c1", "code": "internal", "message": "m", "transient": True, "hint": "h"},
         {"type": "needs", "id": "c1", "requests": needs, "state": "s"},
     ]
-    note = {"severity": "warning", "code": "c", "message": "m", "turn": 1, "seq": 2}
+    diagnostic = {"severity": "warning", "code": "c", "message": "m", "turn": 1, "seq": 2}
     for number in range(160):
         result = {"type": "result", "id": "c1", "compactions": [payload(rng) for _ in range(rng.randrange(1, 4))]}
         if rng.random() < 0.2:
-            result["diagnostics"] = [note]
-        lines = rng.sample(before, rng.randrange(3)) + [result if number % 4 else rng.choice(ends)]
+            result["diagnostics"] = [diagnostic]
+        lines = rng.sample(leading_lines, rng.randrange(3)) + [result if number % 4 else rng.choice(terminal_lines)]
         # The first decisions select the whole range, because the streams have only a few turns.
         yield b"\n".join(map(compact, lines)) + b"\n", bytes([rng.randrange(1, 5)]) + b"\x01" * 3 + random_choices(rng, 12)
 
@@ -205,7 +205,7 @@ def manifests(rng: random.Random):
         yield path.read_bytes(), b""
     for block in examples("toml"):
         yield block.encode(), b""
-    lists = lambda words: rng.choice([[], words[:1], words])
+    random_list = lambda words: rng.choice([[], words[:1], words])
     for _ in range(80):
         lines = [
             "manifest = 1", f'name = "{rng.choice(["a", "keep-errors", "jp-x", "A", "a--b", "x1"])}"',
@@ -214,12 +214,12 @@ def manifests(rng: random.Random):
             f'mode = "{rng.choice(["auto", "one-shot", "worker"])}"',
             f'timeout = "{rng.choice(["60s", "0s", "1500ms", "2m", "999999999m", "01s"])}"',
             "[permissions]", f"llm = {rng.choice(['true', 'false'])}", "network = true", "subprocess = false",
-            f"env = {json.dumps(lists(['HOME', '_X1', '1X', 'A B']))}",
-            f"read = {json.dumps(lists(['/etc', '/', 'etc', '/a/../b']))}",
+            f"env = {json.dumps(random_list(['HOME', '_X1', '1X', 'A B']))}",
+            f"read = {json.dumps(random_list(['/etc', '/', 'etc', '/a/../b']))}",
             f'runtime = "{rng.choice(["python", "node", "sh", "", "perl"])}"',
         ]
-        missing = rng.randrange(len(lines) * 2)
-        yield "\n".join(line for number, line in enumerate(lines) if number != missing).encode() + b"\n", b""
+        missing_line = rng.randrange(len(lines) * 2)
+        yield "\n".join(line for number, line in enumerate(lines) if number != missing_line).encode() + b"\n", b""
 
 
 # Configurations.
@@ -234,22 +234,22 @@ RULES = [
     "[conversation.compaction]\nkeep_last = 3\n[conversation.tools.read.compaction]\nrequest = 1\n",
 ]
 # The layer of a text: its decision byte modulo five.
-WORKSPACE, USER, FILE, SET, JP = (bytes([5 + which]) for which in range(5))
+WORKSPACE, USER, FILE, SET, JP = (bytes([5 + layer]) for layer in range(5))
 
 
 def configurations(rng: random.Random):
     folder = ROOT / "host/engine/src/config"
-    whole = [(folder / name).read_bytes() for name in ["example.toml", "built_in.toml"]]
+    files = [(folder / name).read_bytes() for name in ["example.toml", "built_in.toml"]]
     readme_examples = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    commented = whole[0].replace(b"# ", b"").replace(b"#\n", b"\n")
-    parts = [b"[" + part for text in whole for part in re.split(rb"^\[", text, flags=re.M)[1:]]
+    commented = files[0].replace(b"# ", b"").replace(b"#\n", b"\n")
+    parts = [b"[" + part for text in files for part in re.split(rb"^\[", text, flags=re.M)[1:]]
     parts += [b"[" + part for part in re.split(rb"^\[", commented, flags=re.M)[1:]]
     parts += [text.encode() for text in readme_examples]
-    sets = [b"conversation.compaction.keep_last=5", b"llm.model=anthropic/x", b"conversation.compaction.min_saving = 2"]
-    for text in [*whole, *parts]:
+    settings = [b"conversation.compaction.keep_last=5", b"llm.model=anthropic/x", b"conversation.compaction.min_saving = 2"]
+    for text in [*files, *parts]:
         for source in [WORKSPACE, USER, FILE]:
             yield text, source
-    for text in sets:
+    for text in settings:
         yield text, SET
     for text in RULES:
         yield text.encode(), JP
@@ -257,7 +257,7 @@ def configurations(rng: random.Random):
         layers = [rng.choice(parts) for _ in range(rng.randrange(1, 4))]
         sources = [rng.choice([WORKSPACE, USER, FILE]) for _ in layers]
         if rng.random() < 0.3:
-            layers, sources = [*layers, rng.choice(sets)], [*sources, SET]
+            layers, sources = [*layers, rng.choice(settings)], [*sources, SET]
         if rng.random() < 0.5:
             layers, sources = [rng.choice(RULES).encode(), *layers][:4], [JP, *sources]
         yield b"\x01".join(layers), b"".join(sources)
@@ -269,24 +269,24 @@ def records(rng: random.Random):
     paths = [*sorted(SAMPLES.iterdir()), ROOT / "tests/sample/events.json"]
     for number, path in enumerate(paths):
         text = path.read_text()
-        forms, bare = [text], text.removeprefix("\ufeff")
+        forms, without_bom = [text], text.removeprefix("\ufeff")
         try:
-            forms.append(json.loads(bare))
+            forms.append(json.loads(without_bom))
         except ValueError:
-            forms.append([json.loads(line) for line in bare.split("\n") if line.strip()])
+            forms.append([json.loads(line) for line in without_bom.split("\n") if line.strip()])
         for form in forms:
             record = {"id": rng.choice([number, "c", None, [1, {"a": 2}]]), "transcript": form}
             if rng.random() < 0.3:
                 record["format"] = rng.choice(["jp", "codex", "openai-chat", "no-such"])
             yield compact(record) + b"\n", random_choices(rng, 4)
-    small = compact([{"timestamp": at(1), "type": "chat_request", "content": "so"}])
-    odd = [
+    small_transcript = compact([{"timestamp": timestamp(1), "type": "chat_request", "content": "so"}])
+    invalid_records = [
         b"{}", b"[1]", b"not json", b'{"id":1,"path":"/etc/passwd"}', b'{"id":1.50,"transcript":3}',
         b'{"id":"\xff"}', b'{"id":2,"transcript":[],"path":"x"}', b'{"transcript":null,"path":null,"format":null}',
         b"  ", b"\xc3",
     ]
     for _ in range(40):
-        lines = [rng.choice([*odd, b'{"id": %d, "transcript":%s}' % (rng.randrange(99), small)]) for _ in range(4)]
+        lines = [rng.choice([*invalid_records, b'{"id": %d, "transcript":%s}' % (rng.randrange(99), small_transcript)]) for _ in range(4)]
         yield rng.choice([b"\n", b"\r\n", b"\n\n"]).join(lines), random_choices(rng, 4)
 
 
@@ -309,8 +309,8 @@ def dictionary(texts: list, language: str) -> str:
     """Returns the words that occur in several inputs: names of members and types, but not contents."""
     counts = Counter(word for text in set(texts) for word in set(WORDS[language].findall(text)))
     words = sorted(word for word, count in counts.items() if count > 1)
-    written = ("".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\x{b:02x}" for b in word) for word in words)
-    return "".join(f'"{word}"\n' for word in written)
+    escaped = ("".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\x{b:02x}" for b in word) for word in words)
+    return "".join(f'"{word}"\n' for word in escaped)
 
 
 def main() -> None:
@@ -320,12 +320,12 @@ def main() -> None:
         folder = Path(sys.argv[1]) / target
         folder.mkdir(parents=True, exist_ok=True)
         # One generator per target: a new sample for one target does not change the others.
-        made = [(text, choices) for text, choices in inputs(random.Random(target)) if len(text) <= LONGEST]
-        for text, choices in made:
+        accepted = [(text, choices) for text, choices in inputs(random.Random(target)) if len(text) <= INPUT_BYTES_MAX]
+        for text, choices in accepted:
             data = with_choices(text, choices) if choices else text
             (folder / hashlib.sha256(data).hexdigest()[:32]).write_bytes(data)
-        folder.with_suffix(".dict").write_text(dictionary([text for text, _ in made], language))
-        print(f"{target}: {len(made)} inputs")
+        folder.with_suffix(".dict").write_text(dictionary([text for text, _ in accepted], language))
+        print(f"{target}: {len(accepted)} inputs")
 
 
 if __name__ == "__main__":

@@ -91,10 +91,11 @@ impl Home {
     }
 
     /// Installs a strategy that appends a line to the diary at each start.
-    pub(crate) fn strategy(&self, relative: &str, name: &str) -> PathBuf {
+    pub(crate) fn install_strategy(&self, relative: &str, name: &str) -> PathBuf {
         self.install(relative, &self.script(name, ""))
     }
 
+    /// Returns the text of such a strategy. `extra` is added to its description.
     pub(crate) fn script(&self, name: &str, extra: &str) -> String {
         let diary = self.path("diary");
         format!(

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -I
-"""A strategy that is conformant except for the way it answers, which MODE selects. A table in the tests has the expected results."""
+"""A conformant strategy with one defect in its answers. MODE selects the defect. A table in the tests has the expected results."""
 
 import json
 import os
@@ -18,24 +18,24 @@ DESCRIPTION = {
 
 def answer(request):
     """Returns the bytes of the reply."""
-    reply_id, here = request["id"], request["range" if "summary" in MODE else "requested_range"]
+    reply_id, range_ = request["id"], request["range" if "summary" in MODE else "requested_range"]
     policy = {"summary": {"summary": "What was said."}} if "summary" in MODE else {"reasoning": "strip"}
-    one = {"from_turn": here["from_turn"], "to_turn": here["to_turn"], **policy}
-    result = {"type": "result", "id": reply_id, "compactions": [one]}
+    compaction = {"from_turn": range_["from_turn"], "to_turn": range_["to_turn"], **policy}
+    result = {"type": "result", "id": reply_id, "compactions": [compaction]}
     if MODE == "inverts its range":
-        one["from_turn"] = one["to_turn"] + 1
+        compaction["from_turn"] = compaction["to_turn"] + 1
     elif MODE == "leaves its range":
-        one["to_turn"] += 1
+        compaction["to_turn"] += 1
     elif MODE == "goes beyond its kinds":
-        one["tool_calls"] = {"policy": "omit"}
+        compaction["tool_calls"] = {"policy": "omit"}
     elif MODE == "stamps itself":
-        one["timestamp"] = "2999-01-01 00:00:00.0"
+        compaction["timestamp"] = "2999-01-01 00:00:00.0"
     elif MODE == "writes an empty summary":
-        one["summary"]["summary"] = ""
+        compaction["summary"]["summary"] = ""
     elif MODE == "writes a large summary":
-        one["summary"]["summary"] = "x" * (300 << 10)
+        compaction["summary"]["summary"] = "x" * (300 << 10)
     elif MODE == "writes a summary of 10 MB":
-        one["summary"]["summary"] = "x" * 10_000_000
+        compaction["summary"]["summary"] = "x" * 10_000_000
     elif MODE == "answers with another id":
         result["id"] = "c999"
     line = json.dumps(result).encode() + b"\n"
@@ -81,8 +81,8 @@ def behave():
         for _ in range(64):
             sys.stderr.write("x" * (1 << 20))
     elif MODE == "takes all memory":
-        hoard = [bytearray(1 << 28) for _ in range(64)]
-        sys.stderr.write(str(len(hoard)))
+        blocks = [bytearray(1 << 28) for _ in range(64)]
+        sys.stderr.write(str(len(blocks)))
     elif MODE == "kills itself":
         os.kill(os.getpid(), signal.SIGKILL)
     elif MODE == "leaves a process":

@@ -14,15 +14,15 @@
 
 #define STRIP "\"tool_calls\":{\"policy\":\"strip\",\"request\":true,\"response\":true}"
 #define TURN_0 "\"from_turn\":0,\"to_turn\":0"
-#define GOOD "{" TURN_0 "," STRIP "}"
+#define VALID_COMPACTION "{" TURN_0 "," STRIP "}"
 
 static const char *mode, *self;
-static char id[64] = "c1", given[512], *line;
+static char id[64] = "c1", given_path[512], *line;
 static size_t line_size;
 static int is_worker;
 
-static void fail(const char *what) {
-  perror(what);
+static void fail(const char *operation) {
+  perror(operation);
   exit(1);
 }
 
@@ -30,14 +30,14 @@ static void write_all(const char *bytes, size_t length) {
   if (fwrite(bytes, 1, length, stdout) != length || fflush(stdout) != 0) exit(1);
 }
 
-static void result(const char *compactions) {
+static void write_result(const char *compactions) {
   printf("{\"type\":\"result\",\"id\":\"%s\",\"compactions\":[%s]}\n", id, compactions);
   fflush(stdout);
 }
 
-static void summary(const char *text, size_t repeated) {
+static void write_summary(const char *text, size_t count) {
   printf("{\"type\":\"result\",\"id\":\"%s\",\"compactions\":[{" TURN_0 ",\"summary\":{\"summary\":\"", id);
-  for (size_t n = 0; n < repeated; n++) fputs(text, stdout);
+  for (size_t n = 0; n < count; n++) fputs(text, stdout);
   fputs("\"}}]}\n", stdout);
   fflush(stdout);
 }
@@ -94,25 +94,25 @@ static void skip_events(void) {
     if (strncmp(line, "{\"type\":\"events_end\"", 20) == 0) return;
 }
 
-static int is(const char *name) { return strcmp(mode, name) == 0; }
+static int mode_is(const char *name) { return strcmp(mode, name) == 0; }
 
 static void behave(void) {
-  if (is("answers")) result(GOOD);
+  if (mode_is("answers")) write_result(VALID_COMPACTION);
   /* Modes that do not end. */
-  else if (is("hangs")) sleep_forever();
-  else if (is("ignores-sigterm")) { signal(SIGTERM, SIG_IGN); sleep_forever(); }
-  else if (is("reads-no-further")) sleep_forever();
+  else if (mode_is("hangs")) sleep_forever();
+  else if (mode_is("ignores-sigterm")) { signal(SIGTERM, SIG_IGN); sleep_forever(); }
+  else if (mode_is("reads-no-further")) sleep_forever();
   /* Modes that start processes. */
-  else if (is("forks-2000")) {
+  else if (mode_is("forks-2000")) {
     for (int n = 0; n < 2000; n++) {
       pid_t child = fork();
       if (child == 0) sleep_forever();
       if (child < 0 && n == 0) fail("fork");
       if (child < 0) break;
     }
-    result(GOOD);
+    write_result(VALID_COMPACTION);
   }
-  else if (is("starts-processes-and-hangs")) {
+  else if (mode_is("starts-processes-and-hangs")) {
     for (int n = 0; n < 3; n++) {
       pid_t child = fork();
       if (child < 0) fail("fork");
@@ -120,134 +120,134 @@ static void behave(void) {
     }
     sleep_forever();
   }
-  else if (is("leaves-a-grandchild-on-the-pipes")) { if (leave_process(0, 1) < 0) fail("fork"); result(GOOD); }
-  else if (is("escapes-with-setsid")) { if (leave_process(1, 0) < 0) fail("fork"); result(GOOD); }
-  else if (is("escapes-with-setsid-and-the-pipes")) { if (leave_process(1, 1) < 0) fail("fork"); result(GOOD); }
+  else if (mode_is("leaves-a-grandchild-on-the-pipes")) { if (leave_process(0, 1) < 0) fail("fork"); write_result(VALID_COMPACTION); }
+  else if (mode_is("escapes-with-setsid")) { if (leave_process(1, 0) < 0) fail("fork"); write_result(VALID_COMPACTION); }
+  else if (mode_is("escapes-with-setsid-and-the-pipes")) { if (leave_process(1, 1) < 0) fail("fork"); write_result(VALID_COMPACTION); }
   /* Modes that use too many resources. */
-  else if (is("takes-all-memory")) {
+  else if (mode_is("takes-all-memory")) {
     for (;;) {
       char *block = malloc(16 << 20);
       if (block == NULL) abort();
       memset(block, 1, 16 << 20);
     }
   }
-  else if (is("nests-folders")) {
+  else if (mode_is("nests-folders")) {
     for (int n = 0; n < 15000; n++) if (mkdir("d", 0700) < 0 || chdir("d") < 0) fail("nests");
     sleep_forever();
   }
-  else if (is("makes-many-files")) {
+  else if (mode_is("makes-many-files")) {
     for (int n = 0;; n++) {
       char name[32];
       snprintf(name, sizeof name, "%d", n);
       close(open(name, O_WRONLY | O_CREAT, 0600));
     }
   }
-  else if (is("fills-its-folder")) for (int n = 0; n < 8; n++) { use_disk(n, 0, 0); if (n == 7) sleep_forever(); }
-  else if (is("fills-its-folder-and-answers")) { for (int n = 0; n < 8; n++) use_disk(n, 0, 0); result(GOOD); }
-  else if (is("holds-what-it-removed")) { for (int n = 0; n < 8; n++) use_disk(n, 1, 0); sleep_forever(); }
-  else if (is("maps-what-it-removed")) { for (int n = 0; n < 8; n++) use_disk(n, 1, 1); sleep_forever(); }
-  else if (is("floods-stdout")) for (;;) write_bytes('y', 1 << 20, 1);
-  else if (is("floods-stderr")) { write_bytes('x', 1 << 30, 2); result(GOOD); }
-  else if (is("floods-stderr-for-ever")) for (;;) write_bytes('x', 1 << 20, 2);
+  else if (mode_is("fills-its-folder")) for (int n = 0; n < 8; n++) { use_disk(n, 0, 0); if (n == 7) sleep_forever(); }
+  else if (mode_is("fills-its-folder-and-answers")) { for (int n = 0; n < 8; n++) use_disk(n, 0, 0); write_result(VALID_COMPACTION); }
+  else if (mode_is("holds-what-it-removed")) { for (int n = 0; n < 8; n++) use_disk(n, 1, 0); sleep_forever(); }
+  else if (mode_is("maps-what-it-removed")) { for (int n = 0; n < 8; n++) use_disk(n, 1, 1); sleep_forever(); }
+  else if (mode_is("floods-stdout")) for (;;) write_bytes('y', 1 << 20, 1);
+  else if (mode_is("floods-stderr")) { write_bytes('x', 1 << 30, 2); write_result(VALID_COMPACTION); }
+  else if (mode_is("floods-stderr-for-ever")) for (;;) write_bytes('x', 1 << 20, 2);
   /* Modes with an unusual order of reading and writing. */
-  else if (is("answers-before-the-events")) { result(GOOD); skip_events(); }
-  else if (is("closes-stdin-early")) { close(0); result(GOOD); exit(0); }
-  else if (is("drips")) {
+  else if (mode_is("answers-before-the-events")) { write_result(VALID_COMPACTION); skip_events(); }
+  else if (mode_is("closes-stdin-early")) { close(0); write_result(VALID_COMPACTION); exit(0); }
+  else if (mode_is("drips")) {
     char answer[512];
     int length = snprintf(answer, sizeof answer,
-      "{\"type\":\"result\",\"id\":\"%s\",\"compactions\":[" GOOD "]}\n", id);
+      "{\"type\":\"result\",\"id\":\"%s\",\"compactions\":[" VALID_COMPACTION "]}\n", id);
     for (int n = 0; n < length; n++) write_all(answer + n, 1);
   }
   /* Modes that write invalid replies. */
-  else if (is("writes-nothing")) exit(0);
-  else if (is("half-a-json")) { printf("{\"type\":\"result\",\"id\":\"%s\",\"compac", id); fflush(stdout); exit(0); }
-  else if (is("half-a-json-and-hangs")) { printf("{\"type\":\"result\",\"id\":\"%s\",\"compac", id); fflush(stdout); sleep_forever(); }
-  else if (is("two-results")) {
-    printf("{\"type\":\"result\",\"id\":\"%s\",\"compactions\":[" GOOD "]}\n", id);
-    result(GOOD);
+  else if (mode_is("writes-nothing")) exit(0);
+  else if (mode_is("half-a-json")) { printf("{\"type\":\"result\",\"id\":\"%s\",\"compac", id); fflush(stdout); exit(0); }
+  else if (mode_is("half-a-json-and-hangs")) { printf("{\"type\":\"result\",\"id\":\"%s\",\"compac", id); fflush(stdout); sleep_forever(); }
+  else if (mode_is("two-results")) {
+    printf("{\"type\":\"result\",\"id\":\"%s\",\"compactions\":[" VALID_COMPACTION "]}\n", id);
+    write_result(VALID_COMPACTION);
   }
-  else if (is("a-result-then-exit-1")) { result(GOOD); exit(1); }
-  else if (is("a-result-then-a-signal")) { result(GOOD); raise(SIGKILL); }
-  else if (is("exit-1")) { fputs("last words\n", stderr); exit(1); }
-  else if (is("a-log-line-first")) { printf("INFO starting up\n"); result(GOOD); }
-  else if (is("a-wrong-id")) { strcpy(id, "c999"); result(GOOD); }
-  else if (is("no-newline-at-the-end")) {
-    printf("{\"type\":\"result\",\"id\":\"%s\",\"compactions\":[" GOOD "]}", id);
+  else if (mode_is("a-result-then-exit-1")) { write_result(VALID_COMPACTION); exit(1); }
+  else if (mode_is("a-result-then-a-signal")) { write_result(VALID_COMPACTION); raise(SIGKILL); }
+  else if (mode_is("exit-1")) { fputs("last words\n", stderr); exit(1); }
+  else if (mode_is("a-log-line-first")) { printf("INFO starting up\n"); write_result(VALID_COMPACTION); }
+  else if (mode_is("a-wrong-id")) { strcpy(id, "c999"); write_result(VALID_COMPACTION); }
+  else if (mode_is("no-newline-at-the-end")) {
+    printf("{\"type\":\"result\",\"id\":\"%s\",\"compactions\":[" VALID_COMPACTION "]}", id);
     fflush(stdout);
     exit(0);
   }
-  else if (is("invalid-utf-8")) { printf("{\"type\":\"log\",\"id\":\"%s\",\"level\":\"info\",\"message\":\"\xe9\"}\n", id); result(GOOD); }
-  else if (is("a-bom")) { printf("\xef\xbb\xbf"); result(GOOD); }
-  else if (is("nul")) { write_all("\0\n", 2); result(GOOD); }
-  else if (is("nul-in-a-summary")) summary("a\\u0000b", 1);
-  else if (is("deep-nesting")) {
-    printf("{\"type\":\"result\",\"id\":\"%s\",\"compactions\":[" GOOD "],\"x\":", id);
+  else if (mode_is("invalid-utf-8")) { printf("{\"type\":\"log\",\"id\":\"%s\",\"level\":\"info\",\"message\":\"\xe9\"}\n", id); write_result(VALID_COMPACTION); }
+  else if (mode_is("a-bom")) { printf("\xef\xbb\xbf"); write_result(VALID_COMPACTION); }
+  else if (mode_is("nul")) { write_all("\0\n", 2); write_result(VALID_COMPACTION); }
+  else if (mode_is("nul-in-a-summary")) write_summary("a\\u0000b", 1);
+  else if (mode_is("deep-nesting")) {
+    printf("{\"type\":\"result\",\"id\":\"%s\",\"compactions\":[" VALID_COMPACTION "],\"x\":", id);
     for (int n = 0; n < 100000; n++) putchar('[');
     for (int n = 0; n < 100000; n++) putchar(']');
     write_all("}\n", 2);
   }
-  else if (is("deep-nesting-unclosed")) { for (int n = 0; n < 100000; n++) putchar('['); write_all("\n", 1); }
-  else if (is("a-huge-number")) result("{\"from_turn\":0,\"to_turn\":1e400," STRIP "}");
-  else if (is("a-number-beyond-64-bits")) result("{\"from_turn\":0,\"to_turn\":18446744073709551616," STRIP "}");
-  else if (is("duplicate-keys")) result("{\"from_turn\":0," TURN_0 "," STRIP "}");
-  else if (is("a-timestamp-of-its-own")) result("{" TURN_0 "," STRIP ",\"timestamp\":\"2099-01-01 00:00:00.0\"}");
-  else if (is("reports-an-error")) {
+  else if (mode_is("deep-nesting-unclosed")) { for (int n = 0; n < 100000; n++) putchar('['); write_all("\n", 1); }
+  else if (mode_is("a-huge-number")) write_result("{\"from_turn\":0,\"to_turn\":1e400," STRIP "}");
+  else if (mode_is("a-number-beyond-64-bits")) write_result("{\"from_turn\":0,\"to_turn\":18446744073709551616," STRIP "}");
+  else if (mode_is("duplicate-keys")) write_result("{\"from_turn\":0," TURN_0 "," STRIP "}");
+  else if (mode_is("a-timestamp-of-its-own")) write_result("{" TURN_0 "," STRIP ",\"timestamp\":\"2099-01-01 00:00:00.0\"}");
+  else if (mode_is("reports-an-error")) {
     printf("{\"type\":\"error\",\"id\":\"%s\",\"code\":\"mine\",\"message\":\"not like this\"}\n", id);
     fflush(stdout);
   }
   /* Modes that propose invalid compactions. */
-  else if (is("a-range-inverted")) result("{\"from_turn\":1,\"to_turn\":0," STRIP "}");
-  else if (is("a-range-out-of-bounds")) result("{\"from_turn\":0,\"to_turn\":2," STRIP "}");
-  else if (is("the-greatest-range")) result("{\"from_turn\":0,\"to_turn\":18446744073709551615," STRIP "}");
-  else if (is("beyond-its-kinds")) result("{" TURN_0 ",\"reasoning\":\"strip\"}");
-  else if (is("an-empty-summary")) summary("", 1);
-  else if (is("a-summary-of-1-mb")) summary("0123456789abcdef", 1 << 16);
-  else if (is("a-summary-of-10-mb")) summary("0123456789", 1 << 20);
-  else if (is("plays")) {
-    int file = open(given, O_RDONLY), byte;
-    if (file < 0 || dup2(file, 0) < 0) fail(given);
+  else if (mode_is("a-range-inverted")) write_result("{\"from_turn\":1,\"to_turn\":0," STRIP "}");
+  else if (mode_is("a-range-out-of-bounds")) write_result("{\"from_turn\":0,\"to_turn\":2," STRIP "}");
+  else if (mode_is("the-greatest-range")) write_result("{\"from_turn\":0,\"to_turn\":18446744073709551615," STRIP "}");
+  else if (mode_is("beyond-its-kinds")) write_result("{" TURN_0 ",\"reasoning\":\"strip\"}");
+  else if (mode_is("an-empty-summary")) write_summary("", 1);
+  else if (mode_is("a-summary-of-1-mb")) write_summary("0123456789abcdef", 1 << 16);
+  else if (mode_is("a-summary-of-10-mb")) write_summary("0123456789", 1 << 20);
+  else if (mode_is("plays")) {
+    int file = open(given_path, O_RDONLY), byte;
+    if (file < 0 || dup2(file, 0) < 0) fail(given_path);
     clearerr(stdin);
     while ((byte = getchar()) != EOF) putchar(byte);
     exit(fflush(stdout) == 0 ? 0 : 1);
   }
-  else if (is("changes-its-file")) { replace_file(self); replace_file(given); result(GOOD); }
+  else if (mode_is("changes-its-file")) { replace_file(self); replace_file(given_path); write_result(VALID_COMPACTION); }
   else { fprintf(stderr, "no mode `%s`\n", mode); exit(64); }
 }
 
-/* Copies a string member of the header: the first with this key. */
-static void text(const char *key, char *into, size_t size) {
-  char start[32];
-  snprintf(start, sizeof start, "\"%s\":\"", key);
-  char *value = strstr(line, start);
+/* Copies the first string member of the header with this key. */
+static void copy_member(const char *key, char *target, size_t size) {
+  char prefix[32];
+  snprintf(prefix, sizeof prefix, "\"%s\":\"", key);
+  char *value = strstr(line, prefix);
   if (value == NULL) return;
-  value += strlen(start);
-  snprintf(into, size, "%.*s", (int)strcspn(value, "\""), value);
+  value += strlen(prefix);
+  snprintf(target, size, "%.*s", (int)strcspn(value, "\""), value);
 }
 
 int main(int argc, char **argv) {
   const char *verb = argc > 1 ? argv[argc - 1] : "";
-  static char asked[64];
+  static char requested_mode[64];
   self = argv[0];
   const char *name = strrchr(self, '/') ? strrchr(self, '/') + 1 : self;
   is_worker = strcmp(verb, "worker") == 0;
   mode = name;
   if (strcmp(verb, "describe") == 0) {
-    if (is("hangs-in-describe")) sleep_forever();
-    if (is("floods-in-describe")) for (;;) write_bytes('y', 1 << 20, 1);
+    if (mode_is("hangs-in-describe")) sleep_forever();
+    if (mode_is("floods-in-describe")) for (;;) write_bytes('y', 1 << 20, 1);
     printf("{\"type\":\"describe\",\"protocols\":[1],\"name\":\"%s\",\"version\":\"1.0.0\",\"description\":\"means harm\","
       "\"produces\":[\"summary\",\"tool_calls\"%s],\"input\":\"full\",\"features\":[\"worker\"],\"determinism\":\"stochastic\","
-      "\"options_schema\":{\"type\":\"object\",\"properties\":{\"mode\":{\"type\":\"string\"},\"path\":{\"type\":\"string\"}}}}\n", name, is("plays") ? ",\"reasoning\"" : "");
+      "\"options_schema\":{\"type\":\"object\",\"properties\":{\"mode\":{\"type\":\"string\"},\"path\":{\"type\":\"string\"}}}}\n", name, mode_is("plays") ? ",\"reasoning\"" : "");
     return 0;
   }
-  if (is("never-reads")) { result(GOOD); return 0; }
-  if (is("answers-before-reading")) { result(GOOD); while (getchar() != EOF) {} return 0; }
+  if (mode_is("never-reads")) { write_result(VALID_COMPACTION); return 0; }
+  if (mode_is("answers-before-reading")) { write_result(VALID_COMPACTION); while (getchar() != EOF) {} return 0; }
   while (getline(&line, &line_size, stdin) > 0) {
     if (strncmp(line, "{\"type\":\"compact\"", 17) != 0) continue;
-    text("id", id, sizeof id);
-    text("mode", asked, sizeof asked);
-    text("path", given, sizeof given);
-    if (strcmp(name, "hostile") == 0) mode = asked;
-    int is_early = is("answers-before-the-events") || is("closes-stdin-early") || is("reads-no-further");
+    copy_member("id", id, sizeof id);
+    copy_member("mode", requested_mode, sizeof requested_mode);
+    copy_member("path", given_path, sizeof given_path);
+    if (strcmp(name, "hostile") == 0) mode = requested_mode;
+    int is_early = mode_is("answers-before-the-events") || mode_is("closes-stdin-early") || mode_is("reads-no-further");
     if (!is_early) skip_events();
     behave();
     if (!is_worker) return 0;

@@ -45,7 +45,7 @@ static int report(long result) {
   return 1;
 }
 
-static int skip(const char *why) { printf("skipped: %s\n", why); return 2; }
+static int skip(const char *reason) { printf("skipped: %s\n", reason); return 2; }
 
 static int read_byte(const char *path) {
   char byte;
@@ -66,13 +66,13 @@ static int connect_to(int family, int type, struct sockaddr *address, socklen_t 
   return report(connect(s, address, length));
 }
 
-static struct sockaddr_in local(int port) {
+static struct sockaddr_in loopback_address(int port) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   return address;
 }
 
-static struct sockaddr_un named(const char *path, socklen_t *length) {
+static struct sockaddr_un unix_address(const char *path, socklen_t *length) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   strncpy(address.sun_path, path, sizeof address.sun_path - 1);
   *length = offsetof(struct sockaddr_un, sun_path) + strlen(path) + 1;
@@ -85,7 +85,7 @@ static struct sockaddr_un named(const char *path, socklen_t *length) {
 static int datagram_from_a_pair(int type, const char *path) {
   int pair[2];
   socklen_t length;
-  struct sockaddr_un address = named(path, &length);
+  struct sockaddr_un address = unix_address(path, &length);
   if (socketpair(AF_UNIX, type, 0, pair) < 0) return report(-1);
   return report(sendto(pair[0], "x", 1, 0, (struct sockaddr *)&address, length));
 }
@@ -108,56 +108,56 @@ static int start_thread(void) {
 }
 
 static int attempt(int argc, char **argv) {
-  const char *what = argv[1], *at = argc > 2 ? argv[2] : "";
-#define IS(word) (strcmp(what, word) == 0)
+  const char *name = argv[1], *argument = argc > 2 ? argv[2] : "";
+#define IS(attempt_name) (strcmp(name, attempt_name) == 0)
   /* Files. */
   if (IS("nothing")) return report(0);
-  if (IS("read")) return read_byte(at);
-  if (IS("list")) return report(open(at, O_RDONLY | O_DIRECTORY));
-  if (IS("create")) return report(open(at, O_WRONLY | O_CREAT | O_EXCL, 0600));
-  if (IS("write")) return report(open(at, O_WRONLY));
-  if (IS("truncate")) return report(truncate(at, 1));
-  if (IS("unlink")) return report(unlink(at));
-  if (IS("rename")) return report(rename(at, argv[3]));
-  if (IS("link")) return report(link(at, "linked"));
-  if (IS("symlink-and-read")) { if (symlink(at, "link") < 0) return report(-1); return read_byte("link"); }
-  if (IS("mkdir")) return report(mkdir(at, 0700));
-  if (IS("mkfifo")) return report(mkfifo(at, 0600));
-  if (IS("chmod")) return report(chmod(at, 0644));
-  if (IS("chown")) return report(chown(at, getuid(), getgid()));
-  if (IS("utimes")) return report(utimes(at, NULL));
-  if (IS("setxattr")) return report(setxattr(at, "user.probe", "x", 1, 0));
+  if (IS("read")) return read_byte(argument);
+  if (IS("list")) return report(open(argument, O_RDONLY | O_DIRECTORY));
+  if (IS("create")) return report(open(argument, O_WRONLY | O_CREAT | O_EXCL, 0600));
+  if (IS("write")) return report(open(argument, O_WRONLY));
+  if (IS("truncate")) return report(truncate(argument, 1));
+  if (IS("unlink")) return report(unlink(argument));
+  if (IS("rename")) return report(rename(argument, argv[3]));
+  if (IS("link")) return report(link(argument, "linked"));
+  if (IS("symlink-and-read")) { if (symlink(argument, "link") < 0) return report(-1); return read_byte("link"); }
+  if (IS("mkdir")) return report(mkdir(argument, 0700));
+  if (IS("mkfifo")) return report(mkfifo(argument, 0600));
+  if (IS("chmod")) return report(chmod(argument, 0644));
+  if (IS("chown")) return report(chown(argument, getuid(), getgid()));
+  if (IS("utimes")) return report(utimes(argument, NULL));
+  if (IS("setxattr")) return report(setxattr(argument, "user.probe", "x", 1, 0));
   /* Missing attributes also prove that the call was allowed. */
-#define ALLOWED(result, none) ((result) >= 0 || errno == (none) ? 0 : -1)
-  if (IS("getxattr")) { char b[64]; return report(ALLOWED(getxattr(at, "user.probe", b, 64), ENODATA)); }
-  if (IS("lgetxattr")) { char b[64]; return report(ALLOWED(lgetxattr(at, "user.probe", b, 64), ENODATA)); }
+#define ALLOWED(result, harmless_error) ((result) >= 0 || errno == (harmless_error) ? 0 : -1)
+  if (IS("getxattr")) { char b[64]; return report(ALLOWED(getxattr(argument, "user.probe", b, 64), ENODATA)); }
+  if (IS("lgetxattr")) { char b[64]; return report(ALLOWED(lgetxattr(argument, "user.probe", b, 64), ENODATA)); }
   if (IS("fgetxattr")) {
     char b[64];
-    int file = open(at, O_RDONLY);
+    int file = open(argument, O_RDONLY);
     if (file < 0) return skip("no file");
     return report(ALLOWED(fgetxattr(file, "user.probe", b, 64), ENODATA));
   }
-  if (IS("listxattr")) { char b[64]; return report(listxattr(at, b, 64)); }
-  if (IS("llistxattr")) { char b[64]; return report(llistxattr(at, b, 64)); }
+  if (IS("listxattr")) { char b[64]; return report(listxattr(argument, b, 64)); }
+  if (IS("llistxattr")) { char b[64]; return report(llistxattr(argument, b, 64)); }
   if (IS("flistxattr")) {
     char b[64];
-    int file = open(at, O_RDONLY);
+    int file = open(argument, O_RDONLY);
     if (file < 0) return skip("no file");
     return report(flistxattr(file, b, 64));
   }
   if (IS("getxattrat")) {
     char b[64];
     struct { uint64_t value; uint32_t size, flags; } args = {(uintptr_t)b, 64, 0};
-    return report(ALLOWED(syscall(464, AT_FDCWD, at, 0, "user.probe", &args, sizeof args), ENODATA));
+    return report(ALLOWED(syscall(464, AT_FDCWD, argument, 0, "user.probe", &args, sizeof args), ENODATA));
   }
-  if (IS("listxattrat")) { char b[64]; return report(syscall(465, AT_FDCWD, at, 0, b, 64)); }
+  if (IS("listxattrat")) { char b[64]; return report(syscall(465, AT_FDCWD, argument, 0, b, 64)); }
   if (IS("lease")) {
-    int file = open(at, O_RDONLY);
+    int file = open(argument, O_RDONLY);
     if (file < 0) return skip("no file");
     return report(fcntl(file, F_SETLEASE, F_RDLCK));
   }
   if (IS("watch-folder")) {
-    int file = open(at, O_RDONLY | O_DIRECTORY);
+    int file = open(argument, O_RDONLY | O_DIRECTORY);
     if (file < 0) return skip("no folder");
     return report(fcntl(file, F_NOTIFY, DN_CREATE));
   }
@@ -165,7 +165,7 @@ static int attempt(int argc, char **argv) {
   if (IS("handle")) {
     struct { struct file_handle handle; char bytes[128]; } h = {.handle.handle_bytes = 128};
     int mount;
-    return report(name_to_handle_at(AT_FDCWD, at, &h.handle, &mount, 0));
+    return report(name_to_handle_at(AT_FDCWD, argument, &h.handle, &mount, 0));
   }
   if (IS("use-private-folder")) {
     char bytes[2];
@@ -189,8 +189,8 @@ static int attempt(int argc, char **argv) {
   if (IS("ptrace-me")) return report(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
   if (IS("read-memory-by-call")) {
     char byte;
-    struct iovec here = {&byte, 1}, there = {(void *)strtoul(at, NULL, 0), 1};
-    return report(process_vm_readv(getppid(), &here, 1, &there, 1, 0));
+    struct iovec own = {&byte, 1}, other = {(void *)strtoul(argument, NULL, 0), 1};
+    return report(process_vm_readv(getppid(), &own, 1, &other, 1, 0));
   }
   if (IS("signal-parent")) return report(kill(getppid(), 0));
   if (IS("signal-thread-of-parent")) return report(syscall(SYS_tgkill, getppid(), getppid(), 0));
@@ -247,9 +247,9 @@ static int attempt(int argc, char **argv) {
   }
   if (IS("send-descriptor")) {
     int pair[2];
-    char room[CMSG_SPACE(sizeof(int))] = {0};
+    char control[CMSG_SPACE(sizeof(int))] = {0};
     struct iovec byte = {"x", 1};
-    struct msghdr message = {.msg_iov = &byte, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+    struct msghdr message = {.msg_iov = &byte, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     *header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) return skip("no pair");
@@ -262,7 +262,7 @@ static int attempt(int argc, char **argv) {
     pthread_t thread;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 64 << 10);
-    for (int n = 0; n < atoi(at); n++) {
+    for (int n = 0; n < atoi(argument); n++) {
       int error = pthread_create(&thread, &small, wait_forever, NULL);
       if (error) { errno = error; return report(-1); }
     }
@@ -277,7 +277,7 @@ static int attempt(int argc, char **argv) {
     errno = EPERM;
     return report(WEXITSTATUS(status) ? -1 : 0);
   }
-  if (IS("exec")) { execl(at, at, "allowed", (char *)NULL); return report(-1); }
+  if (IS("exec")) { execl(argument, argument, "allowed", (char *)NULL); return report(-1); }
   if (IS("exec-of-its-own-making")) {
     int in = open(argv[0], O_RDONLY), out = open("copy", O_WRONLY | O_CREAT, 0700);
     char buffer[65536];
@@ -296,15 +296,15 @@ static int attempt(int argc, char **argv) {
   if (IS("setns")) { int file = open("/proc/self/ns/uts", O_RDONLY); return report(syscall(SYS_setns, file, 0)); }
   if (IS("mount")) return report(mount("none", ".", "tmpfs", 0, NULL));
   /* Sockets. */
-  if (IS("tcp")) { struct sockaddr_in a = local(atoi(at)); return connect_to(AF_INET, SOCK_STREAM, (void *)&a, sizeof a); }
+  if (IS("tcp")) { struct sockaddr_in a = loopback_address(atoi(argument)); return connect_to(AF_INET, SOCK_STREAM, (void *)&a, sizeof a); }
   if (IS("tcp-listen")) {
-    struct sockaddr_in a = local(0);
+    struct sockaddr_in a = loopback_address(0);
     int s = socket(AF_INET, SOCK_STREAM, 0);
     if (s < 0 || bind(s, (void *)&a, sizeof a) < 0) return report(-1);
     return report(listen(s, 1));
   }
   if (IS("listen-unbound")) {
-    int s = socket(AF_INET, SOCK_STREAM, atoi(at));
+    int s = socket(AF_INET, SOCK_STREAM, atoi(argument));
     if (s < 0) return report(-1);
     return report(listen(s, 1));
   }
@@ -324,27 +324,27 @@ static int attempt(int argc, char **argv) {
     return report(ALLOWED(accept4(s, NULL, NULL, SOCK_CLOEXEC), EINVAL));
   }
   if (IS("udp-bind")) {
-    struct sockaddr_in a = local(0);
+    struct sockaddr_in a = loopback_address(0);
     int s = socket(AF_INET, SOCK_DGRAM, 0);
     if (s < 0) return report(-1);
     return report(bind(s, (void *)&a, sizeof a));
   }
   if (IS("tcp6")) return report(socket(AF_INET6, SOCK_STREAM, 0));
-  if (IS("udp")) { struct sockaddr_in a = local(9); return connect_to(AF_INET, SOCK_DGRAM, (void *)&a, sizeof a); }
-  if (IS("unix")) { socklen_t n; struct sockaddr_un a = named(at, &n); return connect_to(AF_UNIX, SOCK_DGRAM, (void *)&a, n); }
+  if (IS("udp")) { struct sockaddr_in a = loopback_address(9); return connect_to(AF_INET, SOCK_DGRAM, (void *)&a, sizeof a); }
+  if (IS("unix")) { socklen_t n; struct sockaddr_un a = unix_address(argument, &n); return connect_to(AF_UNIX, SOCK_DGRAM, (void *)&a, n); }
   if (IS("netlink")) return report(socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE));
   if (IS("vsock")) return report(socket(40, SOCK_STREAM, 0));
   if (IS("packet")) return report(socket(17, SOCK_RAW, 0));
   if (IS("pair")) { int pair[2]; return report(socketpair(AF_UNIX, SOCK_STREAM, 0, pair)); }
-  if (IS("datagram-from-a-pair")) return datagram_from_a_pair(SOCK_DGRAM, at);
-  if (IS("datagram-from-a-raw-pair")) return datagram_from_a_pair(SOCK_RAW, at);
+  if (IS("datagram-from-a-pair")) return datagram_from_a_pair(SOCK_DGRAM, argument);
+  if (IS("datagram-from-a-raw-pair")) return datagram_from_a_pair(SOCK_RAW, argument);
   if (IS("io_uring")) { char params[256] = {0}; return report(syscall(SYS_io_uring_setup, 1, params)); }
   /* Other kernel interfaces. */
   if (IS("statmount") || IS("listmount")) {
     /* struct mnt_id_req in its first size. Without a mount id the result is useless, but proves the call. */
     struct { uint32_t size, spare; uint64_t mount, parameter; } request = {24, 0, UINT64_MAX, 2};
-    char room[512];
-    return report(syscall(IS("statmount") ? 457 : 458, &request, room, IS("statmount") ? sizeof room : 8, 0));
+    char buffer[512];
+    return report(syscall(IS("statmount") ? 457 : 458, &request, buffer, IS("statmount") ? sizeof buffer : 8, 0));
   }
   if (IS("keyring")) return report(syscall(SYS_keyctl, 0, -3, 1));
   if (IS("bpf")) { char attributes[64] = {0}; return report(syscall(SYS_bpf, 0, attributes, 64)); }
@@ -362,9 +362,9 @@ static int attempt(int argc, char **argv) {
 
 /* Makes the system calls of one feature fail as on a machine without it, then executes the remaining arguments. */
 static int without(char **argv) {
-  const char *what = argv[0];
+  const char *feature = argv[0];
   uint32_t first = SYS_landlock_create_ruleset, last = first + 2, prctl_call = UINT32_MAX;
-  if (strcmp(what, "seccomp") == 0) { first = last = SYS_seccomp; prctl_call = SYS_prctl; }
+  if (strcmp(feature, "seccomp") == 0) { first = last = SYS_seccomp; prctl_call = SYS_prctl; }
   struct sock_filter filter[] = {
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
     BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, first, 0, 2),
@@ -394,5 +394,5 @@ static int as_user(char **argv) {
 int main(int argc, char **argv) {
   if (argc > 3 && strcmp(argv[1], "without") == 0) return without(argv + 2);
   if (argc > 3 && strcmp(argv[1], "as") == 0) return as_user(argv + 2);
-  return argc > 1 ? attempt(argc, argv) : skip("no word");
+  return argc > 1 ? attempt(argc, argv) : skip("no attempt");
 }

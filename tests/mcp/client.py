@@ -16,11 +16,11 @@ from mcp import Client, StdioServerParameters
 async def main(mode: str, server: str, arguments: list[str]) -> None:
     parameters = StdioServerParameters(command=server, args=arguments, env=dict(os.environ))
     async with Client(parameters, mode=mode) as client:
-        listed = await client.list_tools()
-        write({"protocol": client.protocol_version, "tools": [tool.name for tool in listed.tools]})
+        tools = await client.list_tools()
+        write({"protocol": client.protocol_version, "tools": [tool.name for tool in tools.tools]})
         for line in sys.stdin:
-            tool, wanted = json.loads(line)
-            result = await client.call_tool(tool, wanted)
+            tool, tool_arguments = json.loads(line)
+            result = await client.call_tool(tool, tool_arguments)
             write(
                 {
                     "failed": result.is_error,

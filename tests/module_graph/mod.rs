@@ -1,10 +1,9 @@
 //! The module graph of each crate of the workspace, and its cycles.
 //!
-//! Dependencies between crates have one direction because cargo refuses a cycle. Inside a crate nothing
-//! refuses one, and a cycle means that none of its modules can be read or moved alone. A cycle must never be
-//! accepted here with a list of exceptions for good.
+//! Cargo refuses cycles between crates. Nothing refuses a cycle inside a crate. None of the modules in a cycle can be
+//! read or moved alone. A list of exceptions must never be permanent.
 //!
-//! What counts:
+//! The rules:
 //!
 //! - A module is a file. Inline modules belong to their file. Code that only tests compile is left out.
 //! - An edge is a path in code: in a `use`, an expression, a type, an attribute or a macro call. A re-export is
@@ -35,15 +34,15 @@ pub(crate) struct Crate<'a> {
 }
 
 impl<'a> Crate<'a> {
-    /// Takes the sources below a folder that ends with `/`. Folders of other crates below it are left out.
+    /// Takes the sources below a folder that ends with `/`, except for those of other crates.
     pub(crate) fn new(folder: &str, others: &[String], sources: &'a [Source]) -> Self {
         let inner_folders: Vec<&String> =
             others.iter().filter(|other| *other != folder && other.starts_with(folder)).collect();
         let mut modules = BTreeMap::new();
         for source in sources {
             let Some(file) = source.file.strip_prefix(folder) else { continue };
-            let in_other = inner_folders.iter().any(|other| source.file.starts_with(&***other));
-            if in_other || source.only_for_tests {
+            let is_in_other_crate = inner_folders.iter().any(|other| source.file.starts_with(&***other));
+            if is_in_other_crate || source.only_for_tests {
                 continue;
             }
             modules.insert(module_path(file), source);

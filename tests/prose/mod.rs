@@ -26,32 +26,32 @@ pub(crate) struct Word {
     pub(crate) opens_sentence: bool,
 }
 
-/// The replacement for text that is not searched.
+/// The word that replaces text that is not searched.
 const OPAQUE: &str = "`";
-/// A shorter literal is a name or a fragment, and not a message.
-const SHORTEST_LITERAL: usize = 4;
+/// The minimum number of words of a literal. A shorter one is a name or a fragment.
+const LITERAL_WORDS_MIN: usize = 4;
 
 /// Reads the comments and literals of a Rust source.
 pub(crate) fn rust(text: &str) -> Vec<Passage> {
     let mut passages = Vec::new();
     let mut comment: Vec<(usize, &str)> = Vec::new();
     let mut rest = text;
-    let (mut line, mut last) = (1, 0);
+    let (mut line, mut last_comment_line) = (1, 0);
     while let Some(first) = rest.chars().next() {
         if let Some(after) = rest.strip_prefix("//") {
             let body = after.split('\n').next().unwrap_or_default();
             rest = &after[body.len()..];
-            if line > last + 1 {
+            if line > last_comment_line + 1 {
                 passages.extend(paragraphs(Kind::Comment, &std::mem::take(&mut comment)));
             }
             comment.push((line, body.trim_start_matches(['/', '!'])));
-            last = line;
+            last_comment_line = line;
             continue;
         }
-        let (length, literal) = token(rest);
+        let (length, literal) = first_token(rest);
         if let Some(literal) = literal {
             passages.extend(paragraphs(Kind::Comment, &std::mem::take(&mut comment)));
-            passages.extend(message(literal, line));
+            passages.extend(literal_passages(literal, line));
         } else if !first.is_whitespace() {
             passages.extend(paragraphs(Kind::Comment, &std::mem::take(&mut comment)));
         }
@@ -69,23 +69,24 @@ pub(crate) fn markdown(text: &str) -> Vec<Passage> {
 }
 
 /// Returns the length of the first token, and the contents if it is a string literal.
-fn token(text: &str) -> (usize, Option<&str>) {
-    let word = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(text.len());
-    let (prefix, rest) = text.split_at(word);
+fn first_token(text: &str) -> (usize, Option<&str>) {
+    let word_length =
+        text.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(text.len());
+    let (prefix, rest) = text.split_at(word_length);
     let hashes = rest.len() - rest.trim_start_matches('#').len();
     if prefix.ends_with('r') && prefix.len() <= 2 && rest[hashes..].starts_with('"') {
         let end = format!("\"{}", "#".repeat(hashes));
         let body = &rest[hashes + 1..];
         let body = &body[..body.find(&end).unwrap_or(body.len())];
-        return (word + hashes + 1 + body.len() + end.len(), Some(body));
+        return (word_length + hashes + 1 + body.len() + end.len(), Some(body));
     }
     if prefix.len() <= 1 && rest.starts_with('"') {
         let body = &rest[1..];
         let body = &body[..end_of_literal(body, '"')];
-        return (word + body.len() + 2, Some(body));
+        return (word_length + body.len() + 2, Some(body));
     }
-    if word > 0 {
-        return (word, None);
+    if word_length > 0 {
+        return (word_length, None);
     }
     // A character literal can be a quote. A lifetime has no second quote.
     if let Some(body) = text.strip_prefix('\'') {
@@ -110,19 +111,20 @@ fn end_of_literal(body: &str, quote: char) -> usize {
 }
 
 /// Returns the passages of a literal, unless it is data: JSON, a script, markup or a few words.
-fn message(literal: &str, line: usize) -> Vec<Passage> {
+fn literal_passages(literal: &str, line: usize) -> Vec<Passage> {
     let is_data = ["{\"", "[", "#!", "<", "//"].iter().any(|start| literal.trim_start().starts_with(start));
     if is_data || literal.contains("\":") || literal.contains("\\\":") {
         return Vec::new();
     }
     let text = literal.replace("\\n", "\n\n").replace("\\\"", "\"");
     // An escaped line break is not a line of the source. A literal has either kind.
-    let step = usize::from(literal.contains('\n'));
+    let lines_per_part = usize::from(literal.contains('\n'));
     let lines = text.split('\n').enumerate();
     let lines: Vec<(usize, &str)> =
-        lines.map(|(index, part)| (line + index * step, part.trim_end_matches('\\'))).collect();
+        lines.map(|(index, part)| (line + index * lines_per_part, part.trim_end_matches('\\'))).collect();
     let mut passages = paragraphs(Kind::Literal, &lines);
-    passages.retain(|passage| passage.words.iter().filter(|word| word.is_word()).count() >= SHORTEST_LITERAL);
+    passages
+        .retain(|passage| passage.words.iter().filter(|word| word.is_word()).count() >= LITERAL_WORDS_MIN);
     passages
 }
 

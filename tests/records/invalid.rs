@@ -18,8 +18,8 @@ const DECLINE: &str =
 #[track_caller]
 fn check(line: &[u8], id: &Value, code: &str, message: &str) {
     let world = World::new();
-    let good = lines(&[record(&json!("good"), 2)]);
-    let output = run_records(&world, &STRIP, &[&good, line, b"\n", &good[..]].concat()).exits(0);
+    let valid_line = lines(&[record(&json!("good"), 2)]);
+    let output = run_records(&world, &STRIP, &[&valid_line, line, b"\n", &valid_line[..]].concat()).exits(0);
     let answers = output.lines();
     assert_eq!(answers.len(), 3, "{}", output.text());
     assert_eq!((&answers[0]["ok"], &answers[2]), (&json!(true), &answers[0]));

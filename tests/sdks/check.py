@@ -1,7 +1,7 @@
 """Validation of request bodies with the types of the providers' own SDKs.
 
 Reads lines of `{"provider": ..., "body": ...}` on stdin. Writes one line of JSON per body: a list of errors with their
-places, which is empty for a valid body.
+locations, which is empty for a valid body.
 
 The validation is stricter than pydantic's default in two points, like a type checker: lists that are validated lazily
 are validated at once, and unknown members are rejected."""
@@ -57,10 +57,10 @@ REQUESTS: dict[str, tuple[Any, Mapping[str, object]]] = {
 }
 
 
-def strict(schema: Any) -> Any:
+def make_strict(schema: Any) -> Any:
     """Returns a stricter copy of the schema."""
     if isinstance(schema, dict):
-        schema = {name: strict(value) for name, value in schema.items()}
+        schema = {name: make_strict(value) for name, value in schema.items()}
         match schema.get("type"):
             case "generator":
                 schema["type"] = "list"
@@ -68,75 +68,75 @@ def strict(schema: Any) -> Any:
                 schema["extra_behavior"] = "forbid"
         return schema
     if isinstance(schema, list | tuple):
-        return type(schema)(strict(value) for value in schema)
+        return type(schema)(make_strict(value) for value in schema)
     return schema
 
 
-def refused(validator: SchemaValidator, body: dict[str, object]) -> list[str]:
+def validation_errors(validator: SchemaValidator, body: dict[str, object]) -> list[str]:
     try:
         validator.validate_json(json.dumps(body), strict=True)
     except ValidationError as error:
         errors = Errors()
-        for each in error.errors(include_url=False, include_input=False, include_context=False):
-            errors.add(body, each)
+        for details in error.errors(include_url=False, include_input=False, include_context=False):
+            errors.add(body, details)
         return sorted(set(errors.describe(body, "")))
     return []
 
 
 class Errors:
-    """The validation errors of a value. The location of an error contains types in addition to members, where a union was
-    validated. A step that is not a member of the body is a type."""
+    """The validation errors of a value. The location of an error is a list of steps. A step is a member of the body, or a type
+    of a union."""
 
     def __init__(self) -> None:
-        self.refused: list[str] = []
+        self.messages: list[str] = []
         self.members: dict[int | str, Errors] = {}
         self.types: dict[int | str, Errors] = {}
 
     def add(self, value: Any, error: Mapping[str, Any]) -> None:
         errors, steps = self, error["loc"]
-        for number, step in enumerate(steps):
+        for index, step in enumerate(steps):
             try:
-                value, among = value[step], errors.members
+                value, children = value[step], errors.members
             except (IndexError, KeyError, TypeError):
-                is_member = error["type"] == "missing" and number + 1 == len(steps)
-                among = errors.members if is_member else errors.types
-            errors = among.setdefault(step, Errors())
-        errors.refused.append(error["msg"])
+                is_member = error["type"] == "missing" and index + 1 == len(steps)
+                children = errors.members if is_member else errors.types
+            errors = children.setdefault(step, Errors())
+        errors.messages.append(error["msg"])
 
-    def is_another(self) -> bool:
-        """Returns whether this is a union type of another kind than the value, so that its errors are irrelevant."""
-        kind = (self.members.get(name) for name in ("type", "role"))
-        if self.refused or any(member and member.refused for member in kind):
+    def is_of_another_kind(self) -> bool:
+        """Returns whether the type of this union is for another kind of value. Its errors are then irrelevant."""
+        discriminators = (self.members.get(name) for name in ("type", "role"))
+        if self.messages or any(member and member.messages for member in discriminators):
             return True
-        return not self.members and all(errors.is_another() for errors in self.types.values())
+        return not self.members and all(errors.is_of_another_kind() for errors in self.types.values())
 
-    def describe(self, value: Any, place: str) -> Iterator[str]:
-        yield from (f"{place}: {refused}" for refused in self.refused)
+    def describe(self, value: Any, location: str) -> Iterator[str]:
+        yield from (f"{location}: {message}" for message in self.messages)
         for name, member in self.members.items():
             inner = value.get(name) if isinstance(value, dict) else value[name]
-            yield from member.describe(inner, f"{place}.{name}".lstrip("."))
-        kinds = [errors for errors in self.types.values() if not errors.is_another()]
-        for kind in kinds:
-            yield from kind.describe(value, place)
-        if self.types and not kinds:
-            shown = [value[name] for name in ("type", "role") if isinstance(value, dict) and name in value]
-            yield f"{place}: matches no type: {json.dumps(shown or type(value).__name__)}"
+            yield from member.describe(inner, f"{location}.{name}".lstrip("."))
+        relevant_types = [errors for errors in self.types.values() if not errors.is_of_another_kind()]
+        for errors in relevant_types:
+            yield from errors.describe(value, location)
+        if self.types and not relevant_types:
+            discriminators = [value[name] for name in ("type", "role") if isinstance(value, dict) and name in value]
+            yield f"{location}: matches no type: {json.dumps(discriminators or type(value).__name__)}"
 
 
 def main() -> None:
     # Prebuilt validators of models would ignore the stricter schema.
     validators = {
-        name: SchemaValidator(strict(TypeAdapter(type_).core_schema), _use_prebuilt=False)
+        name: SchemaValidator(make_strict(TypeAdapter(type_).core_schema), _use_prebuilt=False)
         for name, (type_, _) in REQUESTS.items()
     }
     for line in sys.stdin:
         request = json.loads(line)
-        provider, (_, demanded) = request["provider"], REQUESTS[request["provider"]]
+        provider, (_, required_members) = request["provider"], REQUESTS[request["provider"]]
         # Streaming is not a part of the body in these SDKs, but selects another type.
-        body = {**demanded, **request["body"], "stream": False}
+        body = {**required_members, **request["body"], "stream": False}
         if provider == "gemini":
             del body["stream"]
-        print(json.dumps(refused(validators[provider], body)), flush=True)
+        print(json.dumps(validation_errors(validators[provider], body)), flush=True)
 
 
 main()

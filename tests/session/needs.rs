@@ -8,7 +8,7 @@ use jp_compact_schema::{Answer as RecordedAnswer, Message, NeedRequest, Role};
 use serde_json::{Map, json};
 
 use crate::world::{
-    NEVER, World, block_on, check_both_fail, error_text, reason, starter, with_and_without_worker,
+    NEVER, World, block_on, check_error, error_text, reason, starter, with_and_without_worker,
 };
 
 #[test]
@@ -20,9 +20,9 @@ fn needs_are_answered_in_rounds() {
 
 #[test]
 fn needs_are_limited() {
-    check_both_fail("needs-for-ever", "it replied `needs` more than 8 times");
-    check_both_fail("needs-the-same-again", "its `needs` reuse the key `s0` of an earlier round");
-    check_both_fail("needs-to-keep-much", "its `state` has 65537 bytes; at most 65536 are allowed");
+    check_error("needs-for-ever", "it replied `needs` more than 8 times");
+    check_error("needs-the-same-again", "its `needs` reuse the key `s0` of an earlier round");
+    check_error("needs-to-keep-much", "its `state` has 65537 bytes; at most 65536 are allowed");
     let world = World::new(1);
     error_text(block_on(world.ask("needs-for-ever")));
     world.check_arrivals(&[(0, "c1"); 9]);
@@ -30,7 +30,7 @@ fn needs_are_limited() {
 
 #[test]
 fn model_answers_only_with_permission() {
-    check_both_fail("needs-a-model", "it needs `llm`, which was not granted");
+    check_error("needs-a-model", "it needs `llm`, which was not granted");
     let question = NeedRequest::LlmComplete {
         model: None,
         system: None,

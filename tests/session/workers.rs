@@ -10,7 +10,7 @@ use jp_compact_runtime::session::{Body, Sessions, Watch};
 use jp_compact_schema::{CompactRequest, Events, Progress};
 
 use crate::world::{
-    NEVER, SOON, World, block_on, check_both_fail, error_text, reason, starter, with_and_without_worker,
+    NEVER, SOON, World, block_on, check_error, error_text, reason, starter, with_and_without_worker,
 };
 
 #[test]
@@ -138,21 +138,21 @@ fn worker_is_replaced_after_a_thousand_requests() {
 
 #[test]
 fn invalid_replies_are_violations_with_and_without_workers() {
-    check_both_fail("answers-with-another-id", "it replied to request `c999`, but the request is `c1`");
-    check_both_fail(
+    check_error("answers-with-another-id", "it replied to request `c999`, but the request is `c1`");
+    check_error(
         "answers-half",
         "line 1 of its output is not a valid message (EOF while parsing a string at line 1 column 13): {\"type\":\"decl",
     );
-    check_both_fail("answers-in-latin-1", "its output is not UTF-8 at byte 38");
-    check_both_fail("exits-without-output", "its output ended without a result, decline, needs or error");
+    check_error("answers-in-latin-1", "its output is not UTF-8 at byte 38");
+    check_error("exits-without-output", "its output ended without a result, decline, needs or error");
     with_and_without_worker("answers-twice", |answer| {
         assert!(error_text(answer).starts_with(
             "it sent another line after its terminal reply: {\"type\":\"decline\",\"id\":\"c1\""
         ));
     });
-    check_both_fail("logs-9-mb", "it wrote more than 8388608 bytes to stdout");
-    check_both_fail("reports", "no (mine)");
-    check_both_fail("leaves-a-process-and-exits", "it exited, but a process it started kept its output open");
+    check_error("logs-9-mb", "it wrote more than 8388608 bytes to stdout");
+    check_error("reports", "no (mine)");
+    check_error("leaves-a-process-and-exits", "it exited, but a process it started kept its output open");
 }
 
 #[test]

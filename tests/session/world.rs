@@ -174,6 +174,6 @@ pub(crate) fn with_and_without_worker(mode: &str, check: impl Fn(Result<Complete
 }
 
 #[track_caller]
-pub(crate) fn check_both_fail(mode: &str, expect: &str) {
+pub(crate) fn check_error(mode: &str, expect: &str) {
     with_and_without_worker(mode, |answer| assert_eq!(error_text(answer), expect));
 }

@@ -61,7 +61,7 @@ impl Name {
     }
 
     /// Returns the first segment: a crate, or a name in the file's own crate.
-    pub(crate) fn first(&self) -> &str {
+    pub(crate) fn first_segment(&self) -> &str {
         self.path.split("::").next().expect("a split has a first part")
     }
 }
@@ -134,20 +134,20 @@ fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) {
 #[derive(Default)]
 struct Reader {
     /// The number of enclosing items that only tests compile.
-    in_tests: usize,
+    test_depth: usize,
     /// The number of enclosing inline modules.
-    inline: usize,
+    inline_depth: usize,
     /// The imports of all code, and those of tests. There is one table for the whole file: if two scopes give a
-    /// name two meanings, both are reported.
+    /// name two possible_paths, both are reported.
     imports: Imports,
     test_imports: Imports,
     source: Source,
 }
 
 impl Reader {
-    fn name(&mut self, path: String, imported: bool) {
+    fn push_name(&mut self, path: String, imported: bool) {
         let path = self.in_file(path);
-        self.source.names.push(Name { path, imported, in_tests: self.in_tests > 0 });
+        self.source.names.push(Name { path, imported, in_tests: self.test_depth > 0 });
     }
 
     /// Replaces the first segment of each path by its import, until no import applies.
@@ -159,7 +159,7 @@ impl Reader {
         let mut resolved = Vec::new();
         for name in &self.source.names {
             let imports = if name.in_tests { &all_imports } else { &self.imports };
-            for path in meanings(&name.path, imports, 0) {
+            for path in possible_paths(&name.path, imports, 0) {
                 let name = Name { path, ..name.clone() };
                 // A single word without an import is an item of the file, a local variable, or in the prelude.
                 if name.imported || name.path.contains("::") || name.path.ends_with('!') {
@@ -174,7 +174,7 @@ impl Reader {
     /// Turns a path of an inline module into a path of the file: `super::x` becomes `self::x`.
     fn in_file(&self, path: String) -> String {
         let mut rest = &*path;
-        for _ in 0..self.inline {
+        for _ in 0..self.inline_depth {
             match rest.strip_prefix("super::") {
                 Some(above) => rest = above,
                 None => break,
@@ -187,36 +187,36 @@ impl Reader {
         }
     }
 
-    fn use_tree(&mut self, tree: &UseTree, above: &str) {
-        let join = |name: &dyn ToString| match above {
+    fn collect_imports(&mut self, tree: &UseTree, prefix: &str) {
+        let join = |name: &dyn ToString| match prefix {
             "" => name.to_string(),
-            _ => format!("{above}::{}", name.to_string()),
+            _ => format!("{prefix}::{}", name.to_string()),
         };
         match tree {
-            UseTree::Path(path) => self.use_tree(&path.tree, &join(&path.ident)),
-            UseTree::Group(group) => group.items.iter().for_each(|tree| self.use_tree(tree, above)),
-            UseTree::Glob(_) => self.name(join(&"*"), true),
-            UseTree::Name(name) if name.ident == "self" => self.import(above.to_owned(), None),
-            UseTree::Name(name) => self.import(join(&name.ident), None),
+            UseTree::Path(path) => self.collect_imports(&path.tree, &join(&path.ident)),
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.collect_imports(tree, prefix)),
+            UseTree::Glob(_) => self.push_name(join(&"*"), true),
+            UseTree::Name(name) if name.ident == "self" => self.push_import(prefix.to_owned(), None),
+            UseTree::Name(name) => self.push_import(join(&name.ident), None),
             UseTree::Rename(rename) => {
-                let path = if rename.ident == "self" { above.to_owned() } else { join(&rename.ident) };
-                self.import(path, Some(rename.rename.to_string()));
+                let path = if rename.ident == "self" { prefix.to_owned() } else { join(&rename.ident) };
+                self.push_import(path, Some(rename.rename.to_string()));
             }
         }
     }
 
-    fn import(&mut self, path: String, renamed: Option<String>) {
+    fn push_import(&mut self, path: String, renamed: Option<String>) {
         let local = renamed.unwrap_or_else(|| path.rsplit("::").next().unwrap_or_default().to_owned());
         if local != path {
             let absolute = self.in_file(path.clone());
-            let imports = if self.in_tests > 0 { &mut self.test_imports } else { &mut self.imports };
+            let imports = if self.test_depth > 0 { &mut self.test_imports } else { &mut self.imports };
             imports.entry(local).or_default().push(absolute);
         }
-        self.name(path, true);
+        self.push_name(path, true);
     }
 
     /// Collects the paths in unparsed tokens: the contents of macros and attributes.
-    fn tokens(&mut self, mut cursor: Cursor<'_>) {
+    fn collect_tokens(&mut self, mut cursor: Cursor<'_>) {
         let mut path = String::new();
         loop {
             if let Some((ident, rest)) = cursor.ident() {
@@ -232,12 +232,12 @@ impl Reader {
                 let path = std::mem::take(&mut path);
                 if let Some((inside, _, _, rest)) = cursor.any_group() {
                     self.push_token_path(path);
-                    self.tokens(inside);
+                    self.collect_tokens(inside);
                     cursor = rest;
                 } else if let Some((punct, rest)) = cursor.punct() {
                     // `name!` before a bracket is a macro; before `=` it is a comparison.
-                    let called = punct.as_char() == '!' && rest.any_group().is_some();
-                    self.push_token_path(if called && !path.is_empty() { path + "!" } else { path });
+                    let is_macro = punct.as_char() == '!' && rest.any_group().is_some();
+                    self.push_token_path(if is_macro && !path.is_empty() { path + "!" } else { path });
                     cursor = rest;
                 } else if let Some((_, rest)) = cursor.literal() {
                     self.push_token_path(path);
@@ -256,14 +256,14 @@ impl Reader {
     fn push_token_path(&mut self, path: String) {
         let path = path.trim_start_matches("::").trim_end_matches("::");
         if !path.is_empty() {
-            self.name(path.to_owned(), false);
+            self.push_name(path.to_owned(), false);
         }
     }
 
-    fn in_tests_if(&mut self, tests: bool, read: impl FnOnce(&mut Self)) {
-        self.in_tests += usize::from(tests);
+    fn read_as_test_if(&mut self, is_test: bool, read: impl FnOnce(&mut Self)) {
+        self.test_depth += usize::from(is_test);
         read(self);
-        self.in_tests -= usize::from(tests);
+        self.test_depth -= usize::from(is_test);
     }
 }
 
@@ -284,20 +284,20 @@ impl<'ast> Visit<'ast> for Reader {
         }
         if let Some(name) = public_type(item)
             && !only_for_tests
-            && self.in_tests == 0
+            && self.test_depth == 0
         {
             self.source.public_types.push(name);
         }
-        let inline = matches!(item, Item::Mod(module) if module.content.is_some());
-        self.inline += usize::from(inline);
-        self.in_tests_if(only_for_tests, |reader| visit::visit_item(reader, item));
-        self.inline -= usize::from(inline);
+        let is_inline = matches!(item, Item::Mod(module) if module.content.is_some());
+        self.inline_depth += usize::from(is_inline);
+        self.read_as_test_if(only_for_tests, |reader| visit::visit_item(reader, item));
+        self.inline_depth -= usize::from(is_inline);
     }
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        let last =
-            |attribute: &Attribute| attribute.path().segments.last().map(|last| last.ident.to_string());
-        let is_test = item.attrs.iter().any(|attribute| last(attribute).as_deref() == Some("test"));
+        let is_test_attribute =
+            |attribute: &Attribute| attribute.path().segments.last().is_some_and(|last| last.ident == "test");
+        let is_test = item.attrs.iter().any(is_test_attribute);
         self.source.functions.push(Function { name: item.sig.ident.to_string(), is_test });
         visit::visit_item_fn(self, item);
     }
@@ -313,29 +313,29 @@ impl<'ast> Visit<'ast> for Reader {
     }
 
     fn visit_impl_item(&mut self, item: &'ast ImplItem) {
-        let tests = matches!(item, ImplItem::Fn(item) if is_only_for_tests(&item.attrs));
-        self.in_tests_if(tests, |reader| visit::visit_impl_item(reader, item));
+        let is_test = matches!(item, ImplItem::Fn(item) if is_only_for_tests(&item.attrs));
+        self.read_as_test_if(is_test, |reader| visit::visit_impl_item(reader, item));
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        self.use_tree(&item.tree, "");
+        self.collect_imports(&item.tree, "");
     }
 
     fn visit_item_extern_crate(&mut self, item: &'ast syn::ItemExternCrate) {
-        self.import(item.ident.to_string(), item.rename.as_ref().map(|(_, name)| name.to_string()));
+        self.push_import(item.ident.to_string(), item.rename.as_ref().map(|(_, name)| name.to_string()));
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-        self.name(segments.join("::"), false);
+        self.push_name(segments.join("::"), false);
         visit::visit_path(self, path);
     }
 
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
         let segments: Vec<String> =
             call.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-        self.name(segments.join("::") + "!", false);
-        self.tokens(TokenBuffer::new2(call.tokens.clone()).begin());
+        self.push_name(segments.join("::") + "!", false);
+        self.collect_tokens(TokenBuffer::new2(call.tokens.clone()).begin());
     }
 
     fn visit_attribute(&mut self, attribute: &'ast Attribute) {
@@ -343,36 +343,34 @@ impl<'ast> Visit<'ast> for Reader {
             Meta::List(list) => TokenBuffer::new2(list.tokens.clone()),
             _ => TokenBuffer::new2(Default::default()),
         };
-        let conditional = attribute.path().is_ident("cfg_attr") && any_ident(list.begin(), "allow");
-        self.source.allows += usize::from(attribute.path().is_ident("allow") || conditional);
-        self.tokens(list.begin());
+        let is_conditional_allow = attribute.path().is_ident("cfg_attr") && any_ident(list.begin(), "allow");
+        self.source.allows += usize::from(attribute.path().is_ident("allow") || is_conditional_allow);
+        self.collect_tokens(list.begin());
         visit::visit_attribute(self, attribute);
     }
 }
 
-/// Returns the paths that a path can mean, or the path itself if its first segment is not imported.
-fn meanings(path: &str, imports: &Imports, depth: usize) -> Vec<String> {
+/// Returns the paths that a path can resolve to, or the path itself if its first segment is not imported.
+fn possible_paths(path: &str, imports: &Imports, depth: usize) -> Vec<String> {
     let (first, rest) = path.split_once("::").map_or((path, ""), |(first, rest)| (first, rest));
     let word = first.trim_end_matches('!');
     match imports.get(word) {
         // `use x::x` means itself, and imports can form a circle.
         Some(imported) if depth < 8 => {
-            let join = |above: &String| match (rest, first.ends_with('!')) {
-                ("", false) => above.clone(),
-                ("", true) => format!("{above}!"),
-                _ => format!("{above}::{rest}"),
+            let join = |import: &String| match (rest, first.ends_with('!')) {
+                ("", false) => import.clone(),
+                ("", true) => format!("{import}!"),
+                _ => format!("{import}::{rest}"),
             };
-            let is_itself = |above: &String| above.split("::").next() == Some(word);
-            imported
-                .iter()
-                .flat_map(|above| {
-                    if is_itself(above) {
-                        vec![join(above)]
-                    } else {
-                        meanings(&join(above), imports, depth + 1)
-                    }
-                })
-                .collect()
+            let mut paths = Vec::new();
+            for import in imported {
+                if import.split("::").next() == Some(word) {
+                    paths.push(join(import));
+                } else {
+                    paths.extend(possible_paths(&join(import), imports, depth + 1));
+                }
+            }
+            paths
         }
         _ => vec![path.to_owned()],
     }
@@ -387,8 +385,8 @@ fn double_colon(cursor: Cursor<'_>) -> Option<Cursor<'_>> {
 fn any_ident(mut cursor: Cursor<'_>, word: &str) -> bool {
     while let Some((_, rest)) = cursor.token_tree() {
         let matches_token = cursor.ident().is_some_and(|(ident, _)| ident == word);
-        let inside = cursor.any_group().is_some_and(|(inside, ..)| any_ident(inside, word));
-        if matches_token || inside {
+        let is_in_group = cursor.any_group().is_some_and(|(group, ..)| any_ident(group, word));
+        if matches_token || is_in_group {
             return true;
         }
         cursor = rest;

@@ -10,7 +10,7 @@ use crate::{RECORDS, STORE, install_folder, run_suggested_command};
 #[test]
 fn untrusted_strategy_is_exit_11_with_the_trust_command() {
     let home = Home::new();
-    home.strategy("it's mine/plugin", "plugin");
+    home.install_strategy("it's mine/plugin", "plugin");
     let compact = home.compact("./it's mine/plugin", &[]);
     let stderr = home.fails(&compact, 11);
     assert!(stderr.contains("strategy `./it's mine/plugin` is not trusted"), "{stderr}");
@@ -23,7 +23,7 @@ fn untrusted_strategy_is_exit_11_with_the_trust_command() {
 #[test]
 fn trust_is_required_at_both_tiers_and_does_not_replace_a_jail() {
     let home = Home::new();
-    home.strategy("plugin", "plugin");
+    home.install_strategy("plugin", "plugin");
     home.fails(&["conversation", "--strategy", "./plugin"], 11);
     home.fails(&["strategy", "show", "./plugin", "--sandbox=contained"], 11);
     home.ok(&["strategy", "trust", "./plugin"]);
@@ -50,7 +50,7 @@ fn trust_is_required_at_both_tiers_and_does_not_replace_a_jail() {
 #[test]
 fn trusted_strategy_runs_from_a_read_only_copy() {
     let home = Home::new();
-    home.strategy("plugin", "plugin");
+    home.install_strategy("plugin", "plugin");
     home.ok(&["strategy", "trust", "./plugin"]);
     home.ok(&home.compact("./plugin", &[]));
     let copy = home.diary()[0][1].clone();
@@ -66,9 +66,9 @@ fn trusted_strategy_runs_from_a_read_only_copy() {
 #[test]
 fn same_bytes_at_another_path_are_not_trusted() {
     let home = Home::new();
-    home.strategy("plugin", "plugin");
+    home.install_strategy("plugin", "plugin");
     home.ok(&["strategy", "trust", "./plugin"]);
-    home.strategy("elsewhere/plugin", "plugin");
+    home.install_strategy("elsewhere/plugin", "plugin");
     home.fails(&home.compact("./elsewhere/plugin", &[]), 11);
     // A link resolves to the same path.
     fs::create_dir(home.path("linked")).unwrap();
@@ -98,7 +98,7 @@ fn changed_byte_revokes_trust() {
 #[test]
 fn changed_copy_is_replaced_before_the_run() {
     let home = Home::new();
-    home.strategy("plugin", "plugin");
+    home.install_strategy("plugin", "plugin");
     home.ok(&["strategy", "trust", "./plugin"]);
     let compact = home.compact("./plugin", &["--dry-run"]);
     home.ok(&compact);
@@ -112,7 +112,7 @@ fn changed_copy_is_replaced_before_the_run() {
 #[test]
 fn untrust_revokes_trust() {
     let home = Home::new();
-    let path = home.strategy("plugin", "plugin");
+    let path = home.install_strategy("plugin", "plugin");
     let compact = home.compact("./plugin", &["--dry-run"]);
     for name in ["./plugin", "plugin"] {
         home.ok(&["strategy", "trust", "./plugin"]);
@@ -155,7 +155,7 @@ fn trust_covers_every_file_of_a_folder() {
 #[test]
 fn lock_file_grants_trust_and_can_be_moved() {
     let home = Home::new();
-    home.strategy("one/plugins/plugin", "plugin");
+    home.install_strategy("one/plugins/plugin", "plugin");
     let lock = ["--trust-lock", "one/plugins.lock"];
     home.ok(&[&["strategy", "trust", "./one/plugins/plugin"], &lock[..]].concat());
     home.fails(&home.compact("./one/plugins/plugin", &[]), 11);
@@ -183,7 +183,7 @@ fn lock_file_grants_trust_and_can_be_moved() {
 #[test]
 fn trusted_folder_needs_no_record_but_its_modes_are_checked() {
     let home = Home::new();
-    home.strategy("open/built/plugin", "plugin");
+    home.install_strategy("open/built/plugin", "plugin");
     set_mode(&home.path("open"), 0o777);
     set_mode(&home.path("open/built"), 0o777);
     let compact = home.compact("plugin", &["--trust-dir", "open/built", "--dry-run"]);

@@ -6,7 +6,7 @@ use crate::home::{Home, set_mode};
 #[test]
 fn file_of_another_user_is_not_run() {
     let home = Home::new();
-    let plugin = home.strategy("plugin", "plugin");
+    let plugin = home.install_strategy("plugin", "plugin");
     home.ok(&["strategy", "trust", "./plugin"]);
     if std::os::unix::fs::chown(&plugin, Some(54_321), None).is_err() {
         return; // Only root can change the owner, and files of root are accepted.
@@ -21,7 +21,7 @@ fn file_of_another_user_is_not_run() {
 #[test]
 fn group_writable_file_is_rejected_unless_the_group_is_private() {
     let home = Home::new();
-    let plugin = home.strategy("plugin", "plugin");
+    let plugin = home.install_strategy("plugin", "plugin");
     set_mode(&plugin, 0o775);
     // A group is private if the owner is its only member. This group is not.
     if std::os::unix::fs::chown(&plugin, None, Some(54_321)).is_err() {
@@ -35,7 +35,7 @@ fn group_writable_file_is_rejected_unless_the_group_is_private() {
 #[test]
 fn file_that_others_can_change_is_not_run() {
     let home = Home::new();
-    let plugin = home.strategy("open/in/plugin", "plugin");
+    let plugin = home.install_strategy("open/in/plugin", "plugin");
     let trust = ["strategy", "trust", "./open/in/plugin"];
     let compact = home.compact("./open/in/plugin", &["--dry-run"]);
     home.ok(&trust);
@@ -61,7 +61,7 @@ fn file_that_others_can_change_is_not_run() {
 #[test]
 fn trust_records_that_others_can_change_are_ignored() {
     let home = Home::new();
-    home.strategy("plugin", "plugin");
+    home.install_strategy("plugin", "plugin");
     home.ok(&["strategy", "trust", "./plugin"]);
     let state = home.path(".local/state/jp-compact/trust");
     set_mode(&state, 0o777);

@@ -11,7 +11,7 @@ use crate::{install_folder, jailed_arguments, run_suggested_command};
 #[test]
 fn trust_grants_a_bare_script_only_its_interpreter() {
     let home = Home::new();
-    home.strategy("plugin", "plugin");
+    home.install_strategy("plugin", "plugin");
     let record = home.json(&["strategy", "trust", "./plugin", "--json"]);
     let only_interpreter = json!({
         "llm": false, "network": false, "subprocess": false, "env": [], "read": [], "runtime": "sh"
@@ -24,7 +24,7 @@ fn trust_grants_a_bare_script_only_its_interpreter() {
 #[test]
 fn granted_variable_is_visible() {
     let home = Home::new();
-    home.strategy("plugin", "plugin");
+    home.install_strategy("plugin", "plugin");
     for (grant, expect) in [("subprocess", "unset"), ("subprocess,env:GRANTED", "seen")] {
         home.ok(&["strategy", "trust", "./plugin", "--grant", grant]);
         let mut command = home.command(&home.compact("./plugin", &["--dry-run"]));
@@ -167,7 +167,7 @@ fn folder_without_its_interpreter_gets_a_hint_about_runtime() {
 #[test]
 fn hint_contains_the_given_lock_file() {
     let home = Home::new();
-    home.strategy("plugin", "plugin");
+    home.install_strategy("plugin", "plugin");
     let lock = ["--trust-lock", "plugins.lock"];
     home.ok(&[&["strategy", "trust", "./plugin"], &lock[..]].concat());
     let stderr = home.fails(&jailed_arguments("./plugin", &lock), 13);

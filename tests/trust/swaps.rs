@@ -56,13 +56,13 @@ fn file_replaced_after_the_check_is_never_run() {
 #[test]
 fn file_replaced_during_the_copy_never_reaches_the_store() {
     let home = Home::new();
-    let (good, _) =
+    let (good_plugin, _) =
         (home.install("good", "#!/bin/sh\necho good\n"), home.install("evil", "#!/bin/sh\necho evil\n"));
     home.install("plugin", "#!/bin/sh\necho good\n");
     home.ok(&["strategy", "trust", "./plugin"]);
     let (registry, trust) = registry_and_trust(&home);
     let plugin = registry.find("./plugin").unwrap();
-    let good = fs::read(good).unwrap();
+    let good_bytes = fs::read(good_plugin).unwrap();
     let is_done = AtomicBool::new(false);
     let intact = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -76,7 +76,7 @@ fn file_replaced_during_the_copy_never_reaches_the_store() {
             fs::remove_dir_all(home.path(STORE)).unwrap();
             fs::create_dir(home.path(STORE)).unwrap();
             if let Ok(cleared) = trust.clear(&plugin) {
-                intact += usize::from(fs::read(&cleared.program).unwrap() == good);
+                intact += usize::from(fs::read(&cleared.program).unwrap() == good_bytes);
             } else {
                 let leftovers = fs::read_dir(home.path(STORE))
                     .unwrap()

@@ -184,10 +184,11 @@ pub(crate) fn forbidden_crates(source: &Source, known: &[(String, bool)]) -> Vec
     if source.file.starts_with("strategies/sdk/") {
         return Vec::new();
     }
-    let is_known = |name: &Name| known.iter().any(|(known, _)| known == name.first());
-    let is_only_for_tests =
-        |name: &Name| name.in_tests && !known.iter().any(|(known, dev)| known == name.first() && !dev);
+    let is_known = |name: &Name| known.iter().any(|(known, _)| known == name.first_segment());
+    let is_only_for_tests = |name: &Name| {
+        name.in_tests && !known.iter().any(|(known, dev)| known == name.first_segment() && !dev)
+    };
     let is_violation =
-        |name: &&Name| is_known(name) && !allowed.contains(&name.first()) && !is_only_for_tests(name);
+        |name: &&Name| is_known(name) && !allowed.contains(&name.first_segment()) && !is_only_for_tests(name);
     names_found(source, source.names.iter().filter(is_violation))
 }

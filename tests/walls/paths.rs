@@ -63,7 +63,7 @@ pub(crate) fn side_effects_in_pure_crates(source: &Source) -> Vec<String> {
 /// Returns the names of parts of core that the runtime may not use.
 pub(crate) fn forbidden_core_in_runtime(source: &Source) -> Vec<String> {
     let is_allowed = |name: &Name| CORE_IN_RUNTIME.iter().any(|path| name.is_within(path));
-    let is_violation = |name: &&Name| name.first() == "jp_compact_core" && !is_allowed(name);
+    let is_violation = |name: &&Name| name.first_segment() == "jp_compact_core" && !is_allowed(name);
     let is_in_runtime = source.file.starts_with("host/runtime/src/");
     if is_in_runtime { names_found(source, source.production().filter(is_violation)) } else { Vec::new() }
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::strace::{Strace, TracedRun};
 
 pub(crate) const NOW: &str = "2026-03-01T00:00:00Z";
+/// The prefix of the names of temporary files next to `events.json`.
 pub(crate) const ORPHAN: &str = ".events.json.jpc-";
 /// Folder of strategies that are cheap to run. The tests do not write them, because a file that a thread has
 /// open for writing cannot be executed.
@@ -29,6 +30,7 @@ pub(crate) fn host() -> &'static Path {
 pub(crate) struct World {
     pub(crate) root: PathBuf,
     pub(crate) folder: PathBuf,
+    /// The original bytes of the conversation.
     pub(crate) before: Vec<u8>,
     _temp: tempfile::TempDir,
 }

@@ -8,16 +8,16 @@ const KEPT_TURNS = 3, KEPT_RESULTS = 10, SHORT_BYTES = 800;
 const EXEMPT = new Set(["LoadSkill", "Task", "TodoWrite", "TodoRead", "Ask"]);
 
 function strip(events) {
-  let turn = 0, opened = false;
+  let turn = 0, hasEvents = false;
   const turns = [], names = new Map(), results = [];
   events.forEach((event, index) => {
-    if (event.type === "turn_start" && opened) turn += 1;
-    opened ||= event.type !== "config_delta";
+    if (event.type === "turn_start" && hasEvents) turn += 1;
+    hasEvents ||= event.type !== "config_delta";
     turns.push(turn);
     if (event.type === "tool_call_request") names.set(event.id, event.name);
     else if (event.type === "tool_call_response") results.push(index);
   });
-  const old = new Set(results.slice(0, -KEPT_RESULTS));
+  const oldResults = new Set(results.slice(0, -KEPT_RESULTS));
   return events.filter((event, index) => {
     if (turns[index] > turn - KEPT_TURNS) return true;
     if ("reasoning" in event) return false;
@@ -26,8 +26,8 @@ function strip(events) {
     } else if (event.type === "tool_call_response") {
       const name = names.get(event.id) ?? "unknown";
       let text = `[compacted] ${name}: ${event.is_error ? "error" : "success"}`;
-      const long = Buffer.from(event.content, "base64").length > SHORT_BYTES;
-      if (old.has(index) && !EXEMPT.has(name) && long) text = `[Previous: used ${name}]`;
+      const isLong = Buffer.from(event.content, "base64").length > SHORT_BYTES;
+      if (oldResults.has(index) && !EXEMPT.has(name) && isLong) text = `[Previous: used ${name}]`;
       event.content = Buffer.from(text).toString("base64");
     }
     return true;

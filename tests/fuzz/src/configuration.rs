@@ -52,10 +52,10 @@ pub fn check(input: &[u8]) {
 
 /// Checks that only calls of the user's own layers run without approval.
 fn check_consent(config: &Config, own_config: &Config) {
-    let check_equal_calls = |planned: &Planned<'_>, own: Result<Planned<'_>, config::Error>| {
+    let check_equal_calls = |planned: &Planned<'_>, own_plan: Result<Planned<'_>, config::Error>| {
         if planned.provenance.foreign().is_empty() {
-            let own = own.expect("the own layers contain this profile");
-            assert_eq!(planned.calls, own.calls, "a call of another layer runs without approval");
+            let own_plan = own_plan.expect("the own layers contain this profile");
+            assert_eq!(planned.calls, own_plan.calls, "a call of another layer runs without approval");
         }
     };
     for name in config.profiles.keys() {
@@ -89,9 +89,9 @@ fn check_error(error: &ConfigError, layers: &[(Source, String)]) {
     assert!(!error.to_string().is_empty());
     if let Some((line, _)) = error.at {
         let lines = |text: &str| text.matches('\n').count() + 1;
-        let longest =
+        let line_counts =
             layers.iter().filter(|(source, _)| *source == error.source).map(|(_, text)| lines(text));
-        assert!(line >= 1 && longest.max().is_some_and(|lines| line <= lines), "line {line}: {error}");
+        assert!(line >= 1 && line_counts.max().is_some_and(|lines| line <= lines), "line {line}: {error}");
     }
 }
 
@@ -120,13 +120,13 @@ fn json(config: &Config) -> serde_json::Value {
 fn check_round_trip(config: &Config, jp: JpOwn) {
     for explain in [false, true] {
         let text = config.to_toml(explain);
-        let layers = [(Source::File("/again.toml".into()), text.clone())];
+        let layers = [(Source::File("/written.toml".into()), text.clone())];
         let reread = Config::from_layers(&layers, jp.clone())
             .unwrap_or_else(|error| panic!("failed to read the written configuration: {error}\n{text}"));
         let values = |config: &Config| {
-            let mut json = json(config);
-            json.as_object_mut().map(|json| json.remove("origins"));
-            json
+            let mut document = json(config);
+            document.as_object_mut().map(|members| members.remove("origins"));
+            document
         };
         assert_eq!(values(&reread), values(config), "the configuration differs after a round trip\n{text}");
     }

@@ -18,7 +18,7 @@ use jp_compact_transcripts::{self as transcripts, Format, Transcript};
 use serde_json::{Map, Value};
 
 use crate::Choices;
-use crate::invariants::{self, entries, sent, without_positions};
+use crate::invariants::{self, entries, sent_events, without_positions};
 
 /// Checks a file in any format, or in none.
 pub fn check(input: &[u8]) {
@@ -65,7 +65,7 @@ fn check_format(format: Format, stream: &Transcript, choices: &mut Choices<'_>) 
     invariants::check_view(stream, &overlays, &view, choices);
     let source =
         Bytes::from(jp_compact_core::splice::concat(&transcripts::render(stream, &view), stream.bytes()));
-    if !sent(stream, &view).is_empty() {
+    if !sent_events(stream, &view).is_empty() {
         let reread = transcripts::read(format, source.clone()).unwrap_or_else(|error| {
             panic!(
                 "{format}: failed to read the written transcript: {error}\n{}",
@@ -150,7 +150,11 @@ fn check_sidecar(stream: &Transcript, choices: &mut Choices<'_>) {
     assert_eq!(grown.turns(), stream.turns());
     assert!(grown.raw_input().eq(stream.raw_input()), "a sidecar must not change raw events");
     let predicted = project_through(stream, &overlays);
-    assert_eq!(sent(&grown, &project(&grown)), sent(stream, &predicted), "the view must be as predicted");
+    assert_eq!(
+        sent_events(&grown, &project(&grown)),
+        sent_events(stream, &predicted),
+        "the view must be as predicted"
+    );
     invariants::check_view(&grown, grown.overlays(), &project(&grown), choices);
 }
 
@@ -162,8 +166,8 @@ fn check_import(stream: &Transcript) {
     assert_eq!(jp_stream.turns(), stream.turns());
     assert_eq!(jp_stream.numbered().count(), stream.numbered().count());
     assert_eq!(
-        sent(&jp_stream, &project(&jp_stream)),
-        sent(stream, &project(stream)),
+        sent_events(&jp_stream, &project(&jp_stream)),
+        sent_events(stream, &project(stream)),
         "the views must be equal"
     );
     for file in [imported.base_config, imported.metadata] {

@@ -19,11 +19,11 @@ use serde_json::{Map, Value, json};
 
 use crate::Choices;
 
-/// The events that are sent to a model, without their sources.
-pub(crate) type Sent = Vec<(usize, Map<String, Value>)>;
+/// The events that are sent_events to a model, without their sources.
+pub(crate) type SentEvents = Vec<(usize, Map<String, Value>)>;
 
-/// Returns the events of a view as they are sent to a model.
-pub(crate) fn sent(stream: &Stream, view: &View) -> Sent {
+/// Returns the events of a view as they are sent_events to a model.
+pub(crate) fn sent_events(stream: &Stream, view: &View) -> SentEvents {
     view.events(stream).map(|event| (event.turn, event.event)).collect()
 }
 
@@ -152,14 +152,14 @@ pub(crate) fn propose(survey: &Survey<'_>, range: TurnRange, choices: &mut Choic
         }
         payload
     };
-    let tools = |request: bool, response: bool| json!({ "tool_calls": { "policy": "strip", "request": request, "response": response } });
+    let strip_calls = |request: bool, response: bool| json!({ "tool_calls": { "policy": "strip", "request": request, "response": response } });
     let proposal = match choices.below(8) {
-        0 => json!([with_range(json!({ "reasoning": "strip" })), with_range(tools(true, true))]),
+        0 => json!([with_range(json!({ "reasoning": "strip" })), with_range(strip_calls(true, true))]),
         1 => json!([with_range(json!({ "summary": { "summary": "S \"\u{e9}\n\u{1f600}" } }))]),
         2 => json!([with_range(json!({ "tool_calls": { "policy": "omit" } }))]),
         3 => json!([with_range(json!({ "reasoning": "strip" }))]),
-        4 => json!([with_range(tools(true, false))]),
-        5 => json!([with_range(tools(false, true))]),
+        4 => json!([with_range(strip_calls(true, false))]),
+        5 => json!([with_range(strip_calls(false, true))]),
         6 => {
             json!([with_range(
                 json!({ "reasoning": "strip", "tool_calls": selected(survey, range, choices) })
@@ -170,9 +170,10 @@ pub(crate) fn propose(survey: &Survey<'_>, range: TurnRange, choices: &mut Choic
             with_range(json!({ "tool_calls": { "policy": "omit" } })),
         ]),
     };
-    let tool = |name: &str| json!({ name: { "request": "keep" } });
-    let hints = survey.stream.events().iter().find(|event| !event.name.is_empty());
-    let hints = hints.filter(|_| choices.flag()).map(|event| tool(&survey.stream.text(event.name)));
+    let keep_request = |name: &str| json!({ name: { "request": "keep" } });
+    let tool_event = survey.stream.events().iter().find(|event| !event.name.is_empty());
+    let tool_event = tool_event.filter(|_| choices.flag());
+    let hints = tool_event.map(|event| keep_request(&survey.stream.text(event.name)));
     let hints = serde_json::from_value(hints.unwrap_or(json!({}))).expect("the hints are valid");
     let asked = Asked { by_model: choices.flag(), ..asked(survey, range, &hints) };
     let proposal = serde_json::from_value(proposal).expect("the proposal is valid");

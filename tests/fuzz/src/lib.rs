@@ -1,7 +1,7 @@
 //! Invariants for every input, with one function per fuzz target. A function panics if an invariant is
 //! violated. It must not use a file or a clock, because an input must always have the same result.
 //!
-//! The text of an input is a real file. The bytes after the last NUL decide what happens to it. No text
+//! The text of an input is a real file. The bytes after the last NUL select the checks and their options. No text
 //! format allows a NUL there. An input without a NUL gets the first option of each decision.
 
 mod choices;

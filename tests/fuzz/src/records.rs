@@ -164,10 +164,10 @@ fn answer(record: Record, options: RecordOptions) -> Result<Vec<u8>, RecordFailu
 }
 
 /// Checks that a transcript is extracted from its record and embedded in another without loss.
-fn check_embedding(raw: &Bytes, format_name: Option<Format>) {
-    let Ok((file, form, format)) = record::file(raw, format_name) else { return };
-    if let Some(format_name) = format_name {
-        assert_eq!(format, Some(format_name), "a given format must be used");
+fn check_embedding(raw: &Bytes, given_format: Option<Format>) {
+    let Ok((file, form, format)) = record::file(raw, given_format) else { return };
+    if let Some(given_format) = given_format {
+        assert_eq!(format, Some(given_format), "a given format must be used");
     }
     let Some(format) = format.or_else(|| transcripts::detect(&file)) else { return };
     if transcripts::read(format, file.clone()).is_err() {
@@ -180,7 +180,7 @@ fn check_embedding(raw: &Bytes, format_name: Option<Format>) {
     }
     assert!(!embedded.contains(&b'\n'), "an embedded transcript must be one line");
     let extracted =
-        record::file(&Bytes::from(embedded), format_name).expect("an embedded transcript is readable");
+        record::file(&Bytes::from(embedded), given_format).expect("an embedded transcript is readable");
     assert_eq!(extracted.1, form);
     match form {
         RecordForm::Text | RecordForm::Lines => assert_eq!(extracted.0, file),

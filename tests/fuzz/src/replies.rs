@@ -52,10 +52,10 @@ pub fn check(input: &[u8]) {
             let answered_key = needs.requests.keys().next().filter(|_| choices.flag()).cloned();
             let answers: BTreeMap<String, Answer> =
                 answered_key.into_iter().map(|key| (key, Answer::Ok(serde_json::Map::new()))).collect();
-            let many = choices.flag();
-            let result = reply::check_needs(needs, u32::from(choices.byte()), &answers, many);
+            let needs_many = choices.flag();
+            let result = reply::check_needs(needs, u32::from(choices.byte()), &answers, needs_many);
             assert!(
-                many || answers.is_empty() || result.is_err(),
+                needs_many || answers.is_empty() || result.is_err(),
                 "a key of an earlier answer must be rejected"
             );
         }

@@ -13,7 +13,7 @@ use jp_compact_core::{Stream, Survey};
 use serde_json::Value;
 
 use crate::Choices;
-use crate::invariants::{self, entries, sent, without_positions};
+use crate::invariants::{self, entries, sent_events, without_positions};
 
 /// Checks an `events.json`.
 pub fn check(input: &[u8]) {
@@ -53,7 +53,7 @@ pub fn check(input: &[u8]) {
     invariants::check_stream(&stream, &mut choices);
     check_source(&stream);
     check_append(&stream, &mut choices);
-    check_held_turn(&stream, &mut choices);
+    check_appended_turn(&stream, &mut choices);
     check_fork(&stream, &mut choices);
 }
 
@@ -88,7 +88,11 @@ fn check_source(stream: &Stream) {
     let written = Bytes::from(concat(&pieces, bytes));
     let reread = Stream::parse(written.clone()).expect("a written view is a stream");
     assert!(reread.overlays().is_empty());
-    assert_eq!(sent(&reread, &project(&reread)), sent(stream, &view), "the views must be equal");
+    assert_eq!(
+        sent_events(&reread, &project(&reread)),
+        sent_events(stream, &view),
+        "the views must be equal"
+    );
     assert_eq!(concat(&source::render(&reread, &project(&reread)), &written), written);
 }
 
@@ -122,7 +126,11 @@ pub(crate) fn check_appended(stream: &Stream, compactions: Vec<Compaction>, choi
     );
     let predicted = [stream.overlays(), &new_overlays].concat();
     let predicted = project_through(stream, &predicted);
-    assert_eq!(sent(stream, &predicted), sent(&grown, &project(&grown)), "the view must be as predicted");
+    assert_eq!(
+        sent_events(stream, &predicted),
+        sent_events(&grown, &project(&grown)),
+        "the view must be as predicted"
+    );
     invariants::check_view(&grown, grown.overlays(), &project(&grown), choices);
     assert_eq!(reset_file(&file, Reset::All), reset_file(bytes, Reset::All));
     if stamped.is_empty() {
@@ -151,7 +159,7 @@ fn reset_file(file: &Bytes, reset_kind: Reset) -> Option<Bytes> {
 }
 
 /// Checks that an appended turn adds exactly one turn.
-fn check_held_turn(stream: &Stream, choices: &mut Choices<'_>) {
+fn check_appended_turn(stream: &Stream, choices: &mut Choices<'_>) {
     let (asked, answered) = (choices.time(), choices.time());
     let held = Held { request: "and \"now\"?\n", asked, response: "\u{1f600} so", answered };
     let pieces = append::turn(stream, &held);
