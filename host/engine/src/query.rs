@@ -1,10 +1,9 @@
-//! One more turn of a conversation: a model answers the user's text on the view, and both are appended.
+//! One more turn of a conversation: a model answers the user's text based on the view, and both are appended.
 //!
-//! The model is the one that the user typed, else the conversation's own, else the configured one. The system prompt
-//! is ours, because JP's belongs to JP's tools. A turn is appended completely or not at all: an incomplete, refused,
-//! or blank answer is exit code 18. The answer is printed before the append, because it is paid for. If the
-//! file has new overlays, the turn is still appended. If it has events that the model has not seen, the turn is not
-//! appended (exit code 5).
+//! The system prompt is ours, because JP's belongs to JP's tools. A turn is appended completely or not at all. An
+//! incomplete, refused, or blank answer is an error (exit code 18). The answer is printed before the append, because it
+//! is already paid. If the file has new overlays, the turn is still appended. If it has events that the model has not
+//! seen, the turn is not appended (exit code 5).
 
 use std::time::Duration;
 
@@ -31,8 +30,7 @@ pub enum Error {
     NoAnswer(#[source] AnswerError),
 }
 
-/// The system prompt.
-const SYSTEM: &str = "You continue the conversation. No tools can be called in this turn: earlier calls and their answers \
+const SYSTEM_PROMPT: &str = "You continue the conversation. No tools can be called in this turn: earlier calls and their answers \
                       appear in it as text, in brackets.";
 
 /// Returns the model for the turn: the typed one, else the conversation's own, else the configured one.
@@ -40,8 +38,8 @@ const SYSTEM: &str = "You continue the conversation. No tools can be called in t
 /// # Errors
 /// The user has not allowed it.
 pub fn allow(models: &Models, config: &Config, consent: &Consent) -> Result<Allowed, compact::Error> {
-    let (own, configured) = (config.conversation_model(), config.configured_model());
-    let named = [own.as_ref(), configured.as_ref()];
+    let (conversation_model, configured_model) = (config.conversation_model(), config.configured_model());
+    let named = [conversation_model.as_ref(), configured_model.as_ref()];
     Ok(consent::allow(models, consent, &Wants { strategy: None, provenance: &Provenance::typed(), named })?)
 }
 
@@ -59,24 +57,26 @@ pub async fn ask(
     let stream = &opened.stream;
     let need = NeedRequest::LlmComplete {
         model: None,
-        system: Some(SYSTEM.into()),
+        system: Some(SYSTEM_PROMPT.into()),
         messages: render::spoken(stream, &project(stream), request),
         max_tokens: None,
         note: false,
     };
-    let failed = |code: &str, message: String| Error::NoAnswer(AnswerError { code: code.into(), message });
-    match models.answer(&need, allowed.model().map(|llm| &*llm.model)).await {
-        Answer::Err(error) => Err(Error::NoAnswer(error)),
-        Answer::Ok(fields) => {
-            let completion: Completion = serde_json::from_value(Value::Object(fields))
-                .map_err(|error| failed("llm_unavailable", error.to_string()))?;
-            // No provider accepts a blank message in a later request.
-            match completion.text.trim() {
-                "" => Err(failed("llm_refused", "its answer is blank".into())),
-                _ => Ok(completion),
-            }
-        }
+    let fields = match models.answer(&need, allowed.model().map(|llm| &*llm.model)).await {
+        Answer::Ok(fields) => fields,
+        Answer::Err(error) => return Err(Error::NoAnswer(error)),
+    };
+    let completion: Completion = serde_json::from_value(Value::Object(fields))
+        .map_err(|error| no_answer("llm_unavailable", error.to_string()))?;
+    // No provider accepts a blank message in a later request.
+    if completion.text.trim().is_empty() {
+        return Err(no_answer("llm_refused", "its answer is blank".into()));
     }
+    Ok(completion)
+}
+
+fn no_answer(code: &str, message: String) -> Error {
+    Error::NoAnswer(AnswerError { code: code.into(), message })
 }
 
 /// Checks that a turn can be appended to a transcript, before any model is asked.
@@ -96,17 +96,17 @@ pub fn check(opened: &Opened) -> Result<(), compact::Error> {
 ///
 /// # Errors
 /// Nothing was appended.
-pub async fn append(opened: &Opened, held: &Held<'_>, lock_wait: Duration) -> Result<(), compact::Error> {
+pub async fn append(opened: &Opened, turn: &Held<'_>, lock_wait: Duration) -> Result<(), compact::Error> {
     let Opened { place, stream, .. } = opened;
     let build = |current| match current {
-        Current::Same => Ok(append::turn(stream, held)),
+        Current::Same => Ok(append::turn(stream, turn)),
         Current::Grown(bytes) => {
             let grown = Stream::parse(bytes).map_err(StaleSnapshot::Unreadable)?;
             append::check(&grown).map_err(StaleSnapshot::NotAppendable)?;
             if grown.conversation_events() > stream.conversation_events() {
                 return Err(StaleSnapshot::Unseen);
             }
-            Ok(append::turn(&grown, held))
+            Ok(append::turn(&grown, turn))
         }
     };
     compact::replace(place, stream, lock_wait, build).await

@@ -1,5 +1,5 @@
-//! The inputs of a batch: its configuration, and the state that its threads share. The threads (`run`) and the work on
-//! one transcript (`one`) both use them. Nothing here starts any work.
+//! The configuration of a batch, and the state of its threads. Both the threads (`run`) and the processing of one
+//! transcript (`transcript`) use them. Nothing here starts any work.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::{Files, Gates, Out, PreviousReport, ReportLines};
 use crate::compact::Opened;
 use crate::plan::{self, ThreadPlans};
 
-/// Converts an error for the report. The caller knows exit codes and hints.
+/// Converts an error for the report. The caller provides it, because exit codes and hints belong to the command line.
 pub type Describe = dyn Fn(plan::Error) -> ErrorReport + Sync;
 
 /// The parameters of a batch.
@@ -23,7 +23,7 @@ pub type Describe = dyn Fn(plan::Error) -> ErrorReport + Sync;
 pub struct BatchConfig<'a> {
     /// The transcripts.
     pub files: &'a Files,
-    /// The format that the user named.
+    /// The format that the user typed.
     pub format: Option<Format>,
     /// The number of threads.
     pub jobs: usize,
@@ -33,7 +33,7 @@ pub struct BatchConfig<'a> {
     pub previous: Option<&'a PreviousReport>,
     /// The gates.
     pub gates: &'a Gates,
-    /// The lines of the report, with digests, if a report was requested.
+    /// The lines of the report, if a report was requested. They contain digests.
     pub lines: Option<&'a ReportLines>,
     /// Whether the lint rules are checked.
     pub looks: bool,
@@ -43,32 +43,36 @@ pub struct BatchConfig<'a> {
 
 /// The state that threads share.
 pub(super) struct Shared {
+    /// The index of the next transcript.
     pub(super) next: AtomicUsize,
     pub(super) stop: AtomicBool,
-    /// Copies of conversations that are being processed. JP has up to two of each.
+    /// The resolved paths of conversations that may have a copy, from the first time that each was processed. JP has
+    /// up to two copies of a conversation.
     pub(super) copies: Mutex<HashSet<PathBuf>>,
 }
 
 impl Shared {
-    /// Returns the next transcript, unless the run is stopping.
-    pub(super) fn next(&self, files: &Files) -> Option<usize> {
+    /// Returns the index of the next transcript, unless the run is stopping.
+    pub(super) fn take_next(&self, files: &Files) -> Option<usize> {
         if self.stop.load(Ordering::Relaxed) {
             return None;
         }
-        let place = self.next.fetch_add(1, Ordering::Relaxed);
-        (place < files.len()).then_some(place)
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        (index < files.len()).then_some(index)
     }
 
-    /// Returns whether no other thread processes the same conversation.
-    pub(super) fn is_first(&self, files: &Files, place: usize, opened: &Opened) -> bool {
-        let Ok(real) = opened.place.path().canonicalize() else { return true };
-        !files.holds_other(place, &real)
-            && self.copies.lock().unwrap_or_else(PoisonError::into_inner).insert(real)
+    /// Returns whether this is the first occurrence of a conversation with several copies. Then it is processed. The
+    /// others are not.
+    pub(super) fn claim(&self, files: &Files, index: usize, opened: &Opened) -> bool {
+        let Ok(real_path) = opened.place.path().canonicalize() else { return true };
+        !files.contains_other(index, &real_path)
+            && self.copies.lock().unwrap_or_else(PoisonError::into_inner).insert(real_path)
     }
 }
 
 /// The state of a thread.
 pub(super) struct Thread {
     pub(super) plans: ThreadPlans,
-    pub(super) heavy: Semaphore,
+    /// Limits the runs in progress that need a process or a model.
+    pub(super) expensive_runs: Semaphore,
 }

@@ -1,6 +1,6 @@
-//! Builds the report entry of a transcript from the result of its run.
+//! The report entry of a transcript, built from the outcome of its run.
 
-use std::ops::AddAssign;
+use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use jp_compact_schema::document::{
 use jp_compact_schema::report::{LintReport, Size, Status, TranscriptReport};
 
 use super::Fault;
-use crate::compact::{RunSettings, Step, StrategyOutcome, Worked, overlay};
+use crate::compact::{RunOutcome, RunSettings, Step, StrategyOutcome, overlay};
 
 /// Returns an entry that contains only the path.
 pub(super) fn new(path: &Path) -> TranscriptReport {
@@ -30,7 +30,7 @@ pub(super) fn new(path: &Path) -> TranscriptReport {
     }
 }
 
-/// Returns the entry of a path that cannot be searched.
+/// Returns the report entry of a path that cannot be searched.
 #[must_use]
 pub fn fault(fault: &Fault) -> TranscriptReport {
     let error = ErrorReport::new(ErrorKind::TranscriptInvalid, "failed to look for transcripts");
@@ -39,57 +39,58 @@ pub fn fault(fault: &Fault) -> TranscriptReport {
 }
 
 /// Adds the result of a run.
-pub(super) fn fill(entry: &mut TranscriptReport, worked: &Worked<'_>, run: &RunSettings, in_lines: bool) {
-    let report = &worked.report;
+pub(super) fn add_outcome(
+    entry: &mut TranscriptReport,
+    outcome: &RunOutcome<'_>,
+    run: &RunSettings,
+    has_report: bool,
+) {
+    let report = &outcome.report;
     entry.status = status(&report.steps);
-    for (step, ready) in report.steps.iter().zip(&run.strategies) {
-        let (strategy, version) = (&step.strategy, &step.version);
-        let mut decline = |reason: &str| {
-            entry.declines.push(DeclineReport {
-                strategy: strategy.clone(),
-                version: version.clone(),
-                reason: reason.to_owned(),
-            });
-        };
-        match &step.outcome {
-            StrategyOutcome::Declined(reason) | StrategyOutcome::Would(reason) => decline(reason),
-            StrategyOutcome::Already(number) => decline(&format!("overlay {number} covers the same events")),
-            StrategyOutcome::Made(made) => {
-                entry.overlays.extend(made.iter().map(|made| overlay(made, step, ready)));
+    for (step, strategy) in report.steps.iter().zip(&run.strategies) {
+        let reason = match &step.outcome {
+            StrategyOutcome::Made(new_overlays) => {
+                entry.overlays.extend(new_overlays.iter().map(|new| overlay(new, step, strategy)));
+                continue;
             }
-        }
+            StrategyOutcome::Declined(reason) | StrategyOutcome::Would(reason) => reason.clone(),
+            StrategyOutcome::Already(number) => format!("overlay {number} covers the same events"),
+        };
+        let (strategy, version) = (step.strategy.clone(), step.version.clone());
+        entry.declines.push(DeclineReport { strategy, version, reason });
     }
     entry.notes = report.notes.iter().map(ToString::to_string).collect();
     entry.notes.extend(report.nothing.map(|nothing| nothing.to_string()));
-    entry.size = size(worked, !run.io.in_memory, in_lines);
+    entry.size = size(outcome, !run.io.in_memory, has_report);
     entry.saved = entry.size.tokens.saved_of_view();
 }
 
 /// Returns the status that follows from the steps of a run.
 fn status(steps: &[Step]) -> Status {
-    let any = |is: fn(&StrategyOutcome) -> bool| steps.iter().any(|step| is(&step.outcome));
-    if any(|outcome| matches!(outcome, StrategyOutcome::Made(_) | StrategyOutcome::Would(_))) {
-        Status::Compacted
-    } else if any(|outcome| matches!(outcome, StrategyOutcome::Already(_))) {
-        Status::Skipped
-    } else {
-        Status::Unchanged
+    let mut status = Status::Unchanged;
+    for step in steps {
+        match &step.outcome {
+            StrategyOutcome::Made(_) | StrategyOutcome::Would(_) => return Status::Compacted,
+            StrategyOutcome::Already(_) => status = Status::Skipped,
+            StrategyOutcome::Declined(_) => {}
+        }
     }
+    status
 }
 
 /// Returns the size, grouped by type and tool if a report was requested.
-fn size(worked: &Worked<'_>, in_place: bool, in_lines: bool) -> Size {
-    let tokens = worked.report.tokens();
+fn size(outcome: &RunOutcome<'_>, in_place: bool, has_report: bool) -> Size {
+    let tokens = outcome.report.tokens();
     let tokens = TokenCounts { jp: tokens.jp.filter(|_| in_place), ..tokens };
-    if !in_lines {
+    if !has_report {
         return Size { tokens, ..Size::default() };
     }
-    let sums = stats(&worked.survey);
+    let stats = stats(&outcome.survey);
     Size {
         tokens,
-        bytes: sums.all.bytes.into(),
-        by_type: sums.by_type.into_iter().map(|(name, of)| (name.to_owned(), of.into())).collect(),
-        by_tool: sums.by_tool.into_iter().map(|(name, of)| (name, of.into())).collect(),
+        bytes: stats.all.bytes.into(),
+        by_type: stats.by_type.into_iter().map(|(name, sizes)| (name.to_owned(), sizes.into())).collect(),
+        by_tool: stats.by_tool.into_iter().map(|(name, sizes)| (name, sizes.into())).collect(),
     }
 }
 
@@ -102,33 +103,36 @@ pub(super) fn lint(violation: &Violation) -> LintReport {
 }
 
 /// Adds the size of one transcript to the total.
-pub(super) fn add(all: &mut Size, one: &Size) {
-    let add = |sum: &mut RawAndView, more: RawAndView| {
-        sum.raw.add_assign(more.raw);
-        sum.view_after.add_assign(more.view_after);
-    };
-    let more = |all: &mut Sizes, one: &Sizes| {
-        add(&mut all.tokens, one.tokens);
-        add(&mut all.bytes, one.bytes);
-    };
-    add_tokens(&mut all.tokens, &one.tokens);
-    add(&mut all.bytes, one.bytes);
-    for (sums, ones) in [(&mut all.by_type, &one.by_type), (&mut all.by_tool, &one.by_tool)] {
-        for (name, one) in ones {
-            match sums.get_mut(name) {
-                Some(sum) => more(sum, one),
-                None => drop(sums.insert(name.clone(), *one)),
+pub(super) fn add_size(total: &mut Size, size: &Size) {
+    add_tokens(&mut total.tokens, &size.tokens);
+    add_raw_and_view(&mut total.bytes, size.bytes);
+    add_groups(&mut total.by_type, &size.by_type);
+    add_groups(&mut total.by_tool, &size.by_tool);
+}
+
+fn add_groups(total: &mut BTreeMap<String, Sizes>, groups: &BTreeMap<String, Sizes>) {
+    for (name, sizes) in groups {
+        match total.get_mut(name) {
+            Some(sum) => {
+                add_raw_and_view(&mut sum.tokens, sizes.tokens);
+                add_raw_and_view(&mut sum.bytes, sizes.bytes);
             }
+            None => drop(total.insert(name.clone(), *sizes)),
         }
     }
 }
 
-fn add_tokens(all: &mut TokenCounts, one: &TokenCounts) {
-    all.raw += one.raw;
-    all.view_before += one.view_before;
-    all.view_after += one.view_after;
-    if let Some(JpTokens { raw, view_before, view_after }) = one.jp {
-        let jp = all.jp.get_or_insert_default();
+fn add_raw_and_view(total: &mut RawAndView, size: RawAndView) {
+    total.raw += size.raw;
+    total.view_after += size.view_after;
+}
+
+fn add_tokens(total: &mut TokenCounts, tokens: &TokenCounts) {
+    total.raw += tokens.raw;
+    total.view_before += tokens.view_before;
+    total.view_after += tokens.view_after;
+    if let Some(JpTokens { raw, view_before, view_after }) = tokens.jp {
+        let jp = total.jp.get_or_insert_default();
         jp.raw += raw;
         jp.view_before += view_before;
         jp.view_after += view_after;

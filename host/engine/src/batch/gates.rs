@@ -6,7 +6,7 @@ use jp_compact_core::render::Provider;
 use jp_compact_schema::document::{Saved, SavedOf};
 use jp_compact_schema::report::{BatchTotal, GateReport, MissReport, Status, TranscriptReport};
 
-use crate::compact::Worked;
+use crate::compact::RunOutcome;
 
 /// A gate, named after its flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,14 +58,14 @@ pub struct Gates {
     pub max_failures: Option<u64>,
 }
 
-/// The meaning of a batch without transcripts.
+/// The searched part, which decides the result of the gates if the batch has no transcripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateScope {
-    /// Everything that was searched. Gates are not met without transcripts.
+    /// All shards. Without transcripts, the gates are not met.
     All,
-    /// Everything that was searched, and it may be empty.
+    /// All shards, which may be empty. Without transcripts, the gates are met.
     AllOrNothing,
-    /// One part of what was searched. Another part has transcripts and evaluates the gates.
+    /// One shard. Without transcripts, the gates are met, because another shard has transcripts and evaluates them.
     Shard,
 }
 
@@ -87,82 +87,78 @@ impl Gates {
     }
 
     /// Returns the gates that a transcript does not meet.
-    pub(super) fn missed(&self, worked: &Worked<'_>, entry: &TranscriptReport) -> Vec<MissReport> {
+    pub(super) fn missed(&self, outcome: &RunOutcome<'_>, entry: &TranscriptReport) -> Vec<MissReport> {
         let mut missed = Vec::new();
-        let mut miss = |gate: Gate, found: String| {
+        let mut add = |gate: Gate, found: String| {
             missed.push(MissReport { gate: gate.as_str().into(), found });
         };
-        let (before, after) = (worked.report.tokens_before, worked.report.tokens_after);
-        if let Some(most) = self.require_fit.filter(|most| after > *most) {
-            miss(Gate::RequireFit, format!("the view has {after} tokens; at most {most} are allowed"));
+        let (before, after) = (outcome.report.tokens_before, outcome.report.tokens_after);
+        if let Some(maximum) = self.require_fit.filter(|maximum| after > *maximum) {
+            add(Gate::RequireFit, format!("the view has {after} tokens; at most {maximum} are allowed"));
         }
         if self.forbid_growth && after > before {
-            miss(Gate::ForbidGrowth, format!("the view grew from {before} to {after} tokens"));
+            add(Gate::ForbidGrowth, format!("the view grew from {before} to {after} tokens"));
         }
         if self.require_valid.is_some()
-            && let [first, more @ ..] = entry.lint.as_slice()
+            && let [first, others @ ..] = entry.lint.as_slice()
         {
-            let more = if more.is_empty() { String::new() } else { format!(" (and {} more)", more.len()) };
-            miss(Gate::RequireValid, format!("{}{more}", first.message));
+            let and_others =
+                if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
+            add(Gate::RequireValid, format!("{}{and_others}", first.message));
         }
         missed
     }
 
     /// Evaluates the gates for all transcripts.
-    fn judge(&self, Tally { total, missed, faults, .. }: &Tally, scope: GateScope) -> Vec<GateReport> {
-        let mut all = Vec::new();
-        // A path that does not exist is not a transcript.
-        let is_empty = total.transcripts == *faults;
-        let nothing = match scope {
-            _ if total.transcripts > total.failed => None,
-            GateScope::Shard if is_empty => Some((true, "nothing in this shard")),
-            GateScope::AllOrNothing if is_empty => Some((true, "no transcript")),
-            _ if is_empty => Some((false, "no transcript")),
-            // Only the number of failures is known.
-            _ => Some((false, "no successful transcript")),
-        };
+    fn evaluate(&self, tally: &Tally, scope: GateScope) -> Vec<GateReport> {
+        let Tally { total, missed, .. } = tally;
+        let fixed_result = tally.result_without_successes(scope);
+        let mut reports = Vec::new();
         let mut add = |gate: Gate, wanted: String, met: bool, found: String| {
-            let nothing = nothing.filter(|_| gate != Gate::MaxFailures || is_empty);
-            let (met, found) = nothing.map_or((met, found), |(met, found)| (met, found.to_owned()));
-            all.push(GateReport { gate: gate.as_str().into(), wanted, met, found });
-        };
-        let saved = total.saved.percent;
-        if let Some(least) = self.require_saving {
-            // Transcripts without any token count as saved.
-            let met = saved >= least || total.size.tokens.raw == 0;
-            let of_views = total.size.tokens.saved_of_raw().percent;
-            let found = if saved < least && of_views >= least {
-                format!("{saved:.1} %: the views save {of_views:.1} %, but JP does not apply every overlay")
-            } else {
-                format!("{saved:.1} %")
+            let (met, found) = match fixed_result {
+                // The number of failures is known even if no transcript succeeded.
+                Some(_) if gate == Gate::MaxFailures && !tally.is_empty() => (met, found),
+                Some((met, found)) => (met, found.to_owned()),
+                None => (met, found),
             };
-            add(Gate::RequireSaving, format!("{least} %"), met, found);
+            reports.push(GateReport { gate: gate.as_str().into(), wanted, met, found });
+        };
+        if let Some(minimum) = self.require_saving {
+            let (met, found) = evaluate_saving(total, minimum);
+            add(Gate::RequireSaving, format!("{minimum} %"), met, found);
         }
-        let counts = [
-            (Gate::RequireValid, self.require_valid.is_some(), self.names(), missed.valid),
-            (Gate::RequireFit, self.require_fit.is_some(), self.fit(), missed.fit),
-            (Gate::ForbidGrowth, self.forbid_growth, "no growth".into(), missed.growth),
-        ];
-        for (gate, asked, wanted, count) in counts {
-            if asked {
-                add(gate, wanted, count == 0, failing(count));
-            }
+        if let Some(providers) = &self.require_valid {
+            let names: Vec<_> = providers.iter().map(|provider| provider.as_str()).collect();
+            add(Gate::RequireValid, names.join(", "), missed.valid == 0, failing(missed.valid));
         }
-        if let Some(most) = self.max_failures {
-            let found = format!("{} failed", counted(total.failed));
-            add(Gate::MaxFailures, most.to_string(), total.failed <= most, found);
+        if let Some(maximum) = self.require_fit {
+            add(Gate::RequireFit, format!("{maximum} tokens"), missed.fit == 0, failing(missed.fit));
         }
-        all
+        if self.forbid_growth {
+            add(Gate::ForbidGrowth, "no growth".into(), missed.growth == 0, failing(missed.growth));
+        }
+        if let Some(maximum) = self.max_failures {
+            let found = match total.failed {
+                1 => "1 transcript failed".into(),
+                failed => format!("{failed} transcripts failed"),
+            };
+            add(Gate::MaxFailures, maximum.to_string(), total.failed <= maximum, found);
+        }
+        reports
     }
+}
 
-    fn fit(&self) -> String {
-        format!("{} tokens", self.require_fit.unwrap_or_default())
-    }
-
-    fn names(&self) -> String {
-        let names: Vec<_> = self.providers().iter().map(|provider| provider.as_str()).collect();
-        names.join(", ")
-    }
+/// Returns whether the batch saves enough, and the saving.
+fn evaluate_saving(total: &BatchTotal, minimum: f64) -> (bool, String) {
+    let saved = total.saved.percent;
+    let saved_by_views = total.size.tokens.saved_of_raw().percent;
+    let found = if saved < minimum && saved_by_views >= minimum {
+        format!("{saved:.1} %: the views save {saved_by_views:.1} %, but JP does not apply every overlay")
+    } else {
+        format!("{saved:.1} %")
+    };
+    // Nothing can be saved if the transcripts have no tokens.
+    (saved >= minimum || total.size.tokens.raw == 0, found)
 }
 
 /// Formats the number of transcripts that do not meet a gate.
@@ -170,21 +166,17 @@ fn failing(count: u64) -> String {
     if count == 1 { "1 failing transcript".into() } else { format!("{count} failing transcripts") }
 }
 
-fn counted(count: u64) -> String {
-    if count == 1 { "1 transcript".into() } else { format!("{count} transcripts") }
-}
-
 /// The number of transcripts that miss each gate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Missed {
+struct MissCounts {
     valid: u64,
     fit: u64,
     growth: u64,
 }
 
-impl Missed {
+impl MissCounts {
     /// Adds a transcript.
-    pub(super) fn add(&mut self, entry: &TranscriptReport) {
+    fn add(&mut self, entry: &TranscriptReport) {
         for miss in &entry.gates {
             let count = match &*miss.gate {
                 name if name == Gate::RequireValid.as_str() => &mut self.valid,
@@ -204,13 +196,13 @@ pub struct Tally {
     pub total: BatchTotal,
     /// The tokens that a model receives. JP decides this for its own conversations.
     pub sent: u64,
-    /// The number of failures that are paths which could not be searched.
+    /// The number of paths that could not be searched. They count as failed transcripts.
     faults: u64,
-    missed: Missed,
+    missed: MissCounts,
 }
 
 impl Tally {
-    /// Creates empty totals, except for the number of paths that could not be searched.
+    /// Creates totals without transcripts. `faults` is the number of paths that cannot be searched.
     #[must_use]
     pub fn new(faults: u64) -> Self {
         let saved = Saved::new(SavedOf::Raw, 0, 0);
@@ -230,10 +222,10 @@ impl Tally {
             Status::Skipped => &mut total.skipped,
             Status::Failed => &mut total.failed,
         } += 1;
-        super::entry::add(&mut total.size, &entry.size);
-        let of_one = entry.size.tokens;
+        super::entry::add_size(&mut total.size, &entry.size);
+        let tokens = entry.size.tokens;
         // Tokens that JP still sends are not saved, even if the view does not contain them.
-        self.sent += of_one.jp.map_or(of_one.view_after, |jp| jp.view_after);
+        self.sent += tokens.jp.map_or(tokens.view_after, |jp| jp.view_after);
         total.saved = Saved::new(SavedOf::Raw, total.size.tokens.raw, self.sent);
         self.missed.add(entry);
     }
@@ -241,6 +233,24 @@ impl Tally {
     /// Evaluates the gates.
     #[must_use]
     pub fn judge(&self, gates: &Gates, scope: GateScope) -> Vec<GateReport> {
-        gates.judge(self, scope)
+        gates.evaluate(self, scope)
+    }
+
+    /// Returns whether no transcript was found. A path that does not exist is not a transcript.
+    fn is_empty(&self) -> bool {
+        self.total.transcripts == self.faults
+    }
+
+    /// Returns the result of the gates on views if no transcript succeeded: whether they are met, and the finding.
+    fn result_without_successes(&self, scope: GateScope) -> Option<(bool, &'static str)> {
+        if self.total.transcripts > self.total.failed {
+            return None;
+        }
+        Some(match scope {
+            _ if !self.is_empty() => (false, "no successful transcript"),
+            GateScope::Shard => (true, "nothing in this shard"),
+            GateScope::AllOrNothing => (true, "no transcript"),
+            GateScope::All => (false, "no transcript"),
+        })
     }
 }

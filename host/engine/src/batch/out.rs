@@ -24,8 +24,8 @@ use jp_compact_store::{self as store, StoreError};
 #[derive(Debug, Clone)]
 pub struct Out {
     folder: PathBuf,
-    /// Folders that were already searched for leftovers of earlier runs.
-    tidied: Arc<Mutex<HashSet<PathBuf>>>,
+    /// The folders from which the temporary files of earlier runs were removed.
+    cleaned_folders: Arc<Mutex<HashSet<PathBuf>>>,
     unsynced: Arc<UnsyncedFolders>,
 }
 
@@ -33,10 +33,15 @@ impl Out {
     /// Uses this folder, which is created when it is needed.
     #[must_use]
     pub fn new(folder: &Path, environment: &Environment) -> Self {
-        Self { folder: environment.cwd.join(folder), tidied: Arc::default(), unsynced: Arc::default() }
+        Self {
+            folder: environment.cwd.join(folder),
+            cleaned_folders: Arc::default(),
+            unsynced: Arc::default(),
+        }
     }
 
-    /// Waits until the names of all views are on disk. Must precede the report, which lists them as written.
+    /// Waits until the names of all views are on disk. Call this before the report is written, because the report lists
+    /// the views as written.
     ///
     /// # Errors
     /// A folder cannot be synced.
@@ -44,22 +49,22 @@ impl Out {
         self.unsynced.finish()
     }
 
-    /// Returns whether the view of an earlier run is unchanged.
-    pub(super) fn holds(&self, below: &Path, written: &OutReport) -> bool {
-        let path = self.folder.join(below);
-        store::read_own(&path).is_ok_and(|bytes| of_bytes(&bytes) == written.sha256)
+    /// Returns whether the view that an earlier run wrote is unchanged.
+    pub(super) fn has_unchanged_view(&self, relative_path: &Path, previous: &OutReport) -> bool {
+        let path = self.folder.join(relative_path);
+        store::read_own(&path).is_ok_and(|bytes| of_bytes(&bytes) == previous.sha256)
     }
 
-    /// Keeps the view of a run that was killed, perhaps before the view's name was on disk.
-    pub(super) async fn keep(&self, below: &Path) -> Result<(), Error> {
-        self.named(&self.folder.join(below)).await
+    /// Keeps the view of an earlier run. If that run was killed, the view's name may not be on disk yet.
+    pub(super) async fn keep(&self, relative_path: &Path) -> Result<(), Error> {
+        self.schedule_sync(&self.folder.join(relative_path)).await
     }
 
-    /// Called when a view has its name.
-    async fn named(&self, path: &Path) -> Result<(), Error> {
-        // The folder above is included because an earlier run may have created this one, and died.
-        let above = self.folder.parent();
-        let folders = path.ancestors().skip(1).take_while(|folder| Some(*folder) != above).chain(above);
+    /// Schedules a sync of the folders of a view, after the view got its name.
+    async fn schedule_sync(&self, path: &Path) -> Result<(), Error> {
+        // The parent of the output folder is included, because a run that died may have created the output folder.
+        let parent = self.folder.parent();
+        let folders = path.ancestors().skip(1).take_while(|folder| Some(*folder) != parent).chain(parent);
         if self.unsynced.add(folders) {
             let unsynced = Arc::clone(&self.unsynced);
             tokio::task::spawn_blocking(move || unsynced.sync()).await.map_err(|error| {
@@ -70,68 +75,71 @@ impl Out {
         Ok(())
     }
 
-    /// Rejects a path with a file that no earlier run wrote. Called before any model is asked.
-    pub(super) fn check(&self, below: &Path, before: Option<&OutReport>) -> Result<(), Error> {
-        let path = self.folder.join(below);
-        let ours = || before.is_some_and(|written| self.holds(below, written));
-        if path.symlink_metadata().is_ok() && !ours() {
+    /// Rejects a path with a file that no earlier run wrote, or that was changed since. Call this before any model is
+    /// asked.
+    pub(super) fn check(&self, relative_path: &Path, previous: Option<&OutReport>) -> Result<(), Error> {
+        let path = self.folder.join(relative_path);
+        if path.symlink_metadata().is_ok()
+            && !previous.is_some_and(|previous| self.has_unchanged_view(relative_path, previous))
+        {
             return Err(StoreError::Exists { path }.into());
         }
         store::check_new(&path)?;
         Ok(())
     }
 
-    /// Writes a view in the format of its transcript. The file gets the mode of the transcript. Its content is on disk when
-    /// this returns, and its name when [`Self::finish`] does. `announce` is called before the view gets its name, with its
-    /// digest if the report needs it.
+    /// Writes a view in the format of its transcript. The file gets the mode of the transcript. Its content is on disk
+    /// when this function returns, and its name when [`Self::finish`] returns. `announce` is called before the view
+    /// gets its name. If there is a report, it gets the report entry of the view.
     pub(super) async fn write(
         &self,
-        below: &Path,
+        relative_path: &Path,
         opened: &Opened,
         view: &View,
-        before: Option<&OutReport>,
-        in_lines: bool,
+        previous: Option<&OutReport>,
+        has_report: bool,
         announce: impl FnOnce(Option<&OutReport>) -> io::Result<()>,
     ) -> Result<(), Error> {
-        let path = self.folder.join(below);
-        let failed = |source| {
+        let path = self.folder.join(relative_path);
+        let unwritable = |source| {
             Error::from(StoreError::Unwritable { doing: "write the view to", path: path.clone(), source })
         };
         let pieces = transcripts::render(&opened.stream, view);
-        let old = opened.stream.bytes();
-        let report_entry = in_lines.then(|| OutReport {
-            path: below.to_string_lossy().into_owned(),
-            sha256: digest::of_pieces(&pieces, old),
+        let transcript_bytes = opened.stream.bytes();
+        let report_entry = has_report.then(|| OutReport {
+            path: relative_path.to_string_lossy().into_owned(),
+            sha256: digest::of_pieces(&pieces, transcript_bytes),
         });
-        self.check(below, before)?;
-        let mode = fs::metadata(opened.place.path()).map_err(failed)?.mode() & 0o777;
-        let bytes = pieces.iter().map(|piece| piece.bytes(old).len() as u64).sum();
-        private_file::check_size(bytes).map_err(failed)?;
+        self.check(relative_path, previous)?;
+        let mode = fs::metadata(opened.place.path()).map_err(unwritable)?.mode() & 0o777;
+        let size = pieces.iter().map(|piece| piece.bytes(transcript_bytes).len() as u64).sum();
+        private_file::check_size(size).map_err(unwritable)?;
         let folder = path.parent().unwrap_or(&self.folder);
-        private_file::make_folder_durably(&self.folder).map_err(failed)?;
-        fs::create_dir_all(folder).map_err(failed)?;
-        if self.tidied.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_path_buf()) {
+        private_file::make_folder_durably(&self.folder).map_err(unwritable)?;
+        fs::create_dir_all(folder).map_err(unwritable)?;
+        if self.cleaned_folders.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_path_buf()) {
             private_file::remove_orphans(folder);
         }
-        let file = private_file::begin(&path).map_err(failed)?;
+        let file = private_file::begin(&path).map_err(unwritable)?;
         let mut writer = BufWriter::with_capacity(64 << 10, file.as_file());
-        pieces.iter().try_for_each(|piece| writer.write_all(piece.bytes(old))).map_err(failed)?;
-        writer.flush().map_err(failed)?;
+        for piece in &pieces {
+            writer.write_all(piece.bytes(transcript_bytes)).map_err(unwritable)?;
+        }
+        writer.flush().map_err(unwritable)?;
         drop(writer);
         // Syncs a second handle, because the file itself is removed when this future is dropped.
-        let handle = file.as_file().try_clone().map_err(failed)?;
-        let synced = tokio::task::spawn_blocking(move || handle.sync_all()).await;
-        synced.map_err(io::Error::other).flatten().map_err(failed)?;
-        announce(report_entry.as_ref()).map_err(failed)?;
-        let placed = if before.is_some() {
-            private_file::finish(file, &path, mode)
-        } else {
-            private_file::finish_new(file, &path, mode)
+        let handle = file.as_file().try_clone().map_err(unwritable)?;
+        let sync_result = tokio::task::spawn_blocking(move || handle.sync_all()).await;
+        sync_result.map_err(io::Error::other).flatten().map_err(unwritable)?;
+        announce(report_entry.as_ref()).map_err(unwritable)?;
+        let rename_result = match previous {
+            Some(_) => private_file::finish(file, &path, mode),
+            None => private_file::finish_new(file, &path, mode),
         };
-        placed.map_err(|error| match error.kind() {
+        rename_result.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => StoreError::Exists { path: path.clone() }.into(),
-            _ => failed(error),
+            _ => unwritable(error),
         })?;
-        self.named(&path).await
+        self.schedule_sync(&path).await
     }
 }

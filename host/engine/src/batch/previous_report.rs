@@ -1,5 +1,5 @@
-//! The results of an earlier run, from its report. The report is read line by line. It may be incomplete,
-//! because a killed run leaves the lines that it had written.
+//! The results of an earlier run, from its report. The report is read line by line. It may be incomplete, because a
+//! killed run leaves only the lines of the transcripts that it finished.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,33 +12,39 @@ use jp_compact_schema::report::{OutReport, Status, TranscriptReport};
 use rustix::fs::OFlags;
 use serde::Deserialize;
 
-use super::report::part;
+use super::report::part_path;
 
 /// The results of an earlier run.
 #[derive(Debug, Default)]
 pub struct PreviousReport {
     files: Vec<File>,
-    /// Whether the first of them is the final report.
+    /// Whether the first file is the final report.
     has_final: bool,
-    done: HashMap<Key, Done>,
+    finished: HashMap<PathKey, FinishedTranscript>,
 }
 
-/// A path as it is written in a report.
-type Key = (String, Option<String>);
+/// The path of a transcript as it is written in a report: the text, and for a path that is not UTF-8 also the base64.
+type PathKey = (String, Option<String>);
 
-/// A finished transcript and the position of its line.
 #[derive(Debug)]
-struct Done {
+struct FinishedTranscript {
     sha256: String,
     out: Option<OutReport>,
+    line: LinePosition,
+}
+
+/// The position of a line.
+#[derive(Debug)]
+struct LinePosition {
+    /// The index in the list of files.
     file: usize,
-    at: u64,
+    offset: u64,
     bytes: usize,
 }
 
-/// The required fields of a line.
+/// The fields of a line that are needed here.
 #[derive(Deserialize)]
-struct Line {
+struct LineFields {
     path: String,
     #[serde(default)]
     path_base64: Option<String>,
@@ -49,37 +55,41 @@ struct Line {
     out: Option<OutReport>,
 }
 
-/// The required fields of the first line.
+/// The fields of the first line that are needed here.
 #[derive(Deserialize)]
-struct Header {
+struct HeaderFields {
     jp_compact_report: u32,
     dry_run: bool,
 }
 
 impl PreviousReport {
-    /// Reads the report and the separate lines that were not merged into it yet.
+    /// Reads the final report, and the file with the lines that are not in it yet.
     ///
     /// # Errors
     /// A file cannot be read, is not a batch report, or is from a dry run when this run is not one (or the reverse).
     pub fn read(path: &Path, dry_run: bool) -> io::Result<Self> {
         let mut report = Self::default();
-        let typed_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
-        report.has_final = typed_file;
-        let typed_file = typed_file.then(|| small_file::open(path, OFlags::empty()));
-        // The user did not name the second file, so links are not followed.
-        for file in typed_file.into_iter().chain([small_file::open(&part(path), OFlags::NOFOLLOW)]) {
-            match file {
-                Ok(file) => report.read_lines(file, dry_run)?,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
+        report.has_final = path.metadata().is_ok_and(|metadata| metadata.is_file());
+        if report.has_final {
+            report.read_file(small_file::open(path, OFlags::empty()), dry_run)?;
         }
+        // The user did not name this file, so links are not followed.
+        report.read_file(small_file::open(&part_path(path), OFlags::NOFOLLOW), dry_run)?;
         Ok(report)
+    }
+
+    fn read_file(&mut self, file: io::Result<File>, dry_run: bool) -> io::Result<()> {
+        match file {
+            Ok(file) => self.read_lines(file, dry_run),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     fn read_lines(&mut self, file: File, dry_run: bool) -> io::Result<()> {
         let mut reader = BufReader::with_capacity(256 << 10, file.try_clone()?);
-        let (place, mut at, mut line) = (self.files.len(), 0, Vec::new());
+        let file_index = self.files.len();
+        let (mut offset, mut line) = (0, Vec::new());
         loop {
             line.clear();
             let bytes = reader.read_until(b'\n', &mut line)?;
@@ -88,61 +98,60 @@ impl PreviousReport {
             }
             let text = line.trim_ascii_end();
             let text = text.strip_suffix(b",").unwrap_or(text);
-            if at == 0 {
+            if offset == 0 {
                 check_header(text, dry_run)?;
-            } else if let Ok(entry) = serde_json::from_slice::<Line>(text) {
-                self.record(entry, Place { file: place, at, bytes: text.len() });
+            } else if let Ok(fields) = serde_json::from_slice::<LineFields>(text) {
+                self.record(fields, LinePosition { file: file_index, offset, bytes: text.len() });
             }
-            at += bytes as u64;
+            offset += bytes as u64;
         }
         self.files.push(file);
         Ok(())
     }
 
-    fn record(&mut self, line: Line, place: Place) {
-        let key = (line.path, line.path_base64);
-        let Place { file, at, bytes } = place;
-        match line.sha256.filter(|_| line.status != Status::Failed) {
-            Some(sha256) => drop(self.done.insert(key, Done { sha256, out: line.out, file, at, bytes })),
-            None => drop(self.done.remove(&key)),
+    /// Records the newest line of a transcript.
+    fn record(&mut self, fields: LineFields, line: LinePosition) {
+        let key = (fields.path, fields.path_base64);
+        match fields.sha256.filter(|_| fields.status != Status::Failed) {
+            Some(sha256) => {
+                self.finished.insert(key, FinishedTranscript { sha256, out: fields.out, line });
+            }
+            None => {
+                self.finished.remove(&key);
+            }
         }
     }
 
     /// Returns the line of a transcript, raw and parsed, if the transcript has these bytes.
     pub(super) fn line(&self, entry: &TranscriptReport, sha256: &str) -> Option<(Vec<u8>, TranscriptReport)> {
-        let done = self.find(entry).filter(|done| done.sha256 == sha256)?;
-        let mut line = vec![0; done.bytes];
-        self.files[done.file].read_exact_at(&mut line, done.at).ok()?;
-        let entry = serde_json::from_slice(&line).ok()?;
-        Some((line, entry))
+        let LinePosition { file, offset, bytes } =
+            &self.find(entry).filter(|finished| finished.sha256 == sha256)?.line;
+        let mut line = vec![0; *bytes];
+        self.files[*file].read_exact_at(&mut line, *offset).ok()?;
+        let previous_entry = serde_json::from_slice(&line).ok()?;
+        Some((line, previous_entry))
     }
 
-    /// Returns the view that was written for a transcript.
+    /// Returns the report entry of the view that the earlier run wrote for a transcript.
     pub(super) fn out(&self, entry: &TranscriptReport) -> Option<&OutReport> {
         self.find(entry)?.out.as_ref()
     }
 
-    /// Returns whether a transcript is in the final report. It was written after the names of all views were on disk.
-    pub(super) fn is_final(&self, entry: &TranscriptReport) -> bool {
-        self.find(entry).is_some_and(|done| self.has_final && done.file == 0)
+    /// Returns whether a transcript is in the final report. If so, the name of its view is on disk, because the final
+    /// report is written after all views.
+    pub(super) fn is_in_final_report(&self, entry: &TranscriptReport) -> bool {
+        self.has_final && self.find(entry).is_some_and(|finished| finished.line.file == 0)
     }
 
-    fn find(&self, entry: &TranscriptReport) -> Option<&Done> {
-        self.done.get(&(entry.path.clone(), entry.path_base64.clone()))
+    fn find(&self, entry: &TranscriptReport) -> Option<&FinishedTranscript> {
+        self.finished.get(&(entry.path.clone(), entry.path_base64.clone()))
     }
 }
 
-/// The position of a line.
-struct Place {
-    file: usize,
-    at: u64,
-    bytes: usize,
-}
-
-/// Checks the head. It is the first line of a report, and the first of the separate lines.
-fn check_header(text: &[u8], dry_run: bool) -> io::Result<()> {
-    let open = text.strip_suffix(b",\"transcripts\":[").map(|header| [header, b"}"].concat());
-    let header: Option<Header> = serde_json::from_slice(open.as_deref().unwrap_or(text)).ok();
+/// Checks the first line. In a final report, the list of transcripts begins on it.
+fn check_header(line: &[u8], dry_run: bool) -> io::Result<()> {
+    let closed = line.strip_suffix(b",\"transcripts\":[").map(|header| [header, b"}"].concat());
+    let header: Option<HeaderFields> = serde_json::from_slice(closed.as_deref().unwrap_or(line)).ok();
     match header {
         Some(header) if header.jp_compact_report == jp_compact_schema::report::REPORT => {
             if header.dry_run && !dry_run {

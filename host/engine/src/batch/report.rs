@@ -1,5 +1,5 @@
-//! The report of a batch. ReportLines are written to a separate file as transcripts finish, so a crash loses
-//! nothing. The final report lists them in the order of the transcripts.
+//! The report of a batch. When a transcript is finished, its line is written to a separate file, so a crash loses no
+//! line. The final report has the lines in the order of the transcripts.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -13,7 +13,7 @@ use jp_compact_schema::document::ErrorReport;
 use jp_compact_schema::report::{BatchTotal, GateReport, REPORT, ShardOf};
 use serde::Serialize;
 
-/// A report contains no text of a conversation.
+/// The mode of the files. Everyone may read them, because a report contains no text of a conversation.
 const MODE: u32 = 0o644;
 
 /// The first line.
@@ -40,35 +40,35 @@ pub struct Written<'a> {
     pub complete: bool,
 }
 
-/// The lines so far. They are in a separate file. Only their positions are kept in memory.
+/// The lines of a report, in their separate file. Only their positions are kept in memory.
 #[derive(Debug)]
 pub struct ReportLines {
     file: File,
-    head: Vec<u8>,
-    /// The path of the file next to the report.
-    part: Option<PathBuf>,
-    /// Locked during a write, so a killed run leaves at most one incomplete line, and it is the last one.
-    written: Mutex<Positions>,
+    header: Vec<u8>,
+    /// The path of the file, if it has a name.
+    part_path: Option<PathBuf>,
+    /// Locked during a write. Therefore, a killed run leaves at most one incomplete line, at the end.
+    positions: Mutex<LinePositions>,
 }
 
 /// The positions of lines in the file.
 #[derive(Debug)]
-struct Positions {
-    /// By the number of the transcript.
-    places: Vec<(usize, u64, usize)>,
+struct LinePositions {
+    /// The number of the transcript, the offset, and the length of each line.
+    lines: Vec<(usize, u64, usize)>,
     end: u64,
 }
 
-/// Returns the path of the file that holds the lines until the report is complete.
-pub(super) fn part(report: &Path) -> PathBuf {
+/// Returns the path of the file that has the lines until the report is complete.
+pub(super) fn part_path(report: &Path) -> PathBuf {
     let mut name = OsString::from(report);
     name.push(".part");
     name.into()
 }
 
 impl ReportLines {
-    /// Starts a report. Its lines are written to a file next to it, so that a killed run can be resumed.
-    /// Without a report file, or if it is not a regular file, they are written to an unnamed temporary file.
+    /// Starts a report. Its lines are written to a file next to it, so that a killed run can be resumed. If there is no
+    /// report file, or it is not a regular file, the lines are written to an unnamed temporary file.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -79,68 +79,76 @@ impl ReportLines {
         (version, dry_run, estimator): (&str, bool, &str),
         shard: Option<ShardOf>,
     ) -> io::Result<Self> {
-        let head = ReportHeader { jp_compact_report: REPORT, jp_compact: version, dry_run, estimator, shard };
-        let head = serde_json::to_vec(&head)?;
-        let is_file = |path: &&Path| path.metadata().map_or(true, |metadata| metadata.is_file());
-        let part = report.filter(is_file).map(part);
-        let mut file = match &part {
+        let header =
+            ReportHeader { jp_compact_report: REPORT, jp_compact: version, dry_run, estimator, shard };
+        let header = serde_json::to_vec(&header)?;
+        let part_path = match report {
+            Some(report) if report.metadata().is_ok_and(|metadata| !metadata.is_file()) => None,
+            report => report.map(part_path),
+        };
+        let mut file = match &part_path {
             None => tempfile::tempfile_in(temp_dir)?,
             // The user did not name this file, so it could be anything.
-            Some(part) => private_file::open_or_make(part, MODE)?,
+            Some(path) => private_file::open_or_make(path, MODE)?,
         };
         if !resume {
             file.set_len(0)?;
         }
         let mut end = file.seek(SeekFrom::End(0))?;
         if end == 0 {
-            file.write_all(&head)?;
+            file.write_all(&header)?;
             file.write_all(b"\n")?;
-            end = head.len() as u64 + 1;
+            end = header.len() as u64 + 1;
         } else {
-            // Ends an incomplete line.
+            // Separates the new lines from an incomplete last line.
             file.write_all(b"\n")?;
             end += 1;
         }
-        Ok(Self { file, head, part, written: Mutex::new(Positions { places: Vec::new(), end }) })
+        let positions = Mutex::new(LinePositions { lines: Vec::new(), end });
+        Ok(Self { file, header, part_path, positions })
     }
 
-    /// Adds the line of a transcript.
+    /// Adds the line of the transcript with this number.
     ///
     /// # Errors
     /// The line cannot be written.
-    pub fn add(&self, place: usize, line: &[u8]) -> io::Result<()> {
-        self.append(Some(place), line)
+    pub fn add(&self, number: usize, line: &[u8]) -> io::Result<()> {
+        self.append(Some(number), line)
     }
 
-    /// Appends the line of a transcript whose view gets its name next. The final report does not contain this
-    /// line. A run that resumes a killed one finds it, and knows that the view is not a file of the user.
+    /// Appends the line of a transcript just before its view gets its name. The final report does not contain this
+    /// line. If the run is killed, the next run reads the line, and knows that the view is not a file of the user.
     pub(super) fn announce(&self, line: &[u8]) -> io::Result<()> {
-        if self.part.is_some() { self.append(None, line) } else { Ok(()) }
+        if self.part_path.is_some() { self.append(None, line) } else { Ok(()) }
     }
 
-    fn append(&self, place: Option<usize>, line: &[u8]) -> io::Result<()> {
-        let whole = [line, b"\n"].concat();
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = written.end;
-        private_file::check_size(at + whole.len() as u64)?;
-        self.file.write_all_at(&whole, at)?;
-        written.places.extend(place.map(|place| (place, at, line.len())));
-        written.end += whole.len() as u64;
+    /// Appends a line. A line without a `number` is not in the final report.
+    fn append(&self, number: Option<usize>, line: &[u8]) -> io::Result<()> {
+        let line_with_end = [line, b"\n"].concat();
+        let mut positions = self.positions.lock().unwrap_or_else(PoisonError::into_inner);
+        let offset = positions.end;
+        let new_end = offset + line_with_end.len() as u64;
+        private_file::check_size(new_end)?;
+        self.file.write_all_at(&line_with_end, offset)?;
+        if let Some(number) = number {
+            positions.lines.push((number, offset, line.len()));
+        }
+        positions.end = new_end;
         Ok(())
     }
 
-    /// Calls `look` for each line, in the order of the transcripts.
+    /// Calls `visit` for each line, in the order of the transcripts.
     ///
     /// # Errors
-    /// The file cannot be read, or `look` fails.
-    pub fn each(&mut self, mut look: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let places = &mut self.written.get_mut().unwrap_or_else(PoisonError::into_inner).places;
-        places.sort_unstable();
+    /// The file cannot be read, or `visit` fails.
+    pub fn each(&mut self, mut visit: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let lines = &mut self.positions.get_mut().unwrap_or_else(PoisonError::into_inner).lines;
+        lines.sort_unstable();
         let mut line = Vec::new();
-        for (_, at, bytes) in places {
+        for (_, offset, bytes) in lines {
             line.resize(*bytes, 0);
-            self.file.read_exact_at(&mut line, *at)?;
-            look(&line)?;
+            self.file.read_exact_at(&mut line, *offset)?;
+            visit(&line)?;
         }
         Ok(())
     }
@@ -150,8 +158,8 @@ impl ReportLines {
     /// # Errors
     /// The lines cannot be read, or `out` fails.
     pub fn write(&mut self, written: &Written<'_>, out: &mut dyn Write) -> io::Result<()> {
-        let head = self.head.strip_suffix(b"}").unwrap_or(&self.head);
-        out.write_all(head)?;
+        let header = self.header.strip_suffix(b"}").unwrap_or(&self.header);
+        out.write_all(header)?;
         out.write_all(b",\"transcripts\":[")?;
         let mut first = true;
         self.each(|line| {
@@ -170,14 +178,14 @@ impl ReportLines {
         writeln!(out, ",\"complete\":{}}}", written.complete)
     }
 
-    /// Writes the report file completely or not at all, and removes the separate lines.
+    /// Writes the report file completely or not at all, and removes the file with the lines.
     ///
     /// # Errors
-    /// The report cannot be written. The lines are kept then.
+    /// The report cannot be written. In this case, the file with the lines is kept.
     pub fn finish(&mut self, written: &Written<'_>, report: &Path) -> io::Result<()> {
-        put(report, |out| self.write(written, out))?;
-        match &self.part {
-            Some(part) => std::fs::remove_file(part),
+        write_file(report, |out| self.write(written, out))?;
+        match &self.part_path {
+            Some(path) => std::fs::remove_file(path),
             None => Ok(()),
         }
     }
@@ -191,12 +199,12 @@ impl ReportLines {
         path: &Path,
         write: impl FnOnce(&mut Self, &mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
-        put(path, |out| write(self, out))
+        write_file(path, |out| write(self, out))
     }
 }
 
 /// Writes a file completely or not at all. Writes directly to a device or a pipe.
-fn put(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         let mut out = BufWriter::new(OpenOptions::new().write(true).open(path)?);
         write(&mut out)?;

@@ -1,7 +1,7 @@
-//! The threads of a batch. Each has its own async runtime, processes, and window of transcripts. They share
-//! only the position of the next transcript, so a slow strategy blocks only its own thread. A thread lives
-//! until all transcripts are done. A strategy ends with the thread that started it, and a connection to a
-//! model needs the runtime that opened it.
+//! The threads of a batch. Each has its own async runtime, processes, and window of transcripts. They share only the
+//! position of the next transcript, so a slow strategy blocks only its own thread. A thread lives until all transcripts
+//! are finished, because a strategy ends with the thread that started it, and a connection to a model needs the runtime
+//! that opened it.
 
 use std::io;
 use std::sync::Mutex;
@@ -14,23 +14,23 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Barrier, Semaphore, mpsc, watch};
 
 use super::context::{BatchConfig, Describe, Shared, Thread};
-use super::transcript::{Done, run_transcript};
+use super::transcript::{FinishedTranscript, run_transcript};
 use crate::plan::BatchPlanner;
 
-/// The number of transcripts per thread. High enough that no worker waits for a request, and low enough that
-/// they fit into the processor cache.
+/// The maximum number of transcripts that a thread processes concurrently. It is high enough that no worker waits for a
+/// request, and low enough that the transcripts fit into the processor cache.
 const WINDOW: usize = 16;
-/// Their total size in bytes. One larger transcript is allowed alone.
+/// The maximum total size of these transcripts in bytes. A larger transcript is processed alone.
 const WINDOW_BYTES: u64 = 16 << 20;
-/// The number of expensive ones among them, which need a process or a model instead of a line to a worker.
-const HEAVY_MAX: usize = 8;
-/// The number of results that wait to be reported.
+/// The maximum number of these transcripts that need a process or a model. The others only send lines to workers.
+const EXPENSIVE_MAX: usize = 8;
+/// The maximum number of results that wait to be reported.
 const EVENTS_MAX: usize = 256;
 
 /// A message to the caller.
 #[derive(Debug)]
 pub enum BatchEvent {
-    /// A transcript is done.
+    /// A transcript is finished.
     Finished {
         /// Its number.
         place: usize,
@@ -48,14 +48,14 @@ pub enum BatchEvent {
 /// The way in which a batch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchEnd {
-    /// All transcripts were processed.
+    /// All transcripts are finished.
     Whole,
-    /// The user interrupted it, or the caller stopped it.
+    /// The user interrupted the batch, or `report` failed.
     Early,
 }
 
-/// Runs a batch. `report` is called on this thread, once per transcript, in the order in which they finish. An
-/// error of `report` stops the batch like an interrupt does. A second interrupt stops immediately.
+/// Runs a batch. `report` is called on this thread for each transcript when it is finished. An error of `report` stops
+/// the batch like an interrupt: the started transcripts are finished. A second interrupt stops immediately.
 ///
 /// # Errors
 /// `report` failed, or no thread could be created.
@@ -68,64 +68,67 @@ pub fn run(
     let shared = Shared { next: AtomicUsize::new(0), stop: AtomicBool::new(false), copies: Mutex::default() };
     let jobs = config.jobs.min(config.files.len()).max(1);
     let barrier = Barrier::new(jobs);
-    let (abort, aborted) = watch::channel(false);
+    let (abort_sender, abort_receiver) = watch::channel(false);
     let (sender, mut receiver) = mpsc::channel(EVENTS_MAX);
-    let main = runtime()?;
+    let main_runtime = runtime()?;
     let (mut interrupt, mut terminate) = {
-        let _entered = main.enter();
+        let _guard = main_runtime.enter();
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
     };
     let runtimes: Vec<Runtime> = (0..jobs).map(|_| runtime()).collect::<io::Result<_>>()?;
     std::thread::scope(|scope| {
         for runtime in runtimes {
-            let (shared, barrier, sender, mut aborted) = (&shared, &barrier, sender.clone(), aborted.clone());
-            let work = move || {
+            let (shared, barrier, sender) = (&shared, &barrier, sender.clone());
+            let mut abort_receiver = abort_receiver.clone();
+            let run_thread = move || {
                 runtime.block_on(async {
                     tokio::select! {
                         biased;
-                        _ = aborted.wait_for(|abort| *abort) => {}
-                        () = serve(planner, config, describe, shared, barrier, sender) => {}
+                        _ = abort_receiver.wait_for(|abort| *abort) => {}
+                        () = run_window(planner, config, describe, shared, barrier, sender) => {}
                     }
                 });
                 // A running name lookup cannot be canceled, so the runtime must not wait for it.
                 runtime.shutdown_background();
             };
-            if let Err(error) = std::thread::Builder::new().name("batch".into()).spawn_scoped(scope, work) {
-                abort.send_replace(true);
+            if let Err(error) =
+                std::thread::Builder::new().name("batch".into()).spawn_scoped(scope, run_thread)
+            {
+                abort_sender.send_replace(true);
                 return Err(error);
             }
         }
         drop(sender);
-        let mut failed = None;
-        main.block_on(async {
-            let mut interrupted = false;
+        let mut report_error = None;
+        main_runtime.block_on(async {
+            let mut is_interrupted = false;
             loop {
                 let event = tokio::select! {
                     biased;
                     _ = async { tokio::select! { signal = interrupt.recv() => signal, signal = terminate.recv() => signal } } => {
-                        if interrupted || shared.stop.swap(true, Ordering::Relaxed) {
-                            abort.send_replace(true);
+                        if is_interrupted || shared.stop.swap(true, Ordering::Relaxed) {
+                            abort_sender.send_replace(true);
                         }
-                        interrupted = true;
+                        is_interrupted = true;
                         BatchEvent::Interrupted
                     }
-                    done = receiver.recv() => match done {
+                    finished = receiver.recv() => match finished {
                         None => break,
-                        Some(Done { entry: None, .. }) => continue,
-                        Some(Done { place, entry: Some(entry), line, resumed }) => {
-                            BatchEvent::Finished { place, entry: Box::new(entry), line, resumed }
+                        Some(FinishedTranscript { entry: None, .. }) => continue,
+                        Some(FinishedTranscript { index, entry: Some(entry), line, resumed }) => {
+                            BatchEvent::Finished { place: index, entry: Box::new(entry), line, resumed }
                         }
                     }
                 };
-                if failed.is_none()
+                if report_error.is_none()
                     && let Err(error) = report(event)
                 {
                     shared.stop.store(true, Ordering::Relaxed);
-                    failed = Some(error);
+                    report_error = Some(error);
                 }
             }
         });
-        match failed {
+        match report_error {
             Some(error) => Err(error),
             None if shared.stop.load(Ordering::Relaxed) => Ok(BatchEnd::Early),
             None => Ok(BatchEnd::Whole),
@@ -137,31 +140,31 @@ fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// Processes transcripts on one thread.
-async fn serve(
+/// Processes transcripts on one thread, several at a time.
+async fn run_window(
     planner: &BatchPlanner<'_>,
     config: &BatchConfig<'_>,
     describe: &Describe,
     shared: &Shared,
     barrier: &Barrier,
-    sender: mpsc::Sender<Done>,
+    sender: mpsc::Sender<FinishedTranscript>,
 ) {
-    let thread = Thread { plans: planner.begin_thread(), heavy: Semaphore::new(HEAVY_MAX) };
-    let mut flying = FuturesUnordered::new();
-    let mut bytes = 0;
+    let thread = Thread { plans: planner.begin_thread(), expensive_runs: Semaphore::new(EXPENSIVE_MAX) };
+    let mut window = FuturesUnordered::new();
+    let mut window_bytes = 0;
     loop {
-        while flying.len() < WINDOW && (flying.is_empty() || bytes < WINDOW_BYTES) {
-            let Some(place) = shared.next(config.files) else { break };
-            bytes += config.files.bytes_of(place);
-            flying.push(run_transcript(planner, config, describe, shared, &thread, place));
+        while window.len() < WINDOW && (window.is_empty() || window_bytes < WINDOW_BYTES) {
+            let Some(index) = shared.take_next(config.files) else { break };
+            window_bytes += config.files.bytes_of(index);
+            window.push(run_transcript(planner, config, describe, shared, &thread, index));
         }
-        let Some(done) = flying.next().await else { break };
-        bytes -= config.files.bytes_of(done.place);
-        if sender.send(done).await.is_err() {
+        let Some(finished) = window.next().await else { break };
+        window_bytes -= config.files.bytes_of(finished.index);
+        if sender.send(finished).await.is_err() {
             break;
         }
     }
-    drop(flying);
+    drop(window);
     thread.plans.sessions().close().await;
     drop(sender);
     barrier.wait().await;

@@ -1,5 +1,5 @@
-//! A shard: one of N parts of all transcripts. The part of a transcript depends only on its relative path.
-//! Machines with different roots and start times therefore agree.
+//! A shard: one of N parts of all transcripts. The shard of a transcript depends only on its relative path. Therefore,
+//! machines with different roots and start times agree.
 
 use std::str::FromStr;
 
@@ -8,16 +8,17 @@ use jp_compact_schema::report::ShardOf;
 /// One part: `I/N`, with I starting at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
-    // Invariant: index < of.
+    // Invariant: index < count.
     index: u64,
-    of: u64,
+    /// The number of all shards.
+    count: u64,
 }
 
 impl Shard {
     /// Returns whether a path relative to its root is in this part.
     #[must_use]
-    pub fn holds(self, below: &[u8]) -> bool {
-        mixed(below) % self.of == self.index
+    pub fn contains(self, relative_path: &[u8]) -> bool {
+        hash(relative_path) % self.count == self.index
     }
 }
 
@@ -25,25 +26,27 @@ impl FromStr for Shard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let parts =
-            text.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
-        match parts {
-            Some((index, of)) if index < of => Ok(Self { index, of }),
+        let numbers =
+            text.split_once('/').and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
+        match numbers {
+            Some((index, count)) if index < count => Ok(Self { index, count }),
             Some((_, 0)) => Err("N must be at least 1; expected I/N such as 0/4".into()),
-            Some((index, of)) => Err(format!("parts are numbered from 0, and {index} is not below {of}")),
+            Some((index, count)) => {
+                Err(format!("parts are numbered from 0, and {index} is not below {count}"))
+            }
             None => Err("expected I/N such as 0/4, the first of four parts".into()),
         }
     }
 }
 
 impl From<Shard> for ShardOf {
-    fn from(Shard { index, of }: Shard) -> Self {
-        Self { index, of }
+    fn from(Shard { index, count }: Shard) -> Self {
+        Self { index, of: count }
     }
 }
 
 /// FNV-1a with a final mix, because hashes of short paths differ only in the low bits.
-fn mixed(bytes: &[u8]) -> u64 {
+fn hash(bytes: &[u8]) -> u64 {
     let hash = bytes.iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)
     });
@@ -57,10 +60,10 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expect: Result<(u64, u64), &str>) {
-        let found = text.parse::<Shard>().map(|shard| (shard.index, shard.of));
-        match (found, expect) {
-            (Err(what), Err(part)) => assert!(what.contains(part), "{what}"),
-            (found, expect) => assert_eq!(found, expect.map_err(str::to_owned)),
+        let result = text.parse::<Shard>().map(|shard| (shard.index, shard.count));
+        match (result, expect) {
+            (Err(message), Err(part)) => assert!(message.contains(part), "{message}"),
+            (result, expect) => assert_eq!(result, expect.map_err(str::to_owned)),
         }
     }
 
@@ -77,18 +80,20 @@ mod tests {
 
     #[test]
     fn each_path_is_in_one_part_and_parts_have_similar_sizes() {
-        for of in [1, 2, 3, 7] {
-            let mut sizes = vec![0_usize; of];
+        for count in [1, 2, 3, 7] {
+            let mut sizes = vec![0_usize; count];
             for number in 0..10_000 {
                 let path = format!("17738{number:05}-a/events.json");
-                let holding: Vec<usize> = (0..of)
-                    .filter(|index| format!("{index}/{of}").parse::<Shard>().unwrap().holds(path.as_bytes()))
+                let shards: Vec<usize> = (0..count)
+                    .filter(|index| {
+                        format!("{index}/{count}").parse::<Shard>().unwrap().contains(path.as_bytes())
+                    })
                     .collect();
-                assert_eq!(holding.len(), 1, "{path} is in {holding:?} of {of}");
-                sizes[holding[0]] += 1;
+                assert_eq!(shards.len(), 1, "{path} is in {shards:?} of {count}");
+                sizes[shards[0]] += 1;
             }
-            let even = 10_000 / of;
-            assert!(sizes.iter().all(|size| size.abs_diff(even) < even / 5 + 1), "{sizes:?}");
+            let mean = 10_000 / count;
+            assert!(sizes.iter().all(|size| size.abs_diff(mean) < mean / 5 + 1), "{sizes:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Processes one transcript of a batch, from its bytes to its report line.
 
 use std::panic::AssertUnwindSafe;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use futures_util::FutureExt as _;
@@ -11,21 +11,20 @@ use jp_compact_schema::report::{OutReport, Status, TranscriptReport};
 use jp_compact_transcripts as transcripts;
 
 use super::context::{BatchConfig, Describe, Shared, Thread};
-use super::entry;
-use crate::compact::{self, Opened, Worked};
+use super::{Out, entry};
+use crate::compact::{self, Opened, RunOutcome};
 use crate::digest;
 use crate::plan::BatchPlanner;
 use jp_compact_store as store;
 
-/// A transcript that was processed now or in an earlier run.
-pub(super) struct Done {
-    /// Its number.
-    pub(super) place: usize,
+/// A transcript that this run or an earlier one finished.
+pub(super) struct FinishedTranscript {
+    pub(super) index: usize,
     /// The report entry. `None` if the file is not a transcript, or if it is a copy that is reported elsewhere.
     pub(super) entry: Option<TranscriptReport>,
-    /// Its report line.
+    /// The report line. Empty without a report.
     pub(super) line: Vec<u8>,
-    /// Whether an earlier run processed it.
+    /// Whether an earlier run finished it.
     pub(super) resumed: bool,
 }
 
@@ -36,48 +35,50 @@ pub(super) async fn run_transcript(
     describe: &Describe,
     shared: &Shared,
     thread: &Thread,
-    place: usize,
-) -> Done {
-    let began = Instant::now();
-    let path = config.files.path(place);
+    index: usize,
+) -> FinishedTranscript {
+    let start = Instant::now();
+    let path = config.files.path(index);
     let mut entry = entry::new(&path);
-    let mut line = Vec::new();
+    let job = Job { planner, config, describe, shared, thread, index, path: &path, start };
     // Boxed, because the future is large and would be moved.
-    let done = Box::pin(attempt(planner, config, describe, shared, thread, (place, began), &mut entry));
+    let result = Box::pin(job.process(&mut entry));
     // A panic fails only this transcript.
-    let done = AssertUnwindSafe(done).catch_unwind().await;
-    let ended = match done {
-        Ok(Ok(ended)) => ended,
+    let completion = match AssertUnwindSafe(result).catch_unwind().await {
+        Ok(Ok(completion)) => completion,
         Ok(Err(error)) => fail(&mut entry, error),
         Err(_) => {
             let message = "failed to finish a transcript: a bug in jp-compact";
             fail(&mut entry, ErrorReport::new(ErrorKind::Bug, message))
         }
     };
-    match ended {
-        Ended::Nothing => Done { place, entry: None, line, resumed: false },
-        Ended::Before(line, entry) => Done { place, entry: Some(*entry), line, resumed: true },
-        Ended::Now => {
-            entry.elapsed_ms = elapsed_ms(began);
-            if config.lines.is_some() {
-                line = serde_json::to_vec(&entry).unwrap_or_default();
-            }
-            Done { place, entry: Some(entry), line, resumed: false }
+    match completion {
+        Completion::Ignored => FinishedTranscript { index, entry: None, line: Vec::new(), resumed: false },
+        Completion::Earlier(line, entry) => {
+            FinishedTranscript { index, entry: Some(*entry), line, resumed: true }
+        }
+        Completion::Now => {
+            entry.elapsed_ms = elapsed_ms(start);
+            let line = match config.lines {
+                Some(_) => serde_json::to_vec(&entry).unwrap_or_default(),
+                None => Vec::new(),
+            };
+            FinishedTranscript { index, entry: Some(entry), line, resumed: false }
         }
     }
 }
 
-/// The way in which processing ended.
-enum Ended {
-    /// It was processed now.
+/// The way in which a transcript was finished.
+enum Completion {
+    /// This run processed or failed it.
     Now,
     /// An earlier run processed it. Contains the raw and the parsed line.
-    Before(Vec<u8>, Box<TranscriptReport>),
+    Earlier(Vec<u8>, Box<TranscriptReport>),
     /// The file is not a transcript, or it is a copy of another one that JP would load instead.
-    Nothing,
+    Ignored,
 }
 
-fn fail(entry: &mut TranscriptReport, error: ErrorReport) -> Ended {
+fn fail(entry: &mut TranscriptReport, error: ErrorReport) -> Completion {
     *entry = TranscriptReport {
         path: std::mem::take(&mut entry.path),
         path_base64: entry.path_base64.take(),
@@ -86,106 +87,171 @@ fn fail(entry: &mut TranscriptReport, error: ErrorReport) -> Ended {
         error: Some(error),
         ..TranscriptReport::default()
     };
-    Ended::Now
+    Completion::Now
 }
 
-async fn attempt(
-    planner: &BatchPlanner<'_>,
-    config: &BatchConfig<'_>,
-    describe: &Describe,
-    shared: &Shared,
-    thread: &Thread,
-    (place, began): (usize, Instant),
-    entry: &mut TranscriptReport,
-) -> Result<Ended, ErrorReport> {
-    let failed = |failure: compact::Error| describe(failure.into());
-    let path = config.files.path(place);
-    let needs_detection = config.format.is_none() && config.files.needs_detection(place);
-    let opened = match compact::open_as(path.as_os_str(), config.format, config.environment) {
-        Err(_) if needs_detection && is_none(&config.environment.cwd.join(&path)) => {
-            return Ok(Ended::Nothing);
+/// The processing of one transcript.
+struct Job<'a, 'p> {
+    planner: &'a BatchPlanner<'p>,
+    config: &'a BatchConfig<'a>,
+    describe: &'a Describe,
+    shared: &'a Shared,
+    thread: &'a Thread,
+    index: usize,
+    path: &'a Path,
+    start: Instant,
+}
+
+/// The path of a view.
+struct ViewTarget<'a> {
+    out: &'a Out,
+    relative_path: PathBuf,
+    /// The report entry of the view that an earlier run wrote.
+    previous: Option<OutReport>,
+}
+
+impl Job<'_, '_> {
+    async fn process(&self, entry: &mut TranscriptReport) -> Result<Completion, ErrorReport> {
+        let config = self.config;
+        let Some(opened) = self.open()? else { return Ok(Completion::Ignored) };
+        entry.conversation_id = opened.place.id().map(str::to_owned);
+        if !opened.place.twins().is_empty() && !self.shared.claim(config.files, self.index, &opened) {
+            return Ok(Completion::Ignored);
         }
-        // Every JSON array parses as a JP stream with unknown events.
-        Ok(opened) if needs_detection && transcripts::detect(opened.stream.bytes()).is_none() => {
-            return Ok(Ended::Nothing);
+        let target = config.out.map(|out| ViewTarget {
+            out,
+            relative_path: config.files.relative_path(self.index),
+            previous: config.previous.and_then(|previous| previous.out(entry)).cloned(),
+        });
+        if let Some(completion) = self.resume(&opened, entry, target.as_ref()).await? {
+            return Ok(completion);
         }
-        opened => opened.map_err(failed)?,
-    };
-    entry.conversation_id = opened.place.id().map(str::to_owned);
-    if !opened.place.twins().is_empty() && !shared.is_first(config.files, place, &opened) {
-        return Ok(Ended::Nothing);
-    }
-    let below = config.out.map(|_| config.files.below(place));
-    let before = config.previous.and_then(|known| known.out(entry)).cloned();
-    if let Some(known) = config.previous {
-        let sha256 = of_bytes(opened.stream.bytes());
-        let is_there = match (config.out, &below, &before) {
-            (Some(out), Some(below), Some(before)) => out.holds(below, before),
-            (out, ..) => out.is_none(),
+        if let Some(target) = &target {
+            self.check_target(target)?;
+        }
+        let run = self.planner.plan(&self.thread.plans, &opened).await.map_err(self.describe)?;
+        let _permit = match run.starts_no_process() {
+            true => None,
+            false => self.thread.expensive_runs.acquire().await.ok(),
         };
-        if is_there && let Some((line, entry)) = known.line(entry, &sha256) {
-            if let (Some(out), Some(below), false) = (config.out, &below, known.is_final(&entry)) {
-                out.keep(below).await.map_err(failed)?;
-            }
-            return Ok(Ended::Before(line, Box::new(entry)));
+        let outcome =
+            compact::compact_with_view(&run, &opened).await.map_err(|error| self.run_error(error))?;
+        entry::add_outcome(entry, &outcome, &run, config.lines.is_some());
+        entry.warnings = compact::warnings(&opened.stream);
+        if config.looks {
+            entry.lint = outcome.violations(config.gates.providers()).iter().map(entry::lint).collect();
+        }
+        entry.gates = config.gates.missed(&outcome, entry);
+        if config.lines.is_some() {
+            let is_unchanged = run.io.dry_run || run.io.in_memory || opened.sidecar_file.is_some();
+            entry.sha256 = sha256_after(&outcome, &opened, is_unchanged);
+        }
+        if let Some(target) = &target
+            && !run.io.dry_run
+        {
+            self.write_view(target, &opened, &outcome, entry).await?;
+        }
+        Ok(Completion::Now)
+    }
+
+    fn run_error(&self, error: compact::Error) -> ErrorReport {
+        (self.describe)(error.into())
+    }
+
+    /// Reads the transcript. Returns `None` if the content shows that the file is not a transcript.
+    fn open(&self) -> Result<Option<Opened>, ErrorReport> {
+        let Self { config, path, .. } = self;
+        let needs_detection = config.format.is_none() && config.files.needs_detection(self.index);
+        match compact::open_as(path.as_os_str(), config.format, config.environment) {
+            Err(_) if needs_detection && is_other_file(&config.environment.cwd.join(path)) => Ok(None),
+            // Every JSON array parses as a JP stream with unknown events.
+            Ok(opened) if needs_detection && transcripts::detect(opened.stream.bytes()).is_none() => Ok(None),
+            result => result.map(Some).map_err(|error| self.run_error(error)),
         }
     }
-    if let (Some(out), Some(below)) = (config.out, &below) {
-        if let Some(other) = config.files.clash(place) {
-            let (message, hint) = (
-                format!("its view would have the same path as the view of {}", other.display()),
-                "pass a different --out for one of the two paths".to_owned(),
-            );
+
+    /// Returns the result of an earlier run, if the transcript and its view are unchanged since.
+    async fn resume(
+        &self,
+        opened: &Opened,
+        entry: &TranscriptReport,
+        target: Option<&ViewTarget<'_>>,
+    ) -> Result<Option<Completion>, ErrorReport> {
+        let Some(previous_report) = self.config.previous else { return Ok(None) };
+        let has_view = match target {
+            None => true,
+            Some(ViewTarget { out, relative_path, previous: Some(previous) }) => {
+                out.has_unchanged_view(relative_path, previous)
+            }
+            Some(ViewTarget { previous: None, .. }) => false,
+        };
+        if !has_view {
+            return Ok(None);
+        }
+        let sha256 = of_bytes(opened.stream.bytes());
+        let Some((line, previous_entry)) = previous_report.line(entry, &sha256) else { return Ok(None) };
+        if let Some(ViewTarget { out, relative_path, .. }) = target
+            && !previous_report.is_in_final_report(&previous_entry)
+        {
+            out.keep(relative_path).await.map_err(|error| self.run_error(error))?;
+        }
+        Ok(Some(Completion::Earlier(line, Box::new(previous_entry))))
+    }
+
+    /// Checks that the view can be written, before any model is asked.
+    fn check_target(&self, target: &ViewTarget<'_>) -> Result<(), ErrorReport> {
+        if let Some(other) = self.config.files.same_view_path(self.index) {
+            let message = format!("its view would have the same path as the view of {}", other.display());
+            let hint = "pass a different --out for one of the two paths".to_owned();
             let error = ErrorReport::new(ErrorKind::TranscriptInvalid, message);
             return Err(ErrorReport { hint: Some(hint), ..error });
         }
-        out.check(below, before.as_ref()).map_err(failed)?;
+        target
+            .out
+            .check(&target.relative_path, target.previous.as_ref())
+            .map_err(|error| self.run_error(error))
     }
-    let run = planner.plan(&thread.plans, &opened).await.map_err(describe)?;
-    let _turn = if run.is_light() { None } else { thread.heavy.acquire().await.ok() };
-    let worked = compact::work(&run, &opened).await.map_err(failed)?;
-    entry::fill(entry, &worked, &run, config.lines.is_some());
-    entry.warnings = compact::warnings(&opened.stream);
-    if config.looks {
-        entry.lint = worked.violations(config.gates.providers()).iter().map(entry::lint).collect();
-    }
-    entry.gates = config.gates.missed(&worked, entry);
-    entry.sha256 = config.lines.and_then(|_| {
-        sha256(&worked, &opened, run.io.dry_run || run.io.in_memory || opened.sidecar_file.is_some())
-    });
-    if let (Some(out), Some(below), false) = (config.out, &below, run.io.dry_run) {
-        // The line is written before the view gets its name. The next run therefore knows every view that a
-        // killed run left.
-        let announce = |written: Option<&OutReport>| {
-            let Some(lines) = config.lines else { return Ok(()) };
-            entry.out = written.cloned();
-            entry.elapsed_ms = elapsed_ms(began);
+
+    async fn write_view(
+        &self,
+        target: &ViewTarget<'_>,
+        opened: &Opened,
+        outcome: &RunOutcome<'_>,
+        entry: &mut TranscriptReport,
+    ) -> Result<(), ErrorReport> {
+        // The line is written before the view gets its name. If this run is killed, the next run therefore knows every
+        // view that exists.
+        let announce = |view: Option<&OutReport>| {
+            let Some(lines) = self.config.lines else { return Ok(()) };
+            entry.out = view.cloned();
+            entry.elapsed_ms = elapsed_ms(self.start);
             lines.announce(&serde_json::to_vec(&entry)?)
         };
-        let (view, in_lines) = (&worked.survey.view, config.lines.is_some());
-        let written = out.write(below, &opened, view, before.as_ref(), in_lines, announce);
-        written.await.map_err(failed)?;
+        let ViewTarget { out, relative_path, previous } = target;
+        let (view, has_report) = (&outcome.survey.view, self.config.lines.is_some());
+        out.write(relative_path, opened, view, previous.as_ref(), has_report, announce)
+            .await
+            .map_err(|error| self.run_error(error))
     }
-    Ok(Ended::Now)
 }
 
-fn elapsed_ms(began: Instant) -> f64 {
-    (began.elapsed().as_secs_f64() * 1e6).round() / 1e3
+fn elapsed_ms(start: Instant) -> f64 {
+    (start.elapsed().as_secs_f64() * 1e6).round() / 1e3
 }
 
 /// Returns whether the content shows that the file is not a transcript.
-fn is_none(path: &Path) -> bool {
+fn is_other_file(path: &Path) -> bool {
     store::read_file(path).is_ok_and(|bytes| transcripts::detect(&bytes).is_none())
 }
 
-/// Returns the digest of the file after the run. `None` if the file grew in the meantime.
-fn sha256(worked: &Worked<'_>, opened: &Opened, stays: bool) -> Option<String> {
-    if worked.grown {
+/// Returns the digest of the transcript after the run. `None` if it grew during the run.
+fn sha256_after(outcome: &RunOutcome<'_>, opened: &Opened, is_unchanged: bool) -> Option<String> {
+    if outcome.transcript_grew {
         return None;
     }
-    let old = opened.stream.bytes();
-    Some(match worked.appended().filter(|_| !stays) {
-        Some(pieces) => digest::of_pieces(&pieces, old),
-        None => of_bytes(old),
+    let bytes = opened.stream.bytes();
+    Some(match outcome.new_file().filter(|_| !is_unchanged) {
+        Some(pieces) => digest::of_pieces(&pieces, bytes),
+        None => of_bytes(bytes),
     })
 }

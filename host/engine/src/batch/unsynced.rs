@@ -1,5 +1,5 @@
-//! The folders whose new entries may not be on disk yet. Each is synced once for many views, because a sync waits for
-//! the disk. A report must not be written before [`UnsyncedFolders::finish`] returns.
+//! The folders whose new entries may not be on disk yet. A folder is synced once for many views, because a sync waits
+//! for the disk. A report must not be written before [`UnsyncedFolders::finish`] returns.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jp_compact_runtime::private_file;
 use jp_compact_store::StoreError;
 
-/// The number of views between two syncs. It limits how many views a power cut can take from a run.
+/// The number of views between two syncs. It limits the number of views that a power cut can remove.
 const VIEWS_MAX: usize = 256;
 
 /// The folders of the views that were written since the last sync.
@@ -23,8 +23,8 @@ pub(super) struct UnsyncedFolders {
 struct Pending {
     folders: BTreeSet<PathBuf>,
     views: usize,
-    /// The first failure. A later sync of the same folder would succeed although the entries are lost.
-    failed: Option<StoreError>,
+    /// The first failure. It is kept, because a later sync of the same folder would succeed although entries are lost.
+    first_error: Option<StoreError>,
 }
 
 impl UnsyncedFolders {
@@ -40,7 +40,7 @@ impl UnsyncedFolders {
         pending.views >= VIEWS_MAX
     }
 
-    /// Waits until the folders are on disk. [`Self::finish`] returns a failure.
+    /// Waits until the folders are on disk. [`Self::finish`] returns the first failure.
     pub(super) fn sync(&self) {
         let _syncing = lock(&self.syncing);
         let folders = {
@@ -50,8 +50,8 @@ impl UnsyncedFolders {
         };
         for path in folders {
             if let Err(source) = private_file::open_folder(&path).and_then(|folder| folder.sync_all()) {
-                let failed = StoreError::Unwritable { doing: "sync the folder", path, source };
-                lock(&self.pending).failed.get_or_insert(failed);
+                let error = StoreError::Unwritable { doing: "sync the folder", path, source };
+                lock(&self.pending).first_error.get_or_insert(error);
             }
         }
     }
@@ -59,7 +59,7 @@ impl UnsyncedFolders {
     /// Waits until all folders are on disk.
     pub(super) fn finish(&self) -> Result<(), StoreError> {
         self.sync();
-        lock(&self.pending).failed.take().map_or(Ok(()), Err)
+        lock(&self.pending).first_error.take().map_or(Ok(()), Err)
     }
 }
 
@@ -79,8 +79,8 @@ mod tests {
     fn sync_is_due_after_many_views_and_forgets_its_folders() {
         let base = tempfile::tempdir().unwrap();
         let unsynced = UnsyncedFolders::default();
-        let due = (0..VIEWS_MAX).map(|_| add(&unsynced, base.path())).filter(|due| *due).count();
-        assert_eq!((due, lock(&unsynced.pending).folders.len()), (1, 1));
+        let due_count = (0..VIEWS_MAX).filter(|_| add(&unsynced, base.path())).count();
+        assert_eq!((due_count, lock(&unsynced.pending).folders.len()), (1, 1));
         unsynced.sync();
         assert!(!add(&unsynced, base.path()));
         assert!(unsynced.finish().is_ok() && lock(&unsynced.pending).folders.is_empty());
@@ -94,7 +94,7 @@ mod tests {
         unsynced.sync();
         std::fs::create_dir(&missing).unwrap();
         add(&unsynced, &missing);
-        let failed = unsynced.finish().unwrap_err();
-        assert_eq!(failed.to_string(), format!("failed to sync the folder {}", missing.display()));
+        let error = unsynced.finish().unwrap_err();
+        assert_eq!(error.to_string(), format!("failed to sync the folder {}", missing.display()));
     }
 }

@@ -1,4 +1,4 @@
-//! Reads the lines of an input. Each line is passed on as soon as it is complete, so a client can write one line and
+//! Reads the lines of an input. The caller gets each line as soon as it is complete, so a client can write one line and
 //! wait for its answer.
 
 use std::io::{self, Read};
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 /// The longest line that is read completely.
 pub const LINE_BYTES_MAX: usize = 128 << 20;
-/// The kept beginning of a longer line.
+/// The length of the beginning of a longer line, which is kept.
 const BEGINNING_BYTES: usize = 64 << 10;
 const READ_BYTES: usize = 64 << 10;
 
@@ -19,21 +19,21 @@ pub enum InputLine {
     TooLong(Bytes),
 }
 
-/// Reads lines until the input ends or `want` returns false. Blank lines are skipped.
+/// Calls `visit` for each line, until the input ends or `visit` returns false. Blank lines are skipped.
 ///
 /// # Errors
 /// The input cannot be read.
-pub fn each(input: impl Read, want: impl FnMut(InputLine) -> bool) -> io::Result<()> {
-    each_of(input, LINE_BYTES_MAX, want)
+pub fn each(input: impl Read, visit: impl FnMut(InputLine) -> bool) -> io::Result<()> {
+    each_up_to(LINE_BYTES_MAX, input, visit)
 }
 
-fn each_of(
+fn each_up_to(
+    line_bytes_max: usize,
     mut input: impl Read,
-    bytes_max: usize,
-    mut want: impl FnMut(InputLine) -> bool,
+    mut visit: impl FnMut(InputLine) -> bool,
 ) -> io::Result<()> {
     let mut buffer = vec![0; READ_BYTES];
-    let mut gathered = Gathered { bytes: Vec::new(), is_too_long: false, bytes_max };
+    let mut current_line = LineBuffer { bytes: Vec::new(), is_too_long: false, bytes_max: line_bytes_max };
     loop {
         let length = match input.read(&mut buffer) {
             Ok(0) => break,
@@ -43,43 +43,44 @@ fn each_of(
         };
         let mut rest = &buffer[..length];
         while let Some(end) = memchr::memchr(b'\n', rest) {
-            gathered.add(&rest[..end]);
+            current_line.add(&rest[..end]);
             rest = &rest[end + 1..];
-            if gathered.take().is_some_and(|line| !want(line)) {
+            if current_line.take().is_some_and(|line| !visit(line)) {
                 return Ok(());
             }
         }
-        gathered.add(rest);
+        current_line.add(rest);
     }
     // The last line may have no line break.
-    if let Some(line) = gathered.take() {
-        want(line);
+    if let Some(line) = current_line.take() {
+        visit(line);
     }
     Ok(())
 }
 
-/// The bytes of a line so far.
-struct Gathered {
+/// The bytes of an incomplete line.
+struct LineBuffer {
     bytes: Vec<u8>,
     is_too_long: bool,
     bytes_max: usize,
 }
 
-impl Gathered {
-    fn add(&mut self, more: &[u8]) {
+impl LineBuffer {
+    fn add(&mut self, bytes: &[u8]) {
         if self.is_too_long {
             return;
         }
-        if self.bytes.len() + more.len() > self.bytes_max {
+        if self.bytes.len() + bytes.len() > self.bytes_max {
             self.is_too_long = true;
-            self.bytes.extend_from_slice(&more[..more.len().min(BEGINNING_BYTES)]);
+            self.bytes.extend_from_slice(&bytes[..bytes.len().min(BEGINNING_BYTES)]);
             self.bytes.truncate(BEGINNING_BYTES);
             self.bytes.shrink_to_fit();
         } else {
-            self.bytes.extend_from_slice(more);
+            self.bytes.extend_from_slice(bytes);
         }
     }
 
+    /// Returns the complete line, and starts the next one. Returns `None` for a blank line.
     fn take(&mut self) -> Option<InputLine> {
         let bytes = std::mem::take(&mut self.bytes);
         if std::mem::take(&mut self.is_too_long) {
@@ -93,23 +94,28 @@ impl Gathered {
 mod tests {
     use super::*;
 
-    /// Reads the input `step` bytes at a time.
-    fn read(input: &[u8], step: usize) -> Vec<InputLine> {
-        struct Steps<'a>(&'a [u8], usize);
-        impl Read for Steps<'_> {
-            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                let length = self.1.min(self.0.len());
-                buffer[..length].copy_from_slice(&self.0[..length]);
-                self.0 = &self.0[length..];
-                Ok(length)
-            }
+    /// An input that returns `chunk_size` bytes at a time.
+    struct Chunks<'a> {
+        rest: &'a [u8],
+        chunk_size: usize,
+    }
+
+    impl Read for Chunks<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let length = self.chunk_size.min(self.rest.len());
+            buffer[..length].copy_from_slice(&self.rest[..length]);
+            self.rest = &self.rest[length..];
+            Ok(length)
         }
+    }
+
+    fn read(input: &[u8], chunk_size: usize) -> Vec<InputLine> {
         let mut lines = Vec::new();
-        let done = each_of(Steps(input, step), 8, |line| {
+        each_up_to(8, Chunks { rest: input, chunk_size }, |line| {
             lines.push(line);
             true
-        });
-        done.unwrap();
+        })
+        .unwrap();
         lines
     }
 
@@ -119,30 +125,30 @@ mod tests {
 
     #[test]
     fn chunk_size_does_not_change_lines() {
-        for step in 1..20 {
-            let lines = read(b"one\n\n \t\r\n12345678\ntwo", step);
-            assert_eq!(lines, [whole("one"), whole("12345678"), whole("two")], "{step}");
+        for chunk_size in 1..20 {
+            let lines = read(b"one\n\n \t\r\n12345678\ntwo", chunk_size);
+            assert_eq!(lines, [whole("one"), whole("12345678"), whole("two")], "{chunk_size}");
         }
     }
 
     #[test]
     fn too_long_line_does_not_affect_others() {
-        for step in 1..20 {
-            let lines = read(b"one\n123456789 and more\ntwo\n", step);
+        for chunk_size in 1..20 {
+            let lines = read(b"one\n123456789 and more\ntwo\n", chunk_size);
             assert!(matches!(lines.as_slice(), [_, InputLine::TooLong(_), _]), "{lines:?}");
-            assert_eq!((&lines[0], &lines[2]), (&whole("one"), &whole("two")), "{step}");
+            assert_eq!((&lines[0], &lines[2]), (&whole("one"), &whole("two")), "{chunk_size}");
         }
         assert!(matches!(read(b"123456789", 3).as_slice(), [InputLine::TooLong(_)]));
     }
 
     #[test]
-    fn reading_stops_when_want_returns_false() {
-        let mut seen = 0;
-        let done = each_of(&b"1\n2\n3\n"[..], 8, |_| {
-            seen += 1;
-            seen < 2
-        });
-        done.unwrap();
-        assert_eq!(seen, 2);
+    fn reading_stops_when_visit_returns_false() {
+        let mut visits = 0;
+        each_up_to(8, &b"1\n2\n3\n"[..], |_| {
+            visits += 1;
+            visits < 2
+        })
+        .unwrap();
+        assert_eq!(visits, 2);
     }
 }

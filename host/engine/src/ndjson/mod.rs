@@ -1,5 +1,5 @@
-//! Compacts a stream of records. Each line is compacted in memory and answered with one line. The answer depends only
-//! on the line, the run, and the file of a `path`. This module must never write to disk.
+//! Compacts a stream of records. Each line is a record, and is answered with one line. The answer depends only on the
+//! record, the settings of the run, and the file that the record names. This module must never write to disk.
 
 mod lines;
 
@@ -23,7 +23,7 @@ use jp_compact_store::Place;
 
 pub use lines::{InputLine, LINE_BYTES_MAX, each};
 
-/// The name of a transcript without a file.
+/// The path of a transcript without a file, for messages.
 const NAME: &str = "the record's transcript";
 
 /// The options for every record.
@@ -31,7 +31,7 @@ const NAME: &str = "the record's transcript";
 pub struct RecordOptions {
     /// Answer with the view instead of the overlays.
     pub view: bool,
-    /// A strategy needs a model, so the conversation's own model is looked up.
+    /// A strategy needs a model, so the model of each conversation is read.
     pub by_model: bool,
 }
 
@@ -45,8 +45,8 @@ pub enum RecordFailure {
 }
 
 impl From<Error> for RecordFailure {
-    fn from(failure: Error) -> Self {
-        Self::Failed(failure)
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
     }
 }
 
@@ -62,30 +62,28 @@ pub async fn answer(
 ) -> Result<Vec<u8>, RecordFailure> {
     let (opened, form) = open(&record, environment)?;
     if options.by_model && opened.stream.format() == Format::Jp {
-        let own = JpOwn::read(environment, None, Some(&opened.stream));
-        run.policy.conversation_model = own.conversation_model().or(run.policy.conversation_model);
+        let jp = JpOwn::read(environment, None, Some(&opened.stream));
+        run.policy.conversation_model = jp.conversation_model().or(run.policy.conversation_model);
     }
-    let (report, made) = compact::compact_in_memory(&run, &opened).await?;
+    let (report, new_bytes) = compact::compact_in_memory(&run, &opened).await?;
     let warnings = compact::warnings(&opened.stream);
     let Opened { place, stream, .. } = opened;
     let mut line = Vec::with_capacity(256);
     line.extend_from_slice(b"{\"id\":");
     record::write_on_one_line(&record.id, &mut line);
     line.extend_from_slice(format!(",\"ok\":true,\"format\":\"{}\"", stream.format()).as_bytes());
-    if options.view {
-        if !run.io.dry_run {
-            let stream = after(stream, made, place.path())?;
-            let pieces = transcripts::render(&stream, &project(&stream));
-            member("view", &splice::concat(&pieces, stream.bytes()), form, &mut line, place.path())?;
+    match (run.io.dry_run, options.view) {
+        (true, _) => {}
+        (false, true) => write_view(stream, new_bytes, form, &mut line, place.path())?,
+        (false, false) => {
+            write_transcript(&record, &stream, new_bytes.as_deref(), form, &mut line, place.path())?;
         }
-    } else if !run.io.dry_run {
-        whole(&record, &stream, made.as_deref(), form, &mut line, place.path())?;
     }
-    // The members of the report follow those that are already written.
-    let members = serde_json::to_vec(&record_report(&report, run.io.estimator, options.view, warnings))
-        .unwrap_or_default();
+    let report = record_report(&report, run.io.estimator, options.view, warnings);
+    let report = serde_json::to_vec(&report).unwrap_or_default();
+    // The line already has an open object, so the members of the report continue it.
     line.push(b',');
-    line.extend_from_slice(members.strip_prefix(b"{").unwrap_or(&members));
+    line.extend_from_slice(report.strip_prefix(b"{").unwrap_or(&report));
     line.push(b'\n');
     Ok(line)
 }
@@ -115,52 +113,73 @@ fn open(record: &Record, environment: &Environment) -> Result<(Opened, RecordFor
     }
 }
 
-/// Returns the transcript with its new overlays.
-fn after(stream: Transcript, made: Option<Vec<u8>>, path: &Path) -> Result<Transcript, Error> {
-    let Some(made) = made else { return Ok(stream) };
-    match stream.format() {
-        Format::Jp => Stream::parse(made.into()).map(Transcript::from),
-        _ => compact::with_sidecar(stream, made.into()),
-    }
-    .map_err(|source| Error::Unreadable { path: path.to_owned(), source })
+/// Returns the transcript with its new overlays. `new_bytes` is its new file for JP, and its new sidecar for any other
+/// format.
+fn with_new_overlays(
+    stream: Transcript,
+    new_bytes: Option<Vec<u8>>,
+    path: &Path,
+) -> Result<Transcript, Error> {
+    let Some(new_bytes) = new_bytes else { return Ok(stream) };
+    let result = match stream.format() {
+        Format::Jp => Stream::parse(new_bytes.into()).map(Transcript::from),
+        _ => compact::with_sidecar(stream, new_bytes.into()),
+    };
+    result.map_err(|source| Error::Unreadable { path: path.to_owned(), source })
 }
 
-/// Writes the transcript, and for a format other than JP's also the overlays of its sidecar.
-fn whole(
+/// Writes the view as a member of an answer.
+fn write_view(
+    stream: Transcript,
+    new_bytes: Option<Vec<u8>>,
+    form: RecordForm,
+    line: &mut Vec<u8>,
+    path: &Path,
+) -> Result<(), Error> {
+    let stream = with_new_overlays(stream, new_bytes, path)?;
+    let pieces = transcripts::render(&stream, &project(&stream));
+    write_member("view", &splice::concat(&pieces, stream.bytes()), form, line, path)
+}
+
+/// Writes the transcript as a member of an answer, and for a format other than JP's also the overlays of its sidecar.
+fn write_transcript(
     record: &Record,
     stream: &Transcript,
-    made: Option<&[u8]>,
+    new_bytes: Option<&[u8]>,
     form: RecordForm,
     line: &mut Vec<u8>,
     path: &Path,
 ) -> Result<(), Error> {
     let is_jp = stream.format() == Format::Jp;
-    match (made.filter(|_| is_jp), &record.input) {
-        (Some(made), _) => member("transcript", made, form, line, path)?,
+    match (new_bytes, &record.input) {
+        (Some(new_bytes), _) if is_jp => write_member("transcript", new_bytes, form, line, path)?,
         // An unchanged transcript is copied.
-        (None, RecordInput::Given(raw)) => {
+        (_, RecordInput::Given(raw)) => {
             line.extend_from_slice(b",\"transcript\":");
             line.extend_from_slice(raw);
         }
-        (None, RecordInput::Path(_)) => member("transcript", stream.bytes(), form, line, path)?,
+        (_, RecordInput::Path(_)) => write_member("transcript", stream.bytes(), form, line, path)?,
     }
     if !is_jp {
-        let before = stream.sidecar().map(|sidecar| sidecar.file().as_ref());
-        let overlays: Value = made.or(before).map_or_else(
-            || json!([]),
-            // The sidecar is valid, because it was made or read here.
-            |file| {
-                serde_json::from_slice(file)
-                    .map(|mut file: Value| file["overlays"].take())
-                    .unwrap_or_default()
-            },
-        );
+        let old_bytes = stream.sidecar().map(|sidecar| sidecar.file().as_ref());
+        let overlays = new_bytes.or(old_bytes).map_or_else(|| json!([]), overlays_of_sidecar);
         line.extend_from_slice(format!(",\"overlays\":{overlays}").as_bytes());
     }
     Ok(())
 }
 
-fn member(name: &str, file: &[u8], form: RecordForm, line: &mut Vec<u8>, path: &Path) -> Result<(), Error> {
+fn overlays_of_sidecar(file: &[u8]) -> Value {
+    // The sidecar is valid, because it was made or read here.
+    serde_json::from_slice(file).map(|mut sidecar: Value| sidecar["overlays"].take()).unwrap_or_default()
+}
+
+fn write_member(
+    name: &str,
+    file: &[u8],
+    form: RecordForm,
+    line: &mut Vec<u8>,
+    path: &Path,
+) -> Result<(), Error> {
     line.extend_from_slice(format!(",\"{name}\":").as_bytes());
     record::embed(file, form, line).map_err(|_| Error::NoFormat {
         path: path.to_owned(),
@@ -179,7 +198,7 @@ fn record_report(
     let (mut new_overlays, mut declines) = (0, Vec::new());
     for step in &report.steps {
         match &step.outcome {
-            StrategyOutcome::Made(made) => new_overlays += made.len(),
+            StrategyOutcome::Made(overlays) => new_overlays += overlays.len(),
             // Only a batch over a folder skips existing overlays.
             StrategyOutcome::Already(_) => {}
             StrategyOutcome::Declined(reason) | StrategyOutcome::Would(reason) => {
@@ -202,7 +221,7 @@ fn record_report(
     }
 }
 
-/// Finds the id in the beginning of a line that is too long.
+/// Returns the id of a record from the beginning of its line. The line is too long to be read completely.
 #[must_use]
 pub fn id_of(beginning: &[u8]) -> Bytes {
     record::find_id(beginning)

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::*;
 
 /// Creates files in a temporary folder. Files named `events.json` are transcripts.
-fn world(files: &[&str]) -> (tempfile::TempDir, Environment) {
+fn folder_with(files: &[&str]) -> (tempfile::TempDir, Environment) {
     let folder = tempfile::tempdir().unwrap();
     for file in files {
         let path = folder.path().join(file);
@@ -19,10 +19,10 @@ fn world(files: &[&str]) -> (tempfile::TempDir, Environment) {
 
 #[track_caller]
 fn check(files: &[&str], paths: &[&str], expect: &[&str]) {
-    let (_folder, environment) = world(files);
+    let (_folder, environment) = folder_with(files);
     let paths: Vec<OsString> = paths.iter().map(OsString::from).collect();
     let found = Files::gather(&paths, None, None, &environment);
-    let names: Vec<_> = (0..found.len()).map(|place| found.path(place)).collect();
+    let names: Vec<_> = (0..found.len()).map(|index| found.path(index)).collect();
     assert_eq!(names, expect.iter().map(PathBuf::from).collect::<Vec<_>>(), "{:?}", found.faults());
     assert_eq!(found.bytes(), 2 * found.len() as u64);
 }
@@ -56,7 +56,7 @@ fn finds_only_transcripts_and_each_once() {
 #[test]
 fn skips_git_ignored_paths_unless_given() {
     let files = ["s/a/events.json", "s/b/events.json"];
-    let (folder, environment) = world(&files);
+    let (folder, environment) = folder_with(&files);
     fs::write(folder.path().join("s/.gitignore"), "b\n").unwrap();
     let count = |path: &str| Files::gather(&[path.into()], None, None, &environment).len();
     assert_eq!([count("s"), count("s/b"), count("s/b/events.json")], [1, 1, 1]);
@@ -64,20 +64,21 @@ fn skips_git_ignored_paths_unless_given() {
 
 #[test]
 fn views_keep_the_relative_path() {
-    let (_folder, environment) = world(&["s/a/events.json", "t/a/events.json", "u/events.json", "x.json"]);
+    let (_folder, environment) =
+        folder_with(&["s/a/events.json", "t/a/events.json", "u/events.json", "x.json"]);
     let paths: Vec<OsString> = ["s", "t", "u", "x.json"].iter().map(OsString::from).collect();
     let found = Files::gather(&paths, Some(Path::new("out")), None, &environment);
-    let below: Vec<_> = (0..found.len()).map(|place| found.below(place)).collect();
+    let relative_paths: Vec<_> = (0..found.len()).map(|index| found.relative_path(index)).collect();
     let expected = ["a/events.json", "a/events.json", "u/events.json", "x.json"];
-    assert_eq!(below, expected.map(PathBuf::from));
-    let clashes: Vec<_> = (0..found.len()).map(|place| found.clash(place).is_some()).collect();
-    assert_eq!(clashes, [false, true, false, false]);
+    assert_eq!(relative_paths, expected.map(PathBuf::from));
+    let has_same: Vec<_> = (0..found.len()).map(|index| found.same_view_path(index).is_some()).collect();
+    assert_eq!(has_same, [false, true, false, false]);
 }
 
 #[track_caller]
 fn check_pattern(text: &str, expect: Option<(&str, &str)>) {
-    let found = pattern(Path::new(text));
-    assert_eq!(found, expect.map(|(base, pattern)| (base.into(), pattern)));
+    let split = split_pattern(Path::new(text));
+    assert_eq!(split, expect.map(|(folder, pattern)| (folder.into(), pattern)));
 }
 
 #[test]
@@ -91,10 +92,10 @@ fn a_pattern_starts_at_its_first_wildcard() {
 
 #[test]
 fn a_missing_path_is_reported_once() {
-    let (_folder, environment) = world(&[]);
-    let gone = ["gone".into(), "gone".into(), "".into()];
-    let found = Files::gather(&gone, None, None, &environment);
+    let (_folder, environment) = folder_with(&[]);
+    let missing = ["missing".into(), "missing".into(), "".into()];
+    let found = Files::gather(&missing, None, None, &environment);
     assert!(found.is_empty());
     let paths: Vec<_> = found.faults().iter().map(|fault| fault.path.to_str().unwrap()).collect();
-    assert_eq!(paths, ["", "gone"]);
+    assert_eq!(paths, ["", "missing"]);
 }
