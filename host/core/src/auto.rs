@@ -1,5 +1,5 @@
-//! The trigger of automatic compaction (RFD D17, "Trigger"; J-CLI's absolute threshold). The tokens of the view count,
-//! so that compacted events do not count twice.
+//! The trigger of automatic compaction (RFD D17, "Trigger"; J-CLI's absolute threshold). It counts the tokens of the
+//! view, so that compacted events do not trigger it again.
 
 use crate::survey::Survey;
 
@@ -12,7 +12,7 @@ pub struct Trigger {
     pub min_turns: usize,
 }
 
-/// The maximum number of tokens.
+/// The threshold, in one of two forms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Threshold {
     /// An absolute number, independent of the model.

@@ -80,40 +80,40 @@ pub fn resolve(stream: &Stream, from: Option<Bound>, to: Option<Bound>, now: Tim
     let last = stream.turns().checked_sub(1)?;
     let from = match from {
         None => 0.into(),
-        Some(Bound::At(position)) => begin(stream, position),
+        Some(Bound::At(position)) => range_start(stream, position),
         Some(Bound::FromEnd(turns)) => last.saturating_sub(turns).into(),
         Some(Bound::Ago(ago)) => {
-            let then = before(now, ago);
-            stream.turns_began().iter().position(|began| *began >= then)?.into()
+            let limit = before(now, ago);
+            stream.turns_began().iter().position(|start| *start >= limit)?.into()
         }
-        Some(Bound::AfterLast) => begin(stream, stream.after_last_overlay()),
-        Some(Bound::WithinFirst(time)) => within_first(stream, time).into(),
+        Some(Bound::AfterLast) => range_start(stream, stream.after_last_overlay()),
+        Some(Bound::WithinFirst(duration)) => within_first(stream, duration).into(),
     };
     let to = match to {
         None => last.into(),
-        Some(Bound::At(position)) => end(stream, position, last)?,
+        Some(Bound::At(position)) => range_end(stream, position, last)?,
         Some(Bound::FromEnd(turns)) => last.checked_sub(turns)?.into(),
         Some(Bound::Ago(ago)) => {
-            let then = before(now, ago);
-            stream.turns_began().iter().rposition(|began| *began <= then)?.into()
+            let limit = before(now, ago);
+            stream.turns_began().iter().rposition(|start| *start <= limit)?.into()
         }
-        Some(Bound::AfterLast) => end(stream, stream.after_last_overlay(), last)?,
-        Some(Bound::WithinFirst(time)) => within_first(stream, time).checked_sub(1)?.min(last).into(),
+        Some(Bound::AfterLast) => range_end(stream, stream.after_last_overlay(), last)?,
+        Some(Bound::WithinFirst(duration)) => within_first(stream, duration).checked_sub(1)?.min(last).into(),
     };
     // `to` is at most the last turn, so `from` is too.
     TurnRange::between(from, to)
 }
 
-/// Returns where a range begins: at a step, or at the next turn if the turn has fewer steps.
-fn begin(stream: &Stream, position: Position) -> Position {
+/// Returns the start of a range: `position`, or the next turn if the turn has fewer steps.
+fn range_start(stream: &Stream, position: Position) -> Position {
     match position.step {
         Some(step) if step >= stream.steps().count(position.turn) => Position::turn(position.turn).after(),
         _ => position,
     }
 }
 
-/// Returns where a range ends: after a step, or after the last step if the turn has fewer.
-fn end(stream: &Stream, position: Position, last: usize) -> Option<Position> {
+/// Returns the inclusive end of a range: `position`, or the last step or turn before it that exists.
+fn range_end(stream: &Stream, position: Position, last: usize) -> Option<Position> {
     if position.turn > last {
         return Some(last.into());
     }
@@ -124,14 +124,13 @@ fn end(stream: &Stream, position: Position, last: usize) -> Option<Position> {
     }
 }
 
-/// Counts the first turns that began within `time` of the first event. As in JP, the count ends at the first turn that
-/// began later, regardless of the turns after it.
-fn within_first(stream: &Stream, time: SignedDuration) -> usize {
-    let began = stream.turns_began();
-    let Some(end) = began.first().map(|first| first.checked_add(time).unwrap_or(Timestamp::MAX)) else {
-        return 0;
-    };
-    began.iter().take_while(|began| **began <= end).count()
+/// Counts the first turns that began within `duration` of the first event. As in JP, the count ends at the first turn
+/// that began later, regardless of the turns after it.
+fn within_first(stream: &Stream, duration: SignedDuration) -> usize {
+    let starts = stream.turns_began();
+    let Some(first) = starts.first() else { return 0 };
+    let limit = first.checked_add(duration).unwrap_or(Timestamp::MAX);
+    starts.iter().take_while(|start| **start <= limit).count()
 }
 
 /// Returns the time `ago` before `now`, or the earliest possible time.

@@ -1,59 +1,59 @@
-//! The limits on texts in a reply: the number of log lines and diagnostics, and the length of each text. The rest is
-//! only counted. Exceeding a limit is not an error, because these texts are not stored. Compactions are stored, so
-//! `validate` rejects too many of them.
+//! The limits on texts in a reply: the number of log lines and diagnostics, and the length of each text. A reply over a
+//! limit is truncated, not rejected, because these texts are not stored. Compactions are stored, so `validate` rejects
+//! too many of them.
 
 use jp_compact_schema::version::{DIAGNOSTICS_MAX, LOGS_MAX, TEXT_BYTES_MAX};
 use jp_compact_schema::{Diagnostic, Level, Log, Severity};
 
 /// Truncates a text to the limit, and appends the number of bytes removed.
-pub(crate) fn cut(text: &mut String) {
+pub(crate) fn truncate(text: &mut String) {
     if text.len() > TEXT_BYTES_MAX {
         let end = text.floor_char_boundary(TEXT_BYTES_MAX);
-        let more = text.len() - end;
+        let removed = text.len() - end;
         text.truncate(end);
-        text.push_str(&format!(" ... ({more} bytes more)"));
+        text.push_str(&format!(" ... ({removed} bytes more)"));
     }
 }
 
 /// Truncates diagnostics to the limit, and adds one that counts the rest.
-pub(crate) fn cut_diagnostics(found: &mut Vec<Diagnostic>) {
-    let more = found.len().saturating_sub(DIAGNOSTICS_MAX);
-    found.truncate(DIAGNOSTICS_MAX);
-    for Diagnostic { code, message, .. } in &mut *found {
-        cut(code);
-        cut(message);
+pub(crate) fn truncate_diagnostics(diagnostics: &mut Vec<Diagnostic>) {
+    let removed = diagnostics.len().saturating_sub(DIAGNOSTICS_MAX);
+    diagnostics.truncate(DIAGNOSTICS_MAX);
+    for Diagnostic { code, message, .. } in &mut *diagnostics {
+        truncate(code);
+        truncate(message);
     }
-    if more > 0 {
-        let message = format!("{more} more diagnostics");
+    if removed > 0 {
+        let message = format!("{removed} more diagnostics");
         let (severity, code) = (Severity::Info, "more_diagnostics".into());
-        found.push(Diagnostic { severity, code, message, turn: None, seq: None });
+        diagnostics.push(Diagnostic { severity, code, message, turn: None, seq: None });
     }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Logs {
     kept: Vec<Log>,
-    more: usize,
+    dropped: usize,
 }
 
 impl Logs {
-    /// Adds a line. Returns it if it was kept, for the host's own log.
+    /// Adds a line. Returns the line if it was kept.
     pub fn push(&mut self, log: Log) -> Option<&Log> {
         if self.kept.len() < LOGS_MAX {
             self.kept.push(log);
             return self.kept.last();
         }
-        self.more += 1;
+        self.dropped += 1;
         None
     }
 
-    /// Returns the kept lines, and one more that counts the rest.
+    /// Returns the kept lines, and another that counts the rest.
     #[must_use]
     pub fn into_lines(self) -> Vec<Log> {
-        let Self { mut kept, more } = self;
-        if more > 0 {
+        let Self { mut kept, dropped } = self;
+        if dropped > 0 {
             let id = kept.first().map(|log| log.id.clone()).unwrap_or_default();
-            kept.push(Log { id, level: Level::Warn, message: format!("{more} more log lines") });
+            kept.push(Log { id, level: Level::Warn, message: format!("{dropped} more log lines") });
         }
         kept
     }
@@ -64,12 +64,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cuts_texts_between_characters_and_counts_the_rest() {
+    fn truncates_texts_between_characters_and_counts_the_rest() {
         let mut text = "x".repeat(TEXT_BYTES_MAX);
-        cut(&mut text);
+        truncate(&mut text);
         assert_eq!(text.len(), TEXT_BYTES_MAX);
         let mut text = "x".repeat(TEXT_BYTES_MAX - 1) + "\u{e9}yz";
-        cut(&mut text);
+        truncate(&mut text);
         assert_eq!(text, "x".repeat(TEXT_BYTES_MAX - 1) + " ... (4 bytes more)");
     }
 

@@ -1,5 +1,5 @@
-//! Calls of strategies with their options, as a profile or an inline form describes them. Only this module of the host
-//! knows which strategy implements which policy of RFD 064.
+//! Calls of strategies with their options, as a profile or an inline form describes them. In the host, only this module
+//! knows the strategies that implement the policies of RFD 064.
 
 use std::fmt;
 use std::str::FromStr;
@@ -51,21 +51,21 @@ impl Call {
         call
     }
 
-    /// Same call, limited to these turns.
+    /// Returns the call with its own turns.
     #[must_use]
     pub fn over(self, range: Selection) -> Self {
         Self { range: Some(range), ..self }
     }
 
-    /// Returns the call in the form that a user would type.
+    /// Returns the call as if the user had typed it.
     #[must_use]
     pub fn spec(&self) -> Spec {
         Spec { name: self.strategy.clone(), options: Options::Whole(self.options.clone()) }
     }
 }
 
-/// Returns the calls for RFD 064's policies. A summary replaces everything in its range, so the other two are ignored
-/// if there is one.
+/// Returns the calls for RFD 064's policies. With a summary the other two are ignored, because it replaces everything in
+/// its range.
 #[must_use]
 pub fn of_policies(reasoning: bool, tools: Option<ToolsMode>, summary: Option<Call>) -> Vec<Call> {
     if let Some(summary) = summary {

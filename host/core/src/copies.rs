@@ -7,12 +7,12 @@ use bytes::Bytes;
 use crate::event::Kind;
 use crate::index::{self, Index};
 
-/// The other copy, compared with the one that JP would load.
+/// The result of a comparison: the other copy, relative to the one that JP would load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Other {
     /// It has the same raw events.
     Equal,
-    /// It has only the first of these raw events.
+    /// It has only the first events of the loaded copy.
     Shorter,
     /// It has an event that would be lost, or cannot be read.
     Disagrees,
@@ -27,18 +27,18 @@ pub fn compare(loaded: &Bytes, other: &Bytes) -> Other {
     let (Ok(loaded), Ok(other)) = (index::index(loaded.clone()), index::index(other.clone())) else {
         return Other::Disagrees;
     };
-    let (mut loaded, mut other) = (raw(&loaded), raw(&other));
+    let (mut loaded, mut other) = (raw_events(&loaded), raw_events(&other));
     loop {
         match (loaded.next(), other.next()) {
             (None, None) => return Other::Equal,
             (Some(_), None) => return Other::Shorter,
-            (Some(event), Some(same)) if event == same => {}
+            (Some(event), Some(other_event)) if event == other_event => {}
             _ => return Other::Disagrees,
         }
     }
 }
 
-fn raw(index: &Index) -> impl Iterator<Item = &[u8]> {
+fn raw_events(index: &Index) -> impl Iterator<Item = &[u8]> {
     let events = index.events.iter();
     let raw = events.filter(|event| !event.kind.is_overlay() && event.kind != Kind::Receipt);
     raw.map(|event| index.at(event.span))
@@ -48,8 +48,8 @@ fn raw(index: &Index) -> impl Iterator<Item = &[u8]> {
 mod tests {
     use super::*;
 
-    const ASK: &str = r#"{"type":"chat_request","timestamp":"2026-01-01 00:00:00.0","content":"a"}"#;
-    const SAY: &str = r#"{"type":"chat_response","timestamp":"2026-01-01 00:00:00.0","message":"b"}"#;
+    const REQUEST: &str = r#"{"type":"chat_request","timestamp":"2026-01-01 00:00:00.0","content":"a"}"#;
+    const RESPONSE: &str = r#"{"type":"chat_response","timestamp":"2026-01-01 00:00:00.0","message":"b"}"#;
     const DELTA: &str = r#"{"type":"config_delta","timestamp":"2026-01-01 00:00:00.0","delta":{}}"#;
     const OVERLAY: &str = r#"{"type":"compaction","timestamp":"2027-01-01 00:00:00.0","from_turn":0,"to_turn":0,"reasoning":"strip"}"#;
     const RECEIPT: &str =
@@ -63,30 +63,30 @@ mod tests {
 
     #[test]
     fn ignores_overlays_and_receipts() {
-        check(&[ASK, SAY], &[ASK, SAY, OVERLAY, RECEIPT], Other::Equal);
-        check(&[ASK, OVERLAY, RECEIPT, SAY], &[ASK, SAY], Other::Equal);
+        check(&[REQUEST, RESPONSE], &[REQUEST, RESPONSE, OVERLAY, RECEIPT], Other::Equal);
+        check(&[REQUEST, OVERLAY, RECEIPT, RESPONSE], &[REQUEST, RESPONSE], Other::Equal);
         check(&[], &[OVERLAY], Other::Equal);
     }
 
     #[test]
     fn compares_all_other_elements_in_order() {
-        check(&[ASK, SAY], &[ASK, OVERLAY], Other::Shorter);
-        check(&[ASK], &[ASK, SAY], Other::Disagrees);
-        check(&[ASK, SAY], &[SAY, ASK], Other::Disagrees);
-        check(&[ASK, DELTA], &[ASK], Other::Shorter);
-        check(&[ASK], &[ASK, r#"{"type":"bookmark"}"#], Other::Disagrees);
-        check(&[ASK], &[], Other::Shorter);
+        check(&[REQUEST, RESPONSE], &[REQUEST, OVERLAY], Other::Shorter);
+        check(&[REQUEST], &[REQUEST, RESPONSE], Other::Disagrees);
+        check(&[REQUEST, RESPONSE], &[RESPONSE, REQUEST], Other::Disagrees);
+        check(&[REQUEST, DELTA], &[REQUEST], Other::Shorter);
+        check(&[REQUEST], &[REQUEST, r#"{"type":"bookmark"}"#], Other::Disagrees);
+        check(&[REQUEST], &[], Other::Shorter);
     }
 
     #[test]
     fn ignores_white_space_between_elements() {
-        let spaced = Bytes::from(format!("[\n  {ASK},\n\n  {SAY}\n]\n"));
-        assert_eq!(compare(&spaced, &Bytes::from(format!("[{ASK},{SAY}]"))), Other::Equal);
+        let spaced = Bytes::from(format!("[\n  {REQUEST},\n\n  {RESPONSE}\n]\n"));
+        assert_eq!(compare(&spaced, &Bytes::from(format!("[{REQUEST},{RESPONSE}]"))), Other::Equal);
     }
 
     #[test]
     fn unreadable_copies_disagree_unless_identical() {
-        check(&[ASK], &["{"], Other::Disagrees);
+        check(&[REQUEST], &["{"], Other::Disagrees);
         check(&["{"], &["{"], Other::Equal);
     }
 }

@@ -13,7 +13,7 @@ use crate::{text, time};
 pub fn raw(stream: &Stream, element: usize) -> Option<Map<String, Value>> {
     let event = &stream.events()[element];
     if let Some(external) = stream.external() {
-        return external.events.get(element).and_then(|extra| as_stored(stream, event, extra));
+        return to_stored_form(stream, event, external.events.get(element)?);
     }
     let Some(Value::Object(mut members)) = stream.value(event.span) else { return None };
     if event.kind.is_conversation() {
@@ -33,7 +33,7 @@ pub fn raw(stream: &Stream, element: usize) -> Option<Map<String, Value>> {
 }
 
 /// Returns an event of another program's transcript in JP's stored form, but without base64.
-fn as_stored(stream: &Stream, event: &Event, extra: &ExternalEvent) -> Option<Map<String, Value>> {
+fn to_stored_form(stream: &Stream, event: &Event, external: &ExternalEvent) -> Option<Map<String, Value>> {
     let (kind, member) = match event.kind {
         Kind::TurnStart => ("turn_start", ""),
         Kind::ChatRequest => ("chat_request", "content"),
@@ -64,12 +64,12 @@ fn as_stored(stream: &Stream, event: &Event, extra: &ExternalEvent) -> Option<Ma
     if let Kind::ToolResponse { is_error } = event.kind {
         members.insert("is_error".into(), is_error.into());
     }
-    if let Some(metadata) = stream.value(extra.metadata) {
+    if let Some(metadata) = stream.value(external.metadata) {
         members.insert("metadata".into(), metadata);
     }
-    if let Some((name, text)) = extra.signature.as_deref().copied() {
+    if let Some((name, span)) = external.signature.as_deref().copied() {
         let metadata = members.entry("metadata").or_insert_with(|| Map::new().into());
-        metadata[name] = stream.text(text).into();
+        metadata[name] = stream.text(span).into();
     }
     Some(members)
 }

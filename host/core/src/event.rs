@@ -25,7 +25,7 @@ pub enum Kind {
     InquiryRequest,
     /// The answer to a tool's question.
     InquiryResponse,
-    /// A change of the configuration from here on.
+    /// A change of the configuration for the events after it.
     ConfigDelta,
     /// An overlay in JP's grammar.
     Compaction,
@@ -70,8 +70,8 @@ impl Kind {
         matches!(self, Self::Compaction | Self::Overlay | Self::StepOverlay)
     }
 
-    /// Returns whether it has a number, by which strategies name it. Overlays, receipts and config deltas have none.
-    /// Therefore a reset or a change of config renumbers nothing (PROTOCOL.md, "compact").
+    /// Returns whether it has a number, which strategies use to refer to it. Overlays, receipts and config deltas have
+    /// none, so a reset or a change of config changes no number (PROTOCOL.md, "compact").
     #[must_use]
     pub fn is_numbered(self) -> bool {
         !matches!(self, Self::ConfigDelta | Self::Receipt) && !self.is_overlay()
@@ -83,7 +83,7 @@ pub struct Event {
     /// The span of the whole element.
     pub span: Span,
     pub kind: Kind,
-    /// The turn, from 0. An element that makes no turn has the index of the turn that it is in.
+    /// The turn, from 0. An element that is not a conversation event has the turn at its position.
     pub turn: usize,
     /// The number among the numbered elements, from 0.
     pub seq: Option<u64>,

@@ -1,7 +1,7 @@
-//! Events that a reader of another format supplies. The core knows three things about such an event: where its values
-//! can be replaced in the file, and the metadata and the signature that its provider wants back.
+//! Events that a reader of another format supplies. The core knows three things about such an event: the values in the
+//! file that can be replaced, and the metadata and the signature that its provider requires back.
 //!
-//! The core must not know any format. Everything else about the file belongs to the reader.
+//! The core must not know any format of another program. The reader has all other knowledge about the file.
 
 use serde_json::Value;
 
@@ -21,11 +21,11 @@ pub struct External {
 pub struct ExternalEvent {
     /// The values to replace when arguments are emptied or content is stripped.
     pub edits: Box<[EditSite]>,
-    /// An object that the provider wants back with the event, with JP's member names. Empty if there is none.
+    /// An object that the provider requires back with the event, with JP's member names. Empty if there is none.
     pub metadata: Span,
-    /// A string of the file that the provider wants back with the event, and JP's member name for it.
+    /// A string of the file that the provider requires back with the event, and JP's member name for it.
     pub signature: Option<Box<(&'static str, Span)>>,
-    /// The number of the model's response that it belongs to, from 1. 0 if the format does not tell responses apart.
+    /// The number of the model's response that it belongs to, from 1. 0 if the format does not distinguish responses.
     pub response: u32,
 }
 
@@ -38,24 +38,25 @@ pub struct EditSite {
     pub write: fn(&str) -> String,
 }
 
-/// The most bytes of an escape (`\u0041`) for one byte of text.
+/// The maximum number of bytes of an escape (`\u0041`) for one byte of text.
 const ESCAPE_BYTES_MAX: usize = 6;
 
 impl ExternalEvent {
-    /// Returns whether the values do not grow when `text` replaces them. White space and escapes in the file do not
-    /// count.
+    /// Returns whether the values do not grow if `text` replaces them. White space and unneeded escapes in the file do
+    /// not count.
     pub(crate) fn takes(&self, text: &str, source: &[u8]) -> bool {
-        let new: usize = self.edits.iter().map(|edit| (edit.write)(text).len()).sum();
-        let bytes: usize = self.edits.iter().map(|edit| edit.span.len()).sum();
-        if bytes > ESCAPE_BYTES_MAX * new {
+        let new_bytes: usize = self.edits.iter().map(|edit| (edit.write)(text).len()).sum();
+        let raw_bytes: usize = self.edits.iter().map(|edit| edit.span.len()).sum();
+        if raw_bytes > ESCAPE_BYTES_MAX * new_bytes {
             return true;
         }
-        let old: usize = self.edits.iter().map(|edit| compact_len(edit.span.slice(source))).sum();
-        new <= old
+        let old_bytes: usize = self.edits.iter().map(|edit| compact_len(edit.span.slice(source))).sum();
+        new_bytes <= old_bytes
     }
 }
 
-/// Returns the length of a JSON value without white space and unneeded escapes. A part of a value counts as it is.
+/// Returns the length of a JSON value without white space and unneeded escapes. Bytes that are only part of a value count
+/// unchanged.
 fn compact_len(raw: &[u8]) -> usize {
     let value: Option<Value> = serde_json::from_slice(raw).ok();
     value.map_or(raw.len(), |value| value.to_string().len()).min(raw.len())

@@ -1,9 +1,8 @@
 //! Finds the event for an entry of a stored `selective`. Event numbers are not stable: JP's next save can insert a
 //! `turn_start`, or responses to interrupted calls, before the event (docs/reference/store.md#on-disk). The position of
-//! a half among the halves of its kind with its id is stable, because JP inserts a response only for an id without one.
+//! a half among the halves with its kind and id is stable, because JP inserts a response only for an id without one.
 //!
-//! An entry must never match another event than the one it was made for. If the count or the tool differs, it matches
-//! none.
+//! An entry must match the event that it was made for, or no event. If the count or the tool differs, it matches none.
 
 use std::borrow::Cow;
 
@@ -16,26 +15,26 @@ use crate::turn::TurnRange;
 
 /// The reason why an entry matches no event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Lost {
+pub enum NoMatch {
     /// An entry of 0.1.0 whose number and id disagree, or an entry without a half.
     Disagrees,
     /// The number of halves has changed.
     Count {
         /// The number when the overlay was made.
-        was: usize,
+        stored: usize,
         /// The number now.
-        is: usize,
+        current: usize,
     },
     /// The tool has changed.
     Tool {
         /// The tool when the overlay was made.
-        was: Option<String>,
+        stored: Option<String>,
         /// The tool now.
-        is: Option<String>,
+        current: Option<String>,
     },
 }
 
-impl Lost {
+impl NoMatch {
     /// Describes the reason to the user.
     #[must_use]
     pub fn describe(&self, call: &StoredCall) -> String {
@@ -47,14 +46,14 @@ impl Lost {
                     "no effect on event {seq}: it is not the request or response of call `{id}` in the range"
                 )
             }
-            Self::Count { was, is } => format!(
-                "no effect on event {seq}: call `{id}` occurred {was} times in the range when the overlay was made, and \
-                 occurs {is} times now"
+            Self::Count { stored, current } => format!(
+                "no effect on event {seq}: call `{id}` occurred {stored} times in the range when the overlay was made, and \
+                 occurs {current} times now"
             ),
-            Self::Tool { was, is } => format!(
+            Self::Tool { stored, current } => format!(
                 "no effect on event {seq}: the tool of call `{id}` was {} when the overlay was made, and is {} now",
-                tool(was),
-                tool(is)
+                tool(stored),
+                tool(current)
             ),
         }
     }
@@ -64,10 +63,10 @@ impl Lost {
 pub struct Halves<'a> {
     stream: &'a Stream,
     pairs: &'a Pairs,
-    /// The id and the kind of each half, sorted. Two allocations are cheaper than a map: there are few halves, and an
-    /// index is made for every projection.
+    /// The id and the kind of each half, sorted. Two allocations are cheaper than a map, because there are few halves and
+    /// every projection makes these lists.
     keys: Vec<(Cow<'a, [u8]>, usize)>,
-    /// Their elements. Those of one key are in order.
+    /// The element of each key. Elements with equal keys are sorted.
     elements: Vec<usize>,
 }
 
@@ -77,7 +76,7 @@ impl<'a> Halves<'a> {
     pub fn new(stream: &'a Stream, pairs: &'a Pairs) -> Self {
         let mut halves = Vec::new();
         for (element, event) in stream.events().iter().enumerate() {
-            if let Some(kind) = kind(event.kind) {
+            if let Some(kind) = half_kind(event.kind) {
                 halves.push(((text::unquote_bytes(stream.at(event.id)), kind as usize), element));
             }
         }
@@ -86,36 +85,32 @@ impl<'a> Halves<'a> {
         Self { stream, pairs, keys, elements }
     }
 
-    /// Describes the half `element`, for an overlay of `range` that is stored at the element `overlay`.
+    /// Describes the half `element`, for an overlay of `range` that is itself the element `overlay`.
     #[must_use]
     pub fn half(&self, element: usize, range: TurnRange, overlay: usize) -> Option<Half> {
         let event = self.stream.events().get(element)?;
-        let kind = kind(event.kind)?;
-        let among = self.among(&text::unquote_bytes(self.stream.at(event.id)), kind, range, overlay);
-        let nth = among.binary_search(&element).ok()?;
-        Some(Half { kind, nth, of: among.len(), tool: self.tool(element) })
+        let kind = half_kind(event.kind)?;
+        let same_id = self.with_id(&text::unquote_bytes(self.stream.at(event.id)), kind, range, overlay);
+        let nth = same_id.binary_search(&element).ok()?;
+        Some(Half { kind, nth, of: same_id.len(), tool: self.tool(element) })
     }
 
     /// Finds the element for an entry.
     ///
     /// # Errors
     /// The reason why it matches no event.
-    pub fn find(&self, overlay: &Overlay, call: &StoredCall) -> Result<usize, Lost> {
-        let Some(half) = &call.half else { return self.by_number(overlay, call).ok_or(Lost::Disagrees) };
-        let says = match half.kind {
-            HalfKind::Request => call.omit || call.request.is_some(),
-            HalfKind::Response => call.omit || call.response.is_some(),
-        };
-        let range = overlay.range().filter(|_| says && !overlay.stale);
-        let range = range.ok_or(Lost::Disagrees)?;
-        let among = self.among(call.id.as_bytes(), half.kind, range, overlay.element);
-        let element = match among.get(half.nth) {
-            Some(element) if among.len() == half.of => *element,
-            _ => return Err(Lost::Count { was: half.of, is: among.len() }),
+    pub fn find(&self, overlay: &Overlay, call: &StoredCall) -> Result<usize, NoMatch> {
+        let Some(half) = &call.half else { return self.by_number(overlay, call).ok_or(NoMatch::Disagrees) };
+        let is_effective = has_policy(call, half.kind) && !overlay.stale;
+        let range = overlay.range().filter(|_| is_effective).ok_or(NoMatch::Disagrees)?;
+        let same_id = self.with_id(call.id.as_bytes(), half.kind, range, overlay.element);
+        let element = match same_id.get(half.nth) {
+            Some(element) if same_id.len() == half.of => *element,
+            _ => return Err(NoMatch::Count { stored: half.of, current: same_id.len() }),
         };
         match self.tool(element) {
-            is if is == half.tool => Ok(element),
-            is => Err(Lost::Tool { was: half.tool.clone(), is }),
+            current if current == half.tool => Ok(element),
+            current => Err(NoMatch::Tool { stored: half.tool.clone(), current }),
         }
     }
 
@@ -123,25 +118,22 @@ impl<'a> Halves<'a> {
     fn by_number(&self, overlay: &Overlay, call: &StoredCall) -> Option<usize> {
         let element = self.stream.element(call.seq)?;
         let event = &self.stream.events()[element];
-        let says = match kind(event.kind)? {
-            HalfKind::Request => call.omit || call.request.is_some(),
-            HalfKind::Response => call.omit || call.response.is_some(),
-        };
-        let range = overlay.range().filter(|_| says && overlay.is_applied())?;
+        let is_effective = has_policy(call, half_kind(event.kind)?) && overlay.is_applied();
+        let range = overlay.range().filter(|_| is_effective)?;
         (self.stream.is_in(range, element) && self.stream.text(event.id) == call.id).then_some(element)
     }
 
-    /// Returns the halves with an id in a range, before an element.
-    fn among(&self, id: &[u8], kind: HalfKind, range: TurnRange, before: usize) -> Cow<'_, [usize]> {
+    /// Returns the halves with this id and kind in a range, before the element `before`.
+    fn with_id(&self, id: &[u8], kind: HalfKind, range: TurnRange, before: usize) -> Cow<'_, [usize]> {
         let key = (id, kind as usize);
         let first = self.keys.partition_point(|(id, kind)| (&**id, *kind) < key);
         let len = self.keys[first..].partition_point(|(id, kind)| (&**id, *kind) == key);
-        let all = &self.elements[first..first + len];
+        let elements = &self.elements[first..first + len];
         // Turn numbers and element indexes only grow.
         let turn = |element: &usize| self.stream.events()[*element].turn;
-        let from = all.partition_point(|element| turn(element) < range.from());
-        let to = all.partition_point(|element| turn(element) <= range.to() && *element < before);
-        let in_turns = all.get(from..to).unwrap_or_default();
+        let from = elements.partition_point(|element| turn(element) < range.from());
+        let to = elements.partition_point(|element| turn(element) <= range.to() && *element < before);
+        let in_turns = elements.get(from..to).unwrap_or_default();
         if !range.is_stepped() {
             return in_turns.into();
         }
@@ -153,10 +145,19 @@ impl<'a> Halves<'a> {
     }
 }
 
-fn kind(kind: Kind) -> Option<HalfKind> {
+fn half_kind(kind: Kind) -> Option<HalfKind> {
     match kind {
         Kind::ToolRequest => Some(HalfKind::Request),
         Kind::ToolResponse { .. } => Some(HalfKind::Response),
         _ => None,
     }
+}
+
+/// Returns whether an entry has a policy for this kind of half.
+fn has_policy(call: &StoredCall, kind: HalfKind) -> bool {
+    call.omit
+        || match kind {
+            HalfKind::Request => call.request.is_some(),
+            HalfKind::Response => call.response.is_some(),
+        }
 }

@@ -12,14 +12,14 @@ use crate::{text, time};
 
 /// The type of an overlay that JP's grammar cannot express.
 pub(crate) const OVERLAY: &str = "jp_compact_overlay";
-/// The type of an overlay that begins or ends inside a turn. Version 0.1.0 would read its range as whole turns, and
-/// passes by a type that it does not know.
+/// The type of an overlay that begins or ends inside a turn. It is a separate type because version 0.1.0 would read such
+/// a range as whole turns. That version ignores unknown types.
 pub(crate) const STEP_OVERLAY: &str = "jp_compact_step_overlay";
 
-/// The start of the reason where an overlay is malformed.
+/// The start of the reason if an overlay is malformed.
 pub(crate) const MALFORMED: &str = "a malformed ";
 
-/// The end of the reason where each line of a file is a separate conversation.
+/// The end of the reason if each line of a file is a separate conversation.
 pub const SEVERAL: &str = "a second conversation begins: each line holds its own";
 
 /// The reason why bytes are not a stream.
@@ -40,7 +40,7 @@ impl Unreadable {
         self.what.ends_with(SEVERAL)
     }
 
-    /// Returns whether the cause is a malformed overlay. A reset repairs that.
+    /// Returns whether the cause is a malformed overlay, which a reset can remove.
     #[must_use]
     pub fn is_of_overlay(&self) -> bool {
         self.what.starts_with(MALFORMED)
@@ -58,34 +58,34 @@ impl std::fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// The bytes of a stream and the positions of its elements. Overlays are not parsed yet, so an index can be made of a
-/// stream with a malformed overlay too.
+/// The bytes of a stream and the positions of its elements. Overlays are not parsed yet, so a stream with a malformed
+/// overlay has an index too.
 #[derive(Debug, Clone)]
 pub struct Index {
     pub(crate) bytes: Bytes,
-    /// Bytes that are not in the file. Spans past the end of `bytes` are in here.
-    pub(crate) made: Bytes,
+    /// Bytes that are not in the file. Spans after the end of `bytes` refer to these.
+    pub(crate) generated: Bytes,
     pub(crate) events: Vec<Event>,
     pub(crate) turns: usize,
     /// Offset of the `[`.
     pub(crate) array_start: usize,
-    /// Offset after the last element, or after `[` if there is none.
+    /// Offset after the last element, or after `[` if the array is empty.
     pub(crate) body_end: usize,
     /// The first element that JP would not load, because `type` or `timestamp` is missing.
     pub(crate) unloadable: Option<usize>,
 }
 
 impl Index {
-    /// Makes the index of events that a reader of another format found, and assigns turns and numbers. `made` holds
-    /// the bytes that are not in the file: spans past the end of `bytes` are in it.
+    /// Makes an index from the events that a reader of another format found, and assigns turns and numbers. `generated`
+    /// holds the bytes that are not in the file. Spans after the end of `bytes` refer to it.
     #[must_use]
-    pub fn from_events(bytes: Bytes, made: Bytes, mut events: Vec<Event>) -> Self {
+    pub fn from_events(bytes: Bytes, generated: Bytes, mut events: Vec<Event>) -> Self {
         let mut count = Count::default();
         for event in &mut events {
             (event.turn, event.seq) = (count.turn(event.kind), count.seq(event.kind));
         }
         let (turns, body_end) = (count.turns(), bytes.len());
-        Self { bytes, made, events, turns, array_start: 0, body_end, unloadable: None }
+        Self { bytes, generated, events, turns, array_start: 0, body_end, unloadable: None }
     }
 
     #[must_use]
@@ -97,7 +97,7 @@ impl Index {
     #[must_use]
     pub fn at(&self, span: Span) -> &[u8] {
         match span.start.checked_sub(self.bytes.len()) {
-            Some(start) if !self.made.is_empty() => &self.made[start..span.end - self.bytes.len()],
+            Some(start) if !self.generated.is_empty() => &self.generated[start..span.end - self.bytes.len()],
             _ => span.slice(&self.bytes),
         }
     }
@@ -117,8 +117,8 @@ pub fn index(bytes: Bytes) -> Result<Index, Unreadable> {
     Indexer::default().finish(bytes)
 }
 
-/// Indexes an `events.json` while its bytes arrive. Scanning them immediately costs half as much as scanning them again
-/// after all of a large file has passed.
+/// Indexes an `events.json` while its bytes arrive. For a large file this costs half as much as a scan after the last
+/// byte has arrived.
 #[derive(Default)]
 pub struct Indexer {
     events: Vec<Event>,
@@ -128,9 +128,9 @@ pub struct Indexer {
     unloadable: Option<usize>,
     next: Next,
     /// Offset at which `next` begins.
-    at: usize,
+    next_at: usize,
     /// The number of bytes that must have arrived before the next attempt.
-    wanted: usize,
+    retry_len: usize,
 }
 
 /// The next thing to read. An element is complete only with the comma or bracket after it, because a number may
@@ -147,16 +147,16 @@ enum Next {
 }
 
 impl Indexer {
-    /// Scans the bytes that have arrived; `bytes` holds all of them, from the first. Errors are reported by
-    /// [`Indexer::finish`] only, because here the rest may simply be missing.
+    /// Scans the bytes that have arrived. `bytes` holds all of them, from the first. Only [`Indexer::finish`] reports
+    /// errors, because an element may still be incomplete here.
     pub fn advance(&mut self, bytes: &[u8]) {
-        if bytes.len() < self.wanted {
+        if bytes.len() < self.retry_len {
             return;
         }
-        let mut scanner = Scanner::at_byte(bytes, self.at);
+        let mut scanner = Scanner::at_byte(bytes, self.next_at);
         while self.next != Next::End && self.step(&mut scanner, bytes).is_ok() {}
         // A long element is retried only after its size has doubled.
-        self.wanted = bytes.len() + (bytes.len() - self.at);
+        self.retry_len = bytes.len() + (bytes.len() - self.next_at);
     }
 
     /// Scans the rest of `bytes`, which begin with everything passed to `advance`.
@@ -164,7 +164,7 @@ impl Indexer {
     /// # Errors
     /// Same as [`index`].
     pub fn finish(mut self, bytes: Bytes) -> Result<Index, Unreadable> {
-        let mut scanner = Scanner::at_byte(&bytes, self.at);
+        let mut scanner = Scanner::at_byte(&bytes, self.next_at);
         while self.next != Next::End {
             self.step(&mut scanner, &bytes)?;
         }
@@ -175,7 +175,7 @@ impl Indexer {
         let Self { events, count, array_start, body_end, unloadable, .. } = self;
         Ok(Index {
             bytes,
-            made: Bytes::new(),
+            generated: Bytes::new(),
             events,
             turns: count.turns(),
             array_start,
@@ -187,50 +187,51 @@ impl Indexer {
     /// Reads one bracket, or one element and its separator. A failed step changes nothing.
     fn step(&mut self, scanner: &mut Scanner<'_>, bytes: &[u8]) -> Result<(), Unreadable> {
         if self.next == Next::Array {
-            open(scanner)?;
+            open_array(scanner)?;
             (self.array_start, self.body_end) = (scanner.at() - 1, scanner.at());
             self.next = Next::First;
         } else if self.next == Next::First && scanner.take(b']') {
             self.next = Next::End;
         } else {
             let element = self.events.len();
-            let inside = |at, what| Unreadable { at, element: Some(element), what };
+            let unreadable = |at, what| Unreadable { at, element: Some(element), what };
             let mut count = self.count;
-            let head =
-                MemberSpans::read(scanner, bytes).map_err(|wrong| inside(wrong.at, wrong.what.into()))?;
-            let event = head.event(bytes, &mut count).map_err(|what| inside(head.span.start, what))?;
+            let members =
+                MemberSpans::read(scanner, bytes).map_err(|error| unreadable(error.at, error.what.into()))?;
+            let event = members.event(bytes, &mut count);
+            let event = event.map_err(|what| unreadable(members.span.start, what))?;
             let next = if scanner.take(b']') { Next::End } else { Next::Element };
             if next == Next::Element {
-                scanner.expect(b',', "expected `,` or `]` between events").map_err(outside)?;
+                scanner.expect(b',', "expected `,` or `]` between events").map_err(outside_elements)?;
             }
-            if self.unloadable.is_none() && !head.is_loadable(bytes) {
+            if self.unloadable.is_none() && !members.is_loadable(bytes) {
                 self.unloadable = Some(element);
             }
             self.events.push(event);
-            (self.count, self.body_end, self.next) = (count, head.span.end, next);
+            (self.count, self.body_end, self.next) = (count, members.span.end, next);
         }
-        self.at = scanner.at();
+        self.next_at = scanner.at();
         Ok(())
     }
 }
 
 /// Skips the bracket that opens the array.
-fn open(scanner: &mut Scanner<'_>) -> Result<(), Unreadable> {
+fn open_array(scanner: &mut Scanner<'_>) -> Result<(), Unreadable> {
     let unreadable = |at, what: &str| Err(Unreadable { at, element: None, what: what.into() });
     match scanner.peek() {
-        Some(b'[') => scanner.expect(b'[', "not an array").map_err(outside),
+        Some(b'[') => scanner.expect(b'[', "not an array").map_err(outside_elements),
         None => unreadable(0, "the file is empty, expected a JSON array"),
         Some(_) => {
             let at = scanner.at();
-            scanner.value(0).map_err(outside)?;
+            scanner.value(0).map_err(outside_elements)?;
             unreadable(at, "expected a JSON array of events")
         }
     }
 }
 
-/// An error outside of elements.
-fn outside(wrong: Malformed) -> Unreadable {
-    Unreadable { at: wrong.at, element: None, what: wrong.what.into() }
+/// Converts an error that is outside of elements.
+fn outside_elements(error: Malformed) -> Unreadable {
+    Unreadable { at: error.at, element: None, what: error.what.into() }
 }
 
 /// Assigns turns and numbers during the pass (docs/reference/store.md#turns).
@@ -243,7 +244,7 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Returns the turn of the next element, which is of this kind.
+    /// Returns the turn of the next element, which has this kind.
     pub(crate) fn turn(&mut self, kind: Kind) -> usize {
         if kind == Kind::TurnStart && self.opened {
             self.turn += 1;
@@ -286,21 +287,21 @@ struct MemberSpans {
 
 impl MemberSpans {
     fn read(scanner: &mut Scanner<'_>, bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut head = Self::default();
+        let mut members = Self::default();
         if scanner.peek() != Some(b'{') {
-            head.span = scanner.value(1)?;
-            return Ok(head);
+            members.span = scanner.value(1)?;
+            return Ok(members);
         }
         let start = scanner.at();
         scanner.object(1, |scanner, key| {
             let value = scanner.value(2)?;
-            if let Some(member) = head.member(&text::unquote_bytes(key.slice(bytes))) {
+            if let Some(member) = members.member(&text::unquote_bytes(key.slice(bytes))) {
                 *member = value;
             }
             Ok(())
         })?;
-        head.span = Span { start, end: scanner.at() };
-        Ok(head)
+        members.span = Span { start, end: scanner.at() };
+        Ok(members)
     }
 
     fn member(&mut self, key: &[u8]) -> Option<&mut Span> {
@@ -328,30 +329,30 @@ impl MemberSpans {
         [self.kind, self.timestamp].iter().all(|span| span.slice(bytes).first() == Some(&b'"'))
     }
 
-    /// Makes the event, with the checks that JP makes. An error is a fragment that names the type and the member.
+    /// Makes the event, with JP's checks. An error is a fragment that names the type and the member.
     fn event(&self, bytes: &[u8], count: &mut Count) -> Result<Event, String> {
         let is_string = |span: Span| span.slice(bytes).first() == Some(&b'"');
-        // An element that JP would not load is unknown, regardless of its `type`: it is kept, and is in no turn. Config
-        // deltas are exempt, because strategies ignore them and those of old streams may lack a time.
+        // An element that JP would not load is unknown, regardless of its `type`. Config deltas are exempt, because
+        // strategies ignore them, and those of old streams may lack a time.
         let mut tag =
             if is_string(self.kind) { text::unquote(self.kind.slice(bytes)) } else { Cow::Borrowed("") };
         if tag != "config_delta" && !self.is_loadable(bytes) {
             tag = Cow::Borrowed("");
         }
-        let need = |span: Span, name: &str, opens: &[u8], shape: &str| match span.slice(bytes).first() {
+        let require = |span: Span, name: &str, allowed: &[u8], kind: &str| match span.slice(bytes).first() {
             None => Err(format!("the `{name}` of a `{tag}` is missing")),
-            Some(first) if !opens.contains(first) => {
-                Err(format!("the `{name}` of a `{tag}` must be {shape}"))
+            Some(first) if !allowed.contains(first) => {
+                Err(format!("the `{name}` of a `{tag}` must be {kind}"))
             }
             Some(_) => Ok(span),
         };
-        let string = |span, name: &str| need(span, name, b"\"", "a string");
-        let any = |span, name: &str| need(span, name, b"\"{[tfn-0123456789", "a value");
+        let require_string = |span, name: &str| require(span, name, b"\"", "a string");
+        let require_value = |span, name: &str| require(span, name, b"\"{[tfn-0123456789", "a value");
         let (mut id, mut name, mut body) = (Span::default(), Span::default(), Span::default());
         let kind = match &*tag {
             "turn_start" => Kind::TurnStart,
             "chat_request" => {
-                body = string(self.content, "content")?;
+                body = require_string(self.content, "content")?;
                 Kind::ChatRequest
             }
             "chat_response" if is_string(self.message) => {
@@ -370,29 +371,29 @@ impl MemberSpans {
                 return Err("a `chat_response` has no `message`, `reasoning` or `data`".into());
             }
             "tool_call_request" => {
-                id = string(self.id, "id")?;
-                name = string(self.name, "name")?;
+                id = require_string(self.id, "id")?;
+                name = require_string(self.name, "name")?;
                 if !self.arguments.is_empty() {
-                    body = need(self.arguments, "arguments", b"{", "an object")?;
+                    body = require(self.arguments, "arguments", b"{", "an object")?;
                 }
                 Kind::ToolRequest
             }
             "tool_call_response" => {
-                id = string(self.id, "id")?;
-                body = string(self.content, "content")?;
+                id = require_string(self.id, "id")?;
+                body = require_string(self.content, "content")?;
                 let is_error =
-                    need(self.is_error, "is_error", b"tf", "true or false")?.slice(bytes) == b"true";
+                    require(self.is_error, "is_error", b"tf", "true or false")?.slice(bytes) == b"true";
                 Kind::ToolResponse { is_error }
             }
             "inquiry_request" => {
-                string(self.id, "id")?;
-                any(self.source, "source")?;
-                any(self.question, "question")?;
+                require_string(self.id, "id")?;
+                require_value(self.source, "source")?;
+                require_value(self.question, "question")?;
                 Kind::InquiryRequest
             }
             "inquiry_response" => {
-                string(self.id, "id")?;
-                any(self.answer, "answer")?;
+                require_string(self.id, "id")?;
+                require_value(self.answer, "answer")?;
                 Kind::InquiryResponse
             }
             "config_delta" => Kind::ConfigDelta,
@@ -408,11 +409,11 @@ impl MemberSpans {
             None
         };
         if kind != Kind::Unknown && timestamp.is_none() && is_string(self.timestamp) {
-            let found = text::unquote(self.timestamp.slice(bytes));
-            return Err(format!("the `timestamp` of a `{tag}` is not a valid time: `{found}`"));
+            let text = text::unquote(self.timestamp.slice(bytes));
+            return Err(format!("the `timestamp` of a `{tag}` is not a valid time: `{text}`"));
         }
         if kind.is_conversation() && !self.metadata.is_empty() {
-            need(self.metadata, "metadata", b"{", "an object")?;
+            require(self.metadata, "metadata", b"{", "an object")?;
         }
         let (turn, seq) = (count.turn(kind), count.seq(kind));
         Ok(Event { span: self.span, kind, turn, seq, timestamp, id, name, body })

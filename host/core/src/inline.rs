@@ -1,17 +1,17 @@
-//! The inline form of JP's `--compact=SPEC`: `POLICIES[:RANGE]`, such as `s:..-3`, `r+t`, or `t=sreq:5..-3`. Here, and
-//! in the strings of JP's `rules`, turns are counted from 1, as in JP. The result counts from 0, as everywhere else.
+//! The inline form of JP's `--compact=SPEC`: `POLICIES[:RANGE]`, such as `s:..-3`, `r+t`, or `t=sreq:5..-3`. It counts
+//! turns from 1, like the strings of JP's `rules`. The result counts from 0, as everywhere else.
 
 use crate::bound::Bound;
 use crate::call::{self, Call, ToolsMode};
 use crate::select::Selection;
 
-/// Parses an inline form. Without a range, its calls use that of the run.
+/// Parses an inline form. Without a range, its calls use the range of the run.
 ///
 /// # Errors
-/// The error in the text.
+/// When the text is not an inline form.
 pub fn parse(text: &str) -> Result<Vec<Call>, String> {
     let (policies, turns) = match text.split_once(':') {
-        Some((policies, turns)) => (policies, Some(range(turns.trim())?)),
+        Some((policies, turns)) => (policies, Some(parse_range(turns.trim())?)),
         None => (text, None),
     };
     let (mut reasoning, mut tools, mut summary) = (false, None, None);
@@ -45,12 +45,12 @@ pub fn parse(text: &str) -> Result<Vec<Call>, String> {
 
 /// Parses `FROM..TO`, both inclusive. A missing end is the end of the conversation. A single number is the first turn,
 /// or the last turn if it is negative.
-fn range(text: &str) -> Result<Selection, String> {
+fn parse_range(text: &str) -> Result<Selection, String> {
     const START: Bound = Bound::turn(0);
     const END: Bound = Bound::FromEnd(0);
     let (from, to) = match text.split_once("..") {
-        Some((from, to)) => (end(from)?.unwrap_or(START), end(to)?.unwrap_or(END)),
-        None => match end(text)? {
+        Some((from, to)) => (parse_turn(from)?.unwrap_or(START), parse_turn(to)?.unwrap_or(END)),
+        None => match parse_turn(text)? {
             Some(to @ Bound::FromEnd(_)) => (START, to),
             Some(from) => (from, END),
             None => return Err("expected turns after `:`, such as `..-3`".into()),
@@ -59,7 +59,7 @@ fn range(text: &str) -> Result<Selection, String> {
     Ok(Selection { from: Some(from), to: Some(to), ..Selection::default() })
 }
 
-fn end(text: &str) -> Result<Option<Bound>, String> {
+fn parse_turn(text: &str) -> Result<Option<Bound>, String> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(None);

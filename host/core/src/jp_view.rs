@@ -1,6 +1,6 @@
-//! The view that JP itself sends, where it differs from ours. JP applies every `compaction` by its own grammar, which
-//! has neither `jp_compact_overlay` nor `over`. Reports that count the tokens sent to a model need this view. Otherwise
-//! they would report savings to users of JP while JP still sends the tokens.
+//! The view that JP itself sends, if it differs from ours. JP applies every `compaction` by its own grammar, which has
+//! neither `jp_compact_overlay` nor `over`. Reports to users of JP must count this view. Otherwise they would report
+//! savings of tokens that JP still sends.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ pub struct Difference {
     pub over: Vec<usize>,
 }
 
-/// Returns the view that JP sends of a stream with `overlays`. `None` if it equals our view.
+/// Returns the view of a stream with `overlays` that JP sends. `None` if it equals our view.
 #[must_use]
 pub fn jp_view(stream: &Stream, overlays: &[Overlay]) -> Option<JpView> {
     let why = difference(overlays)?;
@@ -47,22 +47,22 @@ pub fn jp_view_with(stream: &Stream, pairs: &Pairs, overlays: &[Overlay]) -> Opt
 }
 
 fn difference(overlays: &[Overlay]) -> Option<Difference> {
-    let numbers = |differs: fn(&Overlay) -> bool| -> Vec<usize> {
-        (1..).zip(overlays).filter(|(_, overlay)| differs(overlay)).map(|(number, _)| number).collect()
+    let numbers = |matches: fn(&Overlay) -> bool| -> Vec<usize> {
+        (1..).zip(overlays).filter(|(_, overlay)| matches(overlay)).map(|(number, _)| number).collect()
     };
-    let why = Difference {
+    let found = Difference {
         unknown: numbers(|overlay| !overlay.applied_by_jp && !overlay.is_stepped()),
         stepped: numbers(Overlay::is_stepped),
         over: numbers(|overlay| overlay.applied_by_jp && overlay.is_conditional()),
     };
-    let is_any = !why.unknown.is_empty() || !why.stepped.is_empty() || !why.over.is_empty();
-    is_any.then_some(why)
+    let lists = [&found.unknown, &found.stepped, &found.over];
+    lists.iter().any(|list| !list.is_empty()).then_some(found)
 }
 
 /// Returns the overlays that JP applies, without the `over` that JP ignores.
 fn applied_by_jp(overlays: &[Overlay]) -> Vec<Overlay> {
-    let of_jp = overlays.iter().filter(|overlay| overlay.applied_by_jp).cloned();
-    of_jp.map(|overlay| Overlay { not_applied: Vec::new(), ..overlay }).collect()
+    let applied = overlays.iter().filter(|overlay| overlay.applied_by_jp).cloned();
+    applied.map(|overlay| Overlay { not_applied: Vec::new(), ..overlay }).collect()
 }
 
 /// Returns each overlay's number in `jp conversation compact --reset=N`. `None` for overlays that JP does not count.
@@ -76,24 +76,26 @@ impl fmt::Display for Difference {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
         if !self.unknown.is_empty() {
-            parts.push(format!("JP does not apply {}", named(&self.unknown)));
+            parts.push(format!("JP does not apply {}", list(&self.unknown)));
         }
         if !self.stepped.is_empty() {
-            let of = if self.stepped.len() == 1 { "its range has" } else { "their ranges have" };
-            parts.push(format!("JP does not apply {}, because {of} steps", named(&self.stepped)));
+            let ranges = if self.stepped.len() == 1 { "its range has" } else { "their ranges have" };
+            parts.push(format!("JP does not apply {}, because {ranges} steps", list(&self.stepped)));
         }
         if !self.over.is_empty() {
-            parts.push(format!("JP applies {} without `over`", named(&self.over)));
+            parts.push(format!("JP applies {} without `over`", list(&self.over)));
         }
         out.write_str(&parts.join(", and "))
     }
 }
 
 /// Lists overlays: `overlay 2`, or `overlays 2, 5, 6, 7, 9 and 3 more`.
-fn named(numbers: &[usize]) -> String {
-    let shown: Vec<_> = numbers.iter().take(NUMBERS_MAX).map(ToString::to_string).collect();
-    let more = numbers.len() - shown.len();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let what = if numbers.len() == 1 { "overlay" } else { "overlays" };
-    format!("{what} {}{more}", shown.join(", "))
+fn list(numbers: &[usize]) -> String {
+    let listed: Vec<_> = numbers.iter().take(NUMBERS_MAX).map(ToString::to_string).collect();
+    let rest = match numbers.len() - listed.len() {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    let noun = if numbers.len() == 1 { "overlay" } else { "overlays" };
+    format!("{noun} {}{rest}", listed.join(", "))
 }

@@ -5,12 +5,12 @@
 
 mod string;
 
-use crate::plain::Block;
+use crate::byte_block::Block;
 
 /// The maximum nesting depth of values, including the outermost. `serde_json`, and therefore JP, has this limit.
 pub const DEPTH_MAX: usize = 127;
 
-/// The position of a JSON error, and the error.
+/// A JSON error and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
     /// Byte offset from the start of the input.
@@ -41,7 +41,7 @@ impl Span {
         self.end - self.start
     }
 
-    /// Returns whether the span is empty, which represents an absent optional value.
+    /// Returns whether the span is empty. An absent optional value has an empty span.
     #[must_use]
     #[inline]
     pub fn is_empty(self) -> bool {
@@ -51,16 +51,16 @@ impl Span {
 
 pub struct Scanner<'a> {
     bytes: &'a [u8],
+    /// The cursor: the offset of the next byte.
     at: usize,
     /// Lenient scanners only: the spans that `serde_json` would reject.
     odd: Option<Vec<Span>>,
-    /// Whether a line break ends the input.
-    is_in_line: bool,
+    ends_at_line_break: bool,
     /// Whether the last string has escapes.
     has_escapes: bool,
-    /// The last block that was classified, at `block_at`. Most strings are short, so a block holds several.
+    /// The last block that was classified. Most strings are short, so a block holds several.
     block: Block,
-    block_at: usize,
+    block_start: usize,
 }
 
 type Scan<T> = Result<T, Malformed>;
@@ -72,22 +72,22 @@ impl<'a> Scanner<'a> {
             bytes,
             at,
             odd: None,
-            is_in_line: false,
+            ends_at_line_break: false,
             has_escapes: false,
             block: Block::default(),
-            block_at: usize::MAX,
+            block_start: usize::MAX,
         }
     }
 
-    /// A scanner that also accepts what other programs write: an escaped half of a surrogate pair, and a number out of
-    /// the range of `f64`.
+    /// A scanner that also accepts two errors of other programs: an escaped half of a surrogate pair, and a number out
+    /// of the range of `f64`.
     pub fn lenient(bytes: &'a [u8], at: usize) -> Self {
         Self { odd: Some(Vec::new()), ..Self::at_byte(bytes, at) }
     }
 
     /// A lenient scanner that treats the next line break as the end of the input.
     pub fn in_line(bytes: &'a [u8], at: usize) -> Self {
-        Self { is_in_line: true, ..Self::lenient(bytes, at) }
+        Self { ends_at_line_break: true, ..Self::lenient(bytes, at) }
     }
 
     /// Returns the spans that only a lenient scanner accepts.
@@ -95,15 +95,15 @@ impl<'a> Scanner<'a> {
         self.odd.as_deref().unwrap_or_default()
     }
 
-    /// Accepts or rejects the bytes from `start` to the cursor, which `serde_json` rejects.
-    fn pass(&mut self, start: usize, what: &'static str) -> Scan<()> {
+    /// Handles the bytes from `start` to the cursor, which `serde_json` rejects. A lenient scanner records their span.
+    fn accept_if_lenient(&mut self, start: usize, error: &'static str) -> Scan<()> {
         let end = self.at;
         match &mut self.odd {
             Some(odd) => {
                 odd.push(Span { start, end });
                 Ok(())
             }
-            None => Err(Malformed { at: start, what }),
+            None => Err(Malformed { at: start, what: error }),
         }
     }
 
@@ -125,7 +125,7 @@ impl<'a> Scanner<'a> {
         while let Some(&byte) = self.bytes.get(self.at) {
             match byte {
                 b' ' | b'\r' | b'\t' => {}
-                b'\n' if !self.is_in_line => {}
+                b'\n' if !self.ends_at_line_break => {}
                 _ => return Some(byte),
             }
             self.at += 1;
@@ -147,14 +147,15 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    /// Takes `byte`, or fails with the message `what`.
+    /// Takes `byte` if it is next after white space. Otherwise fails with `message`.
     #[inline]
-    pub fn expect(&mut self, byte: u8, what: &'static str) -> Scan<()> {
-        if self.take(byte) { Ok(()) } else { Err(self.wrong(what)) }
+    pub fn expect(&mut self, byte: u8, message: &'static str) -> Scan<()> {
+        if self.take(byte) { Ok(()) } else { Err(self.error_at_cursor(message)) }
     }
 
-    fn wrong(&self, what: &'static str) -> Malformed {
-        let what = if self.at >= self.bytes.len() { "the input ends in the middle of a value" } else { what };
+    fn error_at_cursor(&self, message: &'static str) -> Malformed {
+        let is_end = self.at >= self.bytes.len();
+        let what = if is_end { "the input ends in the middle of a value" } else { message };
         Malformed { at: self.at, what }
     }
 
@@ -170,28 +171,28 @@ impl<'a> Scanner<'a> {
             Some(b'f') => self.literal(b"false")?,
             Some(b'n') => self.literal(b"null")?,
             Some(b'-' | b'0'..=b'9') => self.number()?,
-            _ => return Err(self.wrong("not a JSON value")),
+            _ => return Err(self.error_at_cursor("not a JSON value")),
         }
         Ok(Span { start, end: self.at })
     }
 
     /// Skips an object. `member` gets each key's span, including its quotes, and must skip the value.
     pub fn object(&mut self, depth: usize, mut member: impl FnMut(&mut Self, Span) -> Scan<()>) -> Scan<()> {
-        self.deeper(depth)?;
+        self.check_depth(depth)?;
         self.expect(b'{', "not an object")?;
         if self.take(b'}') {
             return Ok(());
         }
         loop {
             if self.peek() != Some(b'"') {
-                return Err(self.wrong("an object's key must be a string"));
+                return Err(self.error_at_cursor("an object's key must be a string"));
             }
             let start = self.at;
             self.string()?;
             let key = Span { start, end: self.at };
             self.expect(b':', "expected `:` after an object's key")?;
             member(self, key)?;
-            if self.ends(b'}', "expected `,` or `}` in an object")? {
+            if self.take_separator(b'}', "expected `,` or `}` in an object")? {
                 return Ok(());
             }
         }
@@ -199,42 +200,42 @@ impl<'a> Scanner<'a> {
 
     /// Skips an array. `item` is called before each item, and must skip it.
     pub fn array(&mut self, depth: usize, mut item: impl FnMut(&mut Self) -> Scan<()>) -> Scan<()> {
-        self.deeper(depth)?;
+        self.check_depth(depth)?;
         self.expect(b'[', "not an array")?;
         if self.take(b']') {
             return Ok(());
         }
         loop {
             item(self)?;
-            if self.ends(b']', "expected `,` or `]` in an array")? {
+            if self.take_separator(b']', "expected `,` or `]` in an array")? {
                 return Ok(());
             }
         }
     }
 
-    /// Takes the byte after a member or an item. Returns whether it was the closing one.
+    /// Takes the comma or the closing bracket after a member or an item. Returns whether it was the bracket.
     #[inline]
-    fn ends(&mut self, end: u8, what: &'static str) -> Scan<bool> {
+    fn take_separator(&mut self, bracket: u8, message: &'static str) -> Scan<bool> {
         let next = self.peek();
-        if next != Some(b',') && next != Some(end) {
-            return Err(self.wrong(what));
+        if next != Some(b',') && next != Some(bracket) {
+            return Err(self.error_at_cursor(message));
         }
         self.at += 1;
-        Ok(next == Some(end))
+        Ok(next == Some(bracket))
     }
 
-    fn deeper(&self, depth: usize) -> Scan<()> {
+    fn check_depth(&self, depth: usize) -> Scan<()> {
         if depth >= DEPTH_MAX {
-            return Err(self.wrong("values nest deeper than 127 levels"));
+            return Err(self.error_at_cursor("values nest deeper than 127 levels"));
         }
         Ok(())
     }
 
     fn literal(&mut self, word: &'static [u8]) -> Scan<()> {
         let rest = &self.bytes[self.at..];
-        let same = rest.iter().zip(word).take_while(|(byte, letter)| byte == letter).count();
-        self.at += same;
-        if same == word.len() { Ok(()) } else { Err(self.wrong("not a JSON value")) }
+        let matching = rest.iter().zip(word).take_while(|(byte, letter)| byte == letter).count();
+        self.at += matching;
+        if matching == word.len() { Ok(()) } else { Err(self.error_at_cursor("not a JSON value")) }
     }
 
     fn digits(&mut self) -> Scan<usize> {
@@ -243,7 +244,7 @@ impl<'a> Scanner<'a> {
             self.at += 1;
         }
         if self.at == start {
-            return Err(self.wrong("a number lacks a digit"));
+            return Err(self.error_at_cursor("a number lacks a digit"));
         }
         Ok(self.at - start)
     }
@@ -252,48 +253,48 @@ impl<'a> Scanner<'a> {
         let start = self.at;
         self.at += usize::from(self.bytes[self.at] == b'-');
         let leading_zero = self.bytes.get(self.at) == Some(&b'0');
-        let whole = self.digits()?;
-        if leading_zero && whole > 1 {
+        let integer_digits = self.digits()?;
+        if leading_zero && integer_digits > 1 {
             return Err(Malformed { at: start, what: "a number begins with a zero" });
         }
-        let mut plain = whole < 19;
+        let mut is_short_integer = integer_digits < 19;
         if self.bytes.get(self.at) == Some(&b'.') {
-            plain = false;
+            is_short_integer = false;
             self.at += 1;
             self.digits()?;
         }
         if matches!(self.bytes.get(self.at), Some(b'e' | b'E')) {
-            plain = false;
+            is_short_integer = false;
             self.at += 1;
             self.at += usize::from(matches!(self.bytes.get(self.at), Some(b'+' | b'-')));
             self.digits()?;
         }
-        let fits = plain
+        let fits = is_short_integer
             || std::str::from_utf8(&self.bytes[start..self.at])
                 .ok()
                 .and_then(|text| text.parse::<f64>().ok())
                 .is_some_and(f64::is_finite);
-        if fits { Ok(()) } else { self.pass(start, "a number out of range") }
+        if fits { Ok(()) } else { self.accept_if_lenient(start, "a number out of range") }
     }
 }
 
-/// Replaces the spans that only a lenient scanner accepts, so that `serde_json` can read the value: half a surrogate
-/// pair by U+FFFD, a number out of range by the largest `f64`.
+/// Returns a copy that `serde_json` can read. Replaces half a surrogate pair by U+FFFD, and a number out of range by the
+/// largest `f64`.
 pub fn repaired(raw: &[u8]) -> Vec<u8> {
     let mut scanner = Scanner::lenient(raw, 0);
     let _ = scanner.value(0);
-    let (mut repaired, mut at) = (Vec::with_capacity(raw.len()), 0);
+    let (mut repaired, mut copied_end) = (Vec::with_capacity(raw.len()), 0);
     for span in scanner.odd() {
-        let fresh: &[u8] = match span.slice(raw) {
+        let replacement: &[u8] = match span.slice(raw) {
             [b'\\', ..] => b"\\ufffd",
             [b'-', ..] => b"-1.7976931348623157e308",
             _ => b"1.7976931348623157e308",
         };
-        repaired.extend_from_slice(&raw[at..span.start]);
-        repaired.extend_from_slice(fresh);
-        at = span.end;
+        repaired.extend_from_slice(&raw[copied_end..span.start]);
+        repaired.extend_from_slice(replacement);
+        copied_end = span.end;
     }
-    repaired.extend_from_slice(&raw[at..]);
+    repaired.extend_from_slice(&raw[copied_end..]);
     repaired
 }
 

@@ -1,5 +1,5 @@
-//! The check for an open turn. A range of whole turns excludes it. Its closed steps can be compacted, because nothing
-//! changes in them any more. An unanswered call and the events after it must never be compacted.
+//! The check for an open turn. A range of whole turns excludes it. Its closed steps can be compacted, because they no
+//! longer change. An unanswered call and the events after it must never be compacted.
 
 use crate::event::Kind;
 use crate::pairs::Pairs;
@@ -14,39 +14,39 @@ pub enum Open {
     Unanswered,
 }
 
-/// Returns whether the last turn is open (docs/reference/store.md#the-open-turn): only tool events follow an unanswered
-/// tool request or, for a summary, the turn does not end with an assistant message. Inquiries count as tool events
-/// here, because tools make them.
+/// Returns the reason why the last turn is open, or `None` if it is closed (docs/reference/store.md#the-open-turn). It is
+/// open if only tool events follow an unanswered tool request. For a summary it is also open if it does not end with an
+/// assistant message. Inquiries count as tool events, because tools make them.
 #[must_use]
 pub fn open(stream: &Stream, pairs: &Pairs, for_summary: bool) -> Option<Open> {
     let end = TurnEnd::new(stream, pairs)?;
-    match (end.waiting.is_some(), for_summary && !end.in_message) {
+    match (end.waiting_call.is_some(), for_summary && !end.ends_with_message) {
         (true, _) => Some(Open::ToolCall),
         (false, true) => Some(Open::Unanswered),
         (false, false) => None,
     }
 }
 
-/// Returns the number of steps at the start of the last turn that are closed: all steps before the first call that waits
-/// for its response. A call that the model did not wait for, because it spoke again, closes its step like a response.
+/// Returns the number of closed steps of the last turn: all steps before the first call that waits for its response. A
+/// call does not wait if the model wrote a message after it.
 #[must_use]
 pub fn closed_steps(stream: &Stream, pairs: &Pairs) -> usize {
     let Some(last) = stream.turns().checked_sub(1) else { return 0 };
     let (steps, events) = (stream.steps(), stream.events());
-    let Some(waiting) = TurnEnd::new(stream, pairs).and_then(|end| end.waiting) else {
+    let Some(waiting_call) = TurnEnd::new(stream, pairs).and_then(|end| end.waiting_call) else {
         return steps.count(last);
     };
     // Late responses to earlier steps may follow the call.
-    let after = (waiting..events.len()).filter(|element| events[*element].kind.is_conversation());
-    after.filter_map(|element| steps.step(element)).min().unwrap_or_default()
+    let following = (waiting_call..events.len()).filter(|element| events[*element].kind.is_conversation());
+    following.filter_map(|element| steps.step(element)).min().unwrap_or_default()
 }
 
 /// The end of the last turn.
 struct TurnEnd {
     /// The first unanswered call that only tool events follow.
-    waiting: Option<usize>,
+    waiting_call: Option<usize>,
     /// Whether the last event is a message of the assistant.
-    in_message: bool,
+    ends_with_message: bool,
 }
 
 impl TurnEnd {
@@ -54,23 +54,23 @@ impl TurnEnd {
         let last = stream.turns().checked_sub(1)?;
         let events = stream.events();
         // Overlays are not part of the conversation. Those of a sidecar follow the last turn.
-        let is_raw = |element: &usize| events[*element].kind.is_conversation();
-        let raw = (0..events.len()).rev().filter(is_raw);
-        let mut turn: Vec<usize> = raw.take_while(|element| events[*element].turn == last).collect();
+        let is_conversation = |element: &usize| events[*element].kind.is_conversation();
+        let conversation = (0..events.len()).rev().filter(is_conversation);
+        let mut turn: Vec<usize> = conversation.take_while(|element| events[*element].turn == last).collect();
         turn.reverse();
-        let mut end = Self { waiting: None, in_message: false };
+        let mut end = Self { waiting_call: None, ends_with_message: false };
         for element in turn {
             match events[element].kind {
                 Kind::ToolRequest if pairs.partner(element).is_none() => {
-                    end.waiting = end.waiting.or(Some(element));
+                    end.waiting_call = end.waiting_call.or(Some(element));
                 }
                 Kind::ToolRequest
                 | Kind::ToolResponse { .. }
                 | Kind::InquiryRequest
                 | Kind::InquiryResponse => {}
-                _ => end.waiting = None,
+                _ => end.waiting_call = None,
             }
-            end.in_message = matches!(events[element].kind, Kind::Message | Kind::Data);
+            end.ends_with_message = matches!(events[element].kind, Kind::Message | Kind::Data);
         }
         Some(end)
     }

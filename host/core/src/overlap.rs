@@ -9,7 +9,7 @@ use crate::position::Position;
 use crate::stream::Stream;
 use crate::turn::TurnRange;
 
-/// Which overlaps extend a range.
+/// The overlaps that extend a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overlap {
     /// Ranges of which neither contains the other: RFD 064's rule.
@@ -31,8 +31,8 @@ impl FromStr for Overlap {
     }
 }
 
-/// Extends `range` over the visible summaries of a stream, and over those `accepted` in the same run. Summaries are
-/// clamped to the end of the stream. The result never includes an open turn.
+/// Extends `range` over the summaries of a stream, and over the summaries `accepted` in the same run. Summaries are
+/// clamped to the end of the stream. The extension never includes an open turn.
 #[must_use]
 pub fn close(
     range: TurnRange,
@@ -42,13 +42,13 @@ pub fn close(
     overlap: Overlap,
 ) -> TurnRange {
     let summaries = stream.summaries().chain(accepted.iter().copied());
-    let open = usize::from(open::open(stream, pairs, true).is_some());
-    let last = stream.turns().saturating_sub(1 + open);
-    let clamp = |older: TurnRange| {
-        // A part of the open turn was closed when it was summarized.
-        let is_part = older.to() == last + open && older.end().step.is_some();
-        let end = if is_part || older.to() <= last { older.end() } else { Position::turn(last) };
-        TurnRange::between(older.start(), end)
+    let open_turns = usize::from(open::open(stream, pairs, true).is_some());
+    let last = stream.turns().saturating_sub(1 + open_turns);
+    let clamp = |summary: TurnRange| {
+        // Steps of the open turn that are already summarized were closed.
+        let ends_in_open_turn = summary.to() == last + open_turns && summary.end().step.is_some();
+        let keeps_end = ends_in_open_turn || summary.to() <= last;
+        TurnRange::between(summary.start(), if keeps_end { summary.end() } else { Position::turn(last) })
     };
     extend(range, summaries.filter_map(clamp), overlap)
 }
@@ -62,15 +62,15 @@ pub fn extend(
 ) -> TurnRange {
     let mut extended = range;
     loop {
-        let before = extended;
+        let previous = extended;
         for summary in summaries.clone() {
-            let nested = summary.covers(extended) || extended.covers(summary);
-            if !summary.meets(extended) || (overlap == Overlap::Partial && nested) {
+            let is_nested = summary.covers(extended) || extended.covers(summary);
+            if !summary.meets(extended) || (overlap == Overlap::Partial && is_nested) {
                 continue;
             }
             extended = extended.union(summary);
         }
-        if extended == before {
+        if extended == previous {
             return extended;
         }
     }

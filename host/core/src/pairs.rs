@@ -15,19 +15,19 @@ use crate::turn::TurnRange;
 pub struct Pairs {
     /// The partner of each element.
     partners: Vec<Option<usize>>,
-    /// The last request with the id of each element.
-    namesakes: Vec<Option<usize>>,
-    /// The halves of calls that were answered in a later turn, in the order of the responses.
+    /// For each element, the last request with its id.
+    last_requests: Vec<Option<usize>>,
+    /// The request and response of each call that was answered in a later turn, in the order of the responses.
     cross_turn: Vec<(usize, usize)>,
 }
 
 /// The state of one id. Most ids are used once.
 #[derive(Default)]
-struct Calls {
-    /// The first request without a response; `queued` holds the next ones.
+struct IdState {
+    /// The first request without a response. `queued` holds the next ones.
     waiting: Option<usize>,
     queued: VecDeque<usize>,
-    last: Option<usize>,
+    last_request: Option<usize>,
 }
 
 impl Pairs {
@@ -35,31 +35,31 @@ impl Pairs {
     pub fn new(stream: &Stream) -> Self {
         let events = stream.events();
         let mut partners = vec![None; events.len()];
-        let mut namesakes = vec![None; events.len()];
+        let mut last_requests = vec![None; events.len()];
         let mut cross_turn = Vec::new();
-        let mut ids: Vec<Calls> = Vec::new();
+        let mut ids: Vec<IdState> = Vec::new();
         let mut id_indexes: HashMap<Cow<'_, [u8]>, usize> = HashMap::with_capacity(events.len() / 4);
         for (element, event) in events.iter().enumerate().filter(|(_, event)| event.kind.is_tool()) {
             let id_index = *id_indexes.entry(text::unquote_bytes(stream.at(event.id))).or_insert(ids.len());
             if id_index == ids.len() {
-                ids.push(Calls::default());
+                ids.push(IdState::default());
             }
-            // Temporarily the index in `ids`, until all requests are known.
-            namesakes[element] = Some(id_index);
-            let calls = &mut ids[id_index];
+            // This is the index in `ids` until all requests are known.
+            last_requests[element] = Some(id_index);
+            let state = &mut ids[id_index];
             if event.kind == Kind::ToolRequest {
-                let newest = calls.queued.back().copied().or(calls.waiting);
-                if newest.is_some_and(|call| events[call].turn != event.turn) {
-                    calls.queued.clear();
-                    calls.waiting = None;
+                let newest = state.queued.back().copied().or(state.waiting);
+                if newest.is_some_and(|request| events[request].turn != event.turn) {
+                    state.queued.clear();
+                    state.waiting = None;
                 }
-                match calls.waiting {
-                    None => calls.waiting = Some(element),
-                    Some(_) => calls.queued.push_back(element),
+                match state.waiting {
+                    None => state.waiting = Some(element),
+                    Some(_) => state.queued.push_back(element),
                 }
-                calls.last = Some(element);
-            } else if let Some(request) = calls.waiting {
-                calls.waiting = calls.queued.pop_front();
+                state.last_request = Some(element);
+            } else if let Some(request) = state.waiting {
+                state.waiting = state.queued.pop_front();
                 partners[request] = Some(element);
                 partners[element] = Some(request);
                 if events[request].turn != event.turn {
@@ -67,16 +67,16 @@ impl Pairs {
                 }
             }
         }
-        for namesake in &mut namesakes {
-            *namesake = namesake.and_then(|id_index| ids[id_index].last);
+        for last_request in &mut last_requests {
+            *last_request = last_request.and_then(|id_index| ids[id_index].last_request);
         }
-        Self { partners, namesakes, cross_turn }
+        Self { partners, last_requests, cross_turn }
     }
 
     /// Returns the tool name that JP finds for a request or response: the name in the last request with its id.
     #[must_use]
     pub(crate) fn name_by_id<'a>(&self, stream: &'a Stream, element: usize) -> Option<Cow<'a, str>> {
-        let request = self.namesakes.get(element).copied().flatten()?;
+        let request = self.last_requests.get(element).copied().flatten()?;
         Some(stream.text(stream.events()[request].name))
     }
 
@@ -86,7 +86,7 @@ impl Pairs {
         self.partners.get(element).copied().flatten()
     }
 
-    /// Returns the tool of a half of a call: its own name, or its request's.
+    /// Returns the tool of a half of a call.
     #[must_use]
     pub fn tool<'a>(&self, stream: &'a Stream, element: usize) -> Option<Cow<'a, str>> {
         let request = match stream.events()[element].kind {
@@ -97,15 +97,15 @@ impl Pairs {
         Some(stream.text(stream.events()[request].name))
     }
 
-    /// Returns the turns of the two halves of a call that `range` would split.
+    /// Returns the turns of the request and the response of the first call that `range` would split.
     #[must_use]
     pub fn split_by(&self, stream: &Stream, range: TurnRange) -> Option<(usize, usize)> {
-        // Both halves of a call within a turn are in one step.
+        // Calls within one turn are never split, because both halves are in one step.
         let is_split = |(request, response): &&(usize, usize)| {
             stream.is_in(range, *request) != stream.is_in(range, *response)
         };
-        let split = self.cross_turn.iter().find(is_split);
-        split.map(|(request, response)| (stream.events()[*request].turn, stream.events()[*response].turn))
+        let (request, response) = self.cross_turn.iter().find(is_split)?;
+        Some((stream.events()[*request].turn, stream.events()[*response].turn))
     }
 
     /// Returns a range within `range` that splits no call. It starts after the responses to earlier calls, and ends
@@ -113,30 +113,30 @@ impl Pairs {
     #[must_use]
     pub fn shrink(&self, stream: &Stream, range: TurnRange) -> Option<TurnRange> {
         let mut shrunk = range;
-        // The pairs are sorted by the moved end, so one pass for each end is enough. Moving the end splits no further
-        // call at the start.
+        // Each loop visits the calls in the order in which it moves its end of the range, so one pass is enough. The
+        // second loop splits no call at the start.
         for &(request, response) in &self.cross_turn {
             if !stream.is_in(shrunk, request) && stream.is_in(shrunk, response) {
-                let after = position(stream, shrunk, response).after();
-                shrunk = TurnRange::between(after, shrunk.end())?;
+                let start = position(stream, shrunk, response).after();
+                shrunk = TurnRange::between(start, shrunk.end())?;
             }
         }
         let mut by_request = self.cross_turn.clone();
         by_request.sort_unstable_by(|left, right| right.cmp(left));
         for (request, response) in by_request {
             if stream.is_in(shrunk, request) && !stream.is_in(shrunk, response) {
-                let to = match position(stream, shrunk, request) {
+                let end = match position(stream, shrunk, request) {
                     Position { turn, step: None | Some(0) } => Position::turn(turn.checked_sub(1)?),
                     Position { turn, step: Some(step) } => Position::step(turn, step - 1),
                 };
-                shrunk = TurnRange::between(shrunk.start(), to)?;
+                shrunk = TurnRange::between(shrunk.start(), end)?;
             }
         }
         Some(shrunk)
     }
 }
 
-/// Returns the turn of an element of a range, or its step if the range cuts the turn.
+/// Returns the turn of an element, or its step if `range` begins or ends inside the turn.
 fn position(stream: &Stream, range: TurnRange, element: usize) -> Position {
     let turn = stream.events()[element].turn;
     let step = if range.cuts(turn) { stream.steps().step(element) } else { None };

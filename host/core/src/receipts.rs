@@ -6,25 +6,25 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use crate::event::Kind;
-use crate::source::origin;
+use crate::source::overlay_key;
 use crate::stream::Stream;
 
-/// The members that an overlay has too.
-const IN_EVERY_ELEMENT: [&str; 6] = ["type", "timestamp", "from_turn", "to_turn", "from_step", "to_step"];
+/// The members that receipts share with overlays.
+const SHARED_MEMBERS: [&str; 6] = ["type", "timestamp", "from_turn", "to_turn", "from_step", "to_step"];
 
-/// Returns the contents of the receipts without the members of every element, one entry per overlay, in order.
+/// Returns the receipt of each overlay, in order, without the shared members.
 #[must_use]
 pub fn receipts(stream: &Stream) -> Vec<Option<Map<String, Value>>> {
     let index = stream.index();
     let mut receipts = HashMap::new();
-    for place in (0..index.events.len()).filter(|place| index.events[*place].kind == Kind::Receipt) {
-        receipts.entry(origin(index, place)).or_insert(place);
+    for element in (0..index.events.len()).filter(|element| index.events[*element].kind == Kind::Receipt) {
+        receipts.entry(overlay_key(index, element)).or_insert(element);
     }
-    let of = |overlay: usize| {
-        let receipt = receipts.get(&origin(index, overlay))?;
+    let receipt_of = |overlay: usize| {
+        let receipt = receipts.get(&overlay_key(index, overlay))?;
         let Some(Value::Object(mut members)) = stream.value(index.events[*receipt].span) else { return None };
-        members.retain(|key, _| !IN_EVERY_ELEMENT.contains(&key.as_str()));
+        members.retain(|key, _| !SHARED_MEMBERS.contains(&key.as_str()));
         Some(members)
     };
-    stream.overlays().iter().map(|overlay| of(overlay.element)).collect()
+    stream.overlays().iter().map(|overlay| receipt_of(overlay.element)).collect()
 }

@@ -8,7 +8,7 @@ use jp_compact_schema::version::{
 };
 use jp_compact_schema::{self as schema, Decline, ErrorReply, Log, Needs, Progress, Reply, ResultReply};
 
-use crate::bounded::{Logs, cut, cut_diagnostics};
+use crate::bounded::{Logs, truncate, truncate_diagnostics};
 use crate::json::Scanner;
 
 /// The maximum number of bytes to quote of an invalid line.
@@ -27,7 +27,7 @@ pub enum Terminal {
     Result(ResultReply),
     /// There is nothing to do.
     Decline(Decline),
-    /// The host must provide something first.
+    /// The strategy needs answers from the host before it can continue.
     Needs(Needs),
     Error(ErrorReply),
 }
@@ -37,14 +37,14 @@ pub enum Terminal {
 pub enum ReplyLine {
     /// A blank line, or a message of a later protocol version.
     Nothing,
-    /// Shown on arrival if progress is shown at all.
+    /// The host may show it on arrival. It is not kept.
     Progress(Progress),
     Log(Log),
     Terminal(Terminal),
 }
 
-/// The reason why an output is not a valid reply. Quotes are not escaped: escape them before you print them to a
-/// terminal.
+/// The reason why an output is not a valid reply. Quotes are not escaped. The caller must escape them before it prints
+/// them to a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyViolation {
     /// Not UTF-8 from this byte on.
@@ -129,15 +129,15 @@ pub fn read(output: &[u8], id: &str) -> Result<CompleteReply, ReplyViolation> {
     let text =
         std::str::from_utf8(output).map_err(|error| ReplyViolation::NotUtf8 { at: error.valid_up_to() })?;
     let (mut terminal, mut logs) = (None, Logs::default());
-    for (place, text) in text.lines().enumerate() {
+    for (number, text) in (1..).zip(text.lines()) {
         if terminal.is_some() && !is_blank(text) {
             return Err(after_terminal(text));
         }
-        match line(text, place + 1, id)? {
+        match line(text, number, id)? {
             ReplyLine::Log(log) => {
                 logs.push(log);
             }
-            ReplyLine::Terminal(line) => terminal = Some(line),
+            ReplyLine::Terminal(reply) => terminal = Some(reply),
             ReplyLine::Nothing | ReplyLine::Progress(_) => {}
         }
     }
@@ -153,10 +153,10 @@ pub fn line(text: &str, number: usize, id: &str) -> Result<ReplyLine, ReplyViola
     if is_blank(text) {
         return Ok(ReplyLine::Nothing);
     }
-    let no_message = |why| ReplyViolation::NotAMessage { line: number, quote: quote(text), why };
-    let reply = Reply::parse(text).map_err(|error| no_message(error.to_string()))?;
-    // Unknown members are skipped unread. They must be valid by the same JSON rules as the rest.
-    Scanner::at_byte(text.as_bytes(), 0).value(0).map_err(|wrong| no_message(wrong.what.to_owned()))?;
+    let not_a_message = |why| ReplyViolation::NotAMessage { line: number, quote: quote(text), why };
+    let reply = Reply::parse(text).map_err(|error| not_a_message(error.to_string()))?;
+    // The parser skips unknown members unread. They must be valid by the same JSON rules as the rest.
+    Scanner::at_byte(text.as_bytes(), 0).value(0).map_err(|error| not_a_message(error.what.to_owned()))?;
     if let Some(found) = reply.id()
         && found != id
     {
@@ -164,24 +164,24 @@ pub fn line(text: &str, number: usize, id: &str) -> Result<ReplyLine, ReplyViola
     }
     Ok(match reply {
         Reply::Progress(mut progress) => {
-            progress.message.iter_mut().for_each(cut);
+            progress.message.iter_mut().for_each(truncate);
             ReplyLine::Progress(progress)
         }
         Reply::Log(mut log) => {
-            cut(&mut log.message);
+            truncate(&mut log.message);
             ReplyLine::Log(log)
         }
         Reply::Result(mut result) => {
-            cut_diagnostics(&mut result.diagnostics);
+            truncate_diagnostics(&mut result.diagnostics);
             ReplyLine::Terminal(Terminal::Result(result))
         }
         Reply::Decline(mut decline) => {
-            cut(&mut decline.reason);
+            truncate(&mut decline.reason);
             ReplyLine::Terminal(Terminal::Decline(decline))
         }
         Reply::Needs(needs) => ReplyLine::Terminal(Terminal::Needs(needs)),
         Reply::Error(mut error) => {
-            [&mut error.code, &mut error.message].into_iter().chain(&mut error.hint).for_each(cut);
+            [&mut error.code, &mut error.message].into_iter().chain(&mut error.hint).for_each(truncate);
             ReplyLine::Terminal(Terminal::Error(error))
         }
         _ => ReplyLine::Nothing,
@@ -200,8 +200,8 @@ pub fn after_terminal(text: &str) -> ReplyViolation {
     ReplyViolation::AfterTerminal { quote: quote(text) }
 }
 
-/// Checks a `needs` against the earlier rounds: their number, and their answers. With the feature `needs.many`, the
-/// budget for models bounds the rounds that ask one, and the others are counted.
+/// Checks a `needs` against the number and the answers of the earlier rounds, and checks the size of its `state`. With
+/// the feature `needs.many`, keys may be reused and the limits are higher: the budget for models bounds the rounds.
 ///
 /// # Errors
 /// The violation of the protocol.

@@ -1,5 +1,5 @@
-//! The slots of a stream: the smallest parts for which overlays win separately. A slot is a turn. Only if an overlay
-//! begins or ends inside a turn, a slot is a step, or the events of a turn that belong to no step.
+//! The slots of a stream: the smallest parts that can have different winning overlays. Normally a slot is a turn. If an
+//! overlay begins or ends inside a turn, a slot is a step, or the events of a turn that belong to no step.
 
 use crate::event::Event;
 use crate::overlay::Overlay;
@@ -11,18 +11,19 @@ use crate::turn::TurnRange;
 #[derive(Debug)]
 pub(crate) struct Slots<'a> {
     turns: usize,
-    stepped: Option<Stepped<'a>>,
+    /// Present if an overlay begins or ends inside a turn.
+    stepped: Option<SteppedSlots<'a>>,
 }
 
 #[derive(Debug)]
-struct Stepped<'a> {
+struct SteppedSlots<'a> {
     steps: &'a Steps,
     /// The first slot of each turn, and the number of slots. The first slot of a turn has the events without a step.
     starts: Vec<usize>,
 }
 
 impl<'a> Slots<'a> {
-    /// Returns the slots on which these overlays win.
+    /// Returns the slots for these overlays.
     pub(crate) fn new(stream: &'a Stream, overlays: &[Overlay]) -> Self {
         let turns = stream.turns();
         if !overlays.iter().any(Overlay::is_stepped) {
@@ -36,7 +37,7 @@ impl<'a> Slots<'a> {
             next += 1 + steps.count(turn);
         }
         starts.push(next);
-        Self { turns, stepped: Some(Stepped { steps, starts }) }
+        Self { turns, stepped: Some(SteppedSlots { steps, starts }) }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -47,7 +48,7 @@ impl<'a> Slots<'a> {
     pub(crate) fn slot(&self, event: &Event, element: usize) -> usize {
         match &self.stepped {
             None => event.turn,
-            Some(Stepped { steps, starts }) => {
+            Some(SteppedSlots { steps, starts }) => {
                 starts[event.turn] + steps.step(element).map_or(0, |step| step + 1)
             }
         }
@@ -55,33 +56,33 @@ impl<'a> Slots<'a> {
 
     /// Iterates over the slots of a range within the stream, in order.
     pub(crate) fn of_range(&self, range: TurnRange) -> impl Iterator<Item = usize> + use<> {
-        let (first, last, kept) = match &self.stepped {
+        let (first, last, excluded) = match &self.stepped {
             None => (range.from(), range.to(), None),
-            Some(Stepped { starts, .. }) => {
+            Some(SteppedSlots { starts, .. }) => {
                 let (from, to) = (range.start(), range.end());
-                let inside = |at: Position, step: usize| {
-                    (starts[at.turn] + step.saturating_add(1)).min(starts[at.turn + 1])
-                };
+                let step_slot =
+                    |turn: usize, step: usize| (starts[turn] + step.saturating_add(1)).min(starts[turn + 1]);
                 let first = match from.step {
-                    Some(step) => inside(from, step),
+                    Some(step) => step_slot(from.turn, step),
                     None => starts[from.turn] + usize::from(range.cuts(from.turn)),
                 };
-                let end = starts[to.turn + 1] - 1;
-                let last = to.step.map_or(end, |step| inside(to, step).min(end));
+                let turn_end = starts[to.turn + 1] - 1;
+                let last = to.step.map_or(turn_end, |step| step_slot(to.turn, step).min(turn_end));
+                // A range that ends at a step does not contain the events of its last turn without a step.
                 (first, last, to.step.map(|_| starts[to.turn]))
             }
         };
-        (first..=last).filter(move |slot| Some(*slot) != kept)
+        (first..=last).filter(move |slot| Some(*slot) != excluded)
     }
 
-    /// Returns whether `slot` has the events without a step of a turn. There is none where slots are turns.
+    /// Returns whether `slot` holds a turn's events without a step. Always false if slots are turns.
     pub(crate) fn is_of_user(&self, slot: usize) -> bool {
         self.stepped.as_ref().is_some_and(|stepped| stepped.starts.binary_search(&slot).is_ok())
     }
 
-    /// Returns the turn of a slot, and the step if it is one.
+    /// Returns the turn of a slot, and its step if the slot is a step.
     pub(crate) fn position(&self, slot: usize) -> Position {
-        let Some(Stepped { starts, .. }) = &self.stepped else { return Position::turn(slot) };
+        let Some(SteppedSlots { starts, .. }) = &self.stepped else { return Position::turn(slot) };
         let turn = starts.partition_point(|start| *start <= slot).saturating_sub(1);
         match slot - starts[turn] {
             0 => Position::turn(turn),

@@ -1,5 +1,5 @@
-//! Writes the view in the form of the transcript, and the transcript without some of its overlays. Unchanged elements
-//! keep their bytes.
+//! JP's own transcript, written with new content: the view in the form of a transcript, and the transcript without some
+//! of its overlays. Unchanged elements keep their bytes.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use crate::view::{Part, SUMMARY_REQUEST, View, note_text};
 /// Writes a view of JP's own transcript. For a stream without overlays the result is one piece with the same bytes.
 #[must_use]
 pub fn render(stream: &Stream, view: &View) -> Vec<Piece> {
-    debug_assert!(stream.is_jp(), "the reader of the format writes its files");
+    debug_assert!(stream.is_jp(), "only for JP's own transcripts");
     let synthetic = |at, kind, member, text: &str| {
         Element::New(splice::pretty(&decode::synthetic(at, kind, member, text)))
     };
@@ -59,29 +59,28 @@ pub struct Removal {
     pub receipts: usize,
 }
 
-/// Removes overlays from a transcript. Works on an index alone, so that it can repair a stream with a malformed
-/// overlay. `None` if there is no overlay with that number.
+/// Removes overlays from a transcript. Needs only an index, so that it can repair a stream with a malformed overlay.
+/// `None` if there is no overlay with that number.
 #[must_use]
-pub fn reset(index: &Index, which: Reset) -> Option<Removal> {
-    let mut overlays = (0..index.events.len()).filter(|place| index.events[*place].kind.is_overlay());
-    let one = match which {
+pub fn reset(index: &Index, reset: Reset) -> Option<Removal> {
+    let is_overlay = |element: &usize| index.events[*element].kind.is_overlay();
+    let mut overlays = (0..index.events.len()).filter(is_overlay);
+    let single = match reset {
         Reset::All => None,
         Reset::One(number) => Some(overlays.nth(number.checked_sub(1)?)?),
     };
-    let mut left = HashSet::new();
-    if let Some(one) = one {
-        let others = (0..index.events.len()).filter(|place| *place != one);
-        left.extend(
-            others.filter(|place| index.events[*place].kind.is_overlay()).map(|place| origin(index, place)),
-        );
+    let mut remaining = HashSet::new();
+    if let Some(single) = single {
+        let others = (0..index.events.len()).filter(is_overlay).filter(|element| *element != single);
+        remaining.extend(others.map(|element| overlay_key(index, element)));
     }
     let (mut removed, mut receipts) = (0, 0);
     let mut kept = Vec::with_capacity(index.events.len());
-    for (place, event) in index.events.iter().enumerate() {
+    for (element, event) in index.events.iter().enumerate() {
         match event.kind {
-            Kind::Receipt if !left.contains(&origin(index, place)) => receipts += 1,
-            kind if kind.is_overlay() && one.is_none_or(|one| one == place) => removed += 1,
-            _ => kept.push(Element::Old(place)),
+            Kind::Receipt if !remaining.contains(&overlay_key(index, element)) => receipts += 1,
+            kind if kind.is_overlay() && single.is_none_or(|single| single == element) => removed += 1,
+            _ => kept.push(Element::Old(element)),
         }
     }
     let pieces = splice::array(index, kept.into_iter());
@@ -91,9 +90,9 @@ pub fn reset(index: &Index, which: Reset) -> Option<Removal> {
 /// The time and the range that link a receipt to an overlay (docs/reference/store.md#receipts).
 pub(crate) type OverlayKey = (Option<Timestamp>, [Option<u64>; 4]);
 
-/// Returns the time and the range of an overlay or a receipt.
-pub(crate) fn origin(index: &Index, place: usize) -> OverlayKey {
-    let event = &index.events[place];
+/// Returns the key of an overlay or a receipt.
+pub(crate) fn overlay_key(index: &Index, element: usize) -> OverlayKey {
+    let event = &index.events[element];
     let value: Option<Value> = serde_json::from_slice(index.at(event.span)).ok();
     let bound = |name: &str| value.as_ref()?.get(name)?.as_u64();
     (event.timestamp, ["from_turn", "to_turn", "from_step", "to_step"].map(bound))

@@ -61,11 +61,11 @@ fn parse_options(text: &str) -> Result<Options, String> {
         return whole(text).map(Options::Whole);
     }
     let mut pairs: Vec<(String, String)> = Vec::new();
-    for pair in split(text) {
+    for pair in split_at_commas(text) {
         let Some((key, value)) = pair.split_once('=') else {
             return Err(format!("expected `key=value`, not `{pair}`"));
         };
-        if pairs.iter().any(|(other, _)| other == key) {
+        if pairs.iter().any(|(known, _)| known == key) {
             return Err(format!("option `{key}` is given twice"));
         }
         pairs.push((key.to_owned(), value.to_owned()));
@@ -103,21 +103,21 @@ pub fn whole(text: &str) -> Result<Map<String, Value>, String> {
     Ok(map)
 }
 
-/// Splits at commas outside of quotes and brackets.
-fn split(text: &str) -> Vec<&str> {
+/// Splits a text at commas outside of quotes and brackets.
+fn split_at_commas(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0usize);
-    let (mut quoted, mut escaped) = (false, false);
-    for (at, byte) in text.bytes().enumerate() {
+    let (mut in_quotes, mut is_escaped) = (false, false);
+    for (index, byte) in text.bytes().enumerate() {
         match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            _ if quoted => {}
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_quotes => is_escaped = true,
+            b'"' => in_quotes = !in_quotes,
+            _ if in_quotes => {}
             b'[' | b'{' | b'(' => depth += 1,
             b']' | b'}' | b')' => depth = depth.saturating_sub(1),
             b',' if depth == 0 => {
-                parts.push(&text[start..at]);
-                start = at + 1;
+                parts.push(&text[start..index]);
+                start = index + 1;
             }
             _ => {}
         }
@@ -126,21 +126,20 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Converts options to the types in a schema. A value is parsed as JSON if the schema expects another type than a
-/// string.
+/// Converts options to the types in a schema. A value is parsed as JSON unless the schema expects a string.
 ///
 /// # Errors
-/// An option that is not in the schema, or a value that is not valid JSON.
+/// When an option is not in the schema, or a value is not valid JSON.
 pub fn typed(pairs: &[(String, String)], schema: Option<&Value>) -> Result<Map<String, Value>, String> {
     let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
     let mut options = Map::new();
     for (key, text) in pairs {
-        let others = schema.filter(|schema| takes_others(schema));
-        let other = others.map(|schema| schema.get("additionalProperties").unwrap_or(&Value::Null));
-        let Some(property) = properties.and_then(|properties| properties.get(key)).or(other) else {
+        let open_schema = schema.filter(|schema| takes_others(schema));
+        let fallback = open_schema.map(|schema| schema.get("additionalProperties").unwrap_or(&Value::Null));
+        let Some(property) = properties.and_then(|properties| properties.get(key)).or(fallback) else {
             return Err(unknown(key, properties));
         };
-        let value = if wants_text(property) {
+        let value = if is_string_only(property) {
             Value::String(text.clone())
         } else {
             serde_json::from_str(text)
@@ -151,13 +150,13 @@ pub fn typed(pairs: &[(String, String)], schema: Option<&Value>) -> Result<Map<S
     Ok(options)
 }
 
-/// Returns whether a schema accepts options that are not in its `properties`. By default it accepts none, so that a
-/// misspelled option is an error.
+/// Returns whether a schema accepts options that are not in its `properties`. Other than in JSON Schema, the default is
+/// no, so that a misspelled option is an error.
 #[must_use]
 pub fn takes_others(schema: &Value) -> bool {
     ["additionalProperties", "patternProperties", "unevaluatedProperties"]
         .iter()
-        .any(|word| schema.get(*word).is_some_and(|others| *others != Value::Bool(false)))
+        .any(|keyword| schema.get(*keyword).is_some_and(|value| *value != Value::Bool(false)))
 }
 
 /// Returns the message for an unknown option, with the list of known ones.
@@ -171,14 +170,14 @@ pub fn unknown(key: &str, properties: Option<&Map<String, Value>>) -> String {
 }
 
 /// Returns whether a property accepts strings only.
-fn wants_text(property: &Value) -> bool {
+fn is_string_only(property: &Value) -> bool {
     let alternatives = ["oneOf", "anyOf"].iter().find_map(|key| property.get(*key)).and_then(Value::as_array);
     match (property.get("type"), property.get("enum"), property.get("const"), alternatives) {
         (Some(Value::String(kind)), ..) => kind == "string",
         (Some(_), ..) => false,
         (None, Some(Value::Array(values)), ..) => values.iter().all(Value::is_string),
         (None, None, Some(value), _) => value.is_string(),
-        (None, None, None, Some(alternatives)) => alternatives.iter().all(wants_text),
+        (None, None, None, Some(alternatives)) => alternatives.iter().all(is_string_only),
         _ => false,
     }
 }

@@ -32,11 +32,11 @@ pub fn concat(pieces: &[Piece], old: &[u8]) -> Vec<u8> {
     pieces.iter().map(|piece| piece.bytes(old)).collect::<Vec<_>>().concat()
 }
 
-/// The separator before a new element, and between old elements that were not neighbors: JP's layout.
-const BETWEEN: &[u8] = b",\n  ";
+/// The separator before a new element, and between old elements that were not neighbors. It follows JP's layout.
+const SEPARATOR: &[u8] = b",\n  ";
 
 pub enum Element {
-    /// An unchanged old element.
+    /// An unchanged old element, by its index.
     Old(usize),
     /// An old element with one value replaced.
     Patched(usize, Span, Vec<u8>),
@@ -45,7 +45,7 @@ pub enum Element {
 
 /// Serializes an element in JP's layout, indented by two spaces.
 pub fn pretty(element: &Map<String, Value>) -> Vec<u8> {
-    // Cannot fail: it is a map of strings and values. Strings contain no raw newline.
+    // Cannot fail: the keys are strings. JSON strings contain no raw newline.
     let text = serde_json::to_string_pretty(element).unwrap_or_default();
     text.replace('\n', "\n  ").into_bytes()
 }
@@ -93,33 +93,34 @@ impl Pieces {
 /// Replaces the old array by an array of these elements. Bytes between two old neighbors stay.
 pub fn array(index: &Index, elements: impl Iterator<Item = Element>) -> Vec<Piece> {
     let mut pieces = Pieces::default();
-    let spans = &index.events;
-    let mut before: Option<Option<usize>> = None;
+    let events = &index.events;
+    // `Some(None)` after a new element.
+    let mut previous: Option<Option<usize>> = None;
     for element in elements {
         let old = match element {
-            Element::Old(place) | Element::Patched(place, ..) => Some(place),
+            Element::Old(old) | Element::Patched(old, ..) => Some(old),
             Element::New(_) => None,
         };
-        match (before, old) {
-            (None, _) => pieces.old(0..spans.first().map_or(index.body_end, |first| first.span.start)),
+        match (previous, old) {
+            (None, _) => pieces.old(0..events.first().map_or(index.body_end, |first| first.span.start)),
             (Some(Some(left)), Some(right)) if left + 1 == right => {
-                pieces.old(spans[left].span.end..spans[right].span.start);
+                pieces.old(events[left].span.end..events[right].span.start);
             }
-            (Some(_), _) => pieces.new_bytes(BETWEEN),
+            (Some(_), _) => pieces.new_bytes(SEPARATOR),
         }
         match element {
-            Element::Old(place) => pieces.old(spans[place].span.start..spans[place].span.end),
-            Element::Patched(place, value, bytes) => {
-                pieces.old(spans[place].span.start..value.start);
+            Element::Old(old) => pieces.old(events[old].span.start..events[old].span.end),
+            Element::Patched(old, value, bytes) => {
+                pieces.old(events[old].span.start..value.start);
                 pieces.new_bytes(&bytes);
-                pieces.old(value.end..spans[place].span.end);
+                pieces.old(value.end..events[old].span.end);
             }
             Element::New(bytes) => pieces.new_bytes(&bytes),
         }
-        before = Some(old);
+        previous = Some(old);
     }
-    if before.is_none() {
-        // The array becomes empty: the white space before the first element is removed with it.
+    if previous.is_none() {
+        // The array becomes empty. The white space before its first element is removed too.
         pieces.old(0..index.array_start + 1);
     }
     pieces.old(index.body_end..index.bytes.len());
@@ -130,9 +131,9 @@ pub fn array(index: &Index, elements: impl Iterator<Item = Element>) -> Vec<Piec
 pub fn append_elements(index: &Index, elements: &[Map<String, Value>]) -> Vec<Piece> {
     let mut pieces = Pieces::default();
     pieces.old(0..index.body_end);
-    for (place, element) in elements.iter().enumerate() {
+    for (number, element) in elements.iter().enumerate() {
         // The first element of an empty array needs no comma.
-        pieces.new_bytes(if place == 0 && index.events.is_empty() { &BETWEEN[1..] } else { BETWEEN });
+        pieces.new_bytes(if number == 0 && index.events.is_empty() { &SEPARATOR[1..] } else { SEPARATOR });
         pieces.new_bytes(&pretty(element));
     }
     pieces.old(index.body_end..index.bytes.len());

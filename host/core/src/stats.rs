@@ -54,22 +54,22 @@ pub fn stats(survey: &Survey<'_>) -> Stats {
         overlays: stream.overlays().len() as u64,
         ..Stats::default()
     };
-    let mut add = |element: Option<usize>, kind: Kind, more: SizeChange| {
+    let mut add = |element: Option<usize>, kind: Kind, added: SizeChange| {
         let Some(name) = type_name(kind, element.is_none()) else { return };
-        sums.all += more;
-        *sums.by_type.entry(name).or_default() += more;
+        sums.all += added;
+        *sums.by_type.entry(name).or_default() += added;
         if let Some(element) = element.filter(|_| kind.is_tool()) {
             let tool = survey.pairs.tool(stream, element).unwrap_or("unknown".into());
             match sums.by_tool.get_mut(&*tool) {
-                Some(sizes) => *sizes += more,
-                None => drop(sums.by_tool.insert(tool.into_owned(), more)),
+                Some(sizes) => *sizes += added,
+                None => drop(sums.by_tool.insert(tool.into_owned(), added)),
             }
         }
     };
     for (element, event) in stream.events().iter().enumerate() {
-        let before = |before| Amount { before, after: 0 };
+        let amount = |raw| Amount { before: raw, after: 0 };
         let (weight, bytes) = (survey.estimate.weight(element), survey.estimate.bytes(element));
-        add(Some(element), event.kind, SizeChange { tokens: before(weight), bytes: before(bytes) });
+        add(Some(element), event.kind, SizeChange { tokens: amount(weight), bytes: amount(bytes) });
     }
     for item in survey.view.items() {
         let (element, kind) = match &item.part {
@@ -81,13 +81,13 @@ pub fn stats(survey: &Survey<'_>) -> Stats {
             Part::SummaryRequest { .. } | Part::SummaryNote { .. } => (None, Kind::ChatRequest),
             Part::SummaryResponse { .. } => (None, Kind::Message),
         };
-        let after = |after| Amount { before: 0, after };
+        let amount = |shown| Amount { before: 0, after: shown };
         let (weight, bytes) = (survey.estimate.shown(&item.part), survey.estimate.shown_bytes(&item.part));
-        add(element, kind, SizeChange { tokens: after(weight), bytes: after(bytes) });
+        add(element, kind, SizeChange { tokens: amount(weight), bytes: amount(bytes) });
     }
-    // The sums so far are weights, so that they are rounded up only once.
-    let every = sums.by_type.values_mut().chain(sums.by_tool.values_mut()).chain([&mut sums.all]);
-    for SizeChange { tokens: sum, .. } in every {
+    // The sums are weights until here, so that each is rounded up only once.
+    let all_sums = sums.by_type.values_mut().chain(sums.by_tool.values_mut()).chain([&mut sums.all]);
+    for SizeChange { tokens: sum, .. } in all_sums {
         *sum = Amount { before: tokens(sum.before), after: tokens(sum.after) };
     }
     sums
@@ -106,41 +106,41 @@ impl From<SizeChange> for document::Sizes {
 }
 
 impl AddAssign for SizeChange {
-    fn add_assign(&mut self, more: Self) {
-        for (sum, more) in [(&mut self.tokens, more.tokens), (&mut self.bytes, more.bytes)] {
-            sum.before += more.before;
-            sum.after += more.after;
+    fn add_assign(&mut self, other: Self) {
+        for (sum, other) in [(&mut self.tokens, other.tokens), (&mut self.bytes, other.bytes)] {
+            sum.before += other.before;
+            sum.after += other.after;
         }
     }
 }
 
 impl AddAssign<&Self> for Stats {
-    fn add_assign(&mut self, more: &Self) {
-        self.turns += more.turns;
-        self.events += more.events;
-        self.overlays += more.overlays;
-        self.all += more.all;
-        for (name, sizes) in &more.by_type {
+    fn add_assign(&mut self, other: &Self) {
+        self.turns += other.turns;
+        self.events += other.events;
+        self.overlays += other.overlays;
+        self.all += other.all;
+        for (name, sizes) in &other.by_type {
             *self.by_type.entry(name).or_default() += *sizes;
         }
-        for (name, sizes) in &more.by_tool {
+        for (name, sizes) in &other.by_tool {
             *self.by_tool.entry(name.clone()).or_default() += *sizes;
         }
     }
 }
 
 impl<'a> Sum<&'a Self> for Stats {
-    fn sum<I: Iterator<Item = &'a Self>>(all: I) -> Self {
-        all.fold(Self::default(), |mut sum, more| {
-            sum += more;
+    fn sum<I: Iterator<Item = &'a Self>>(items: I) -> Self {
+        items.fold(Self::default(), |mut sum, other| {
+            sum += other;
             sum
         })
     }
 }
 
-fn type_name(kind: Kind, synthetic: bool) -> Option<&'static str> {
+fn type_name(kind: Kind, is_synthetic: bool) -> Option<&'static str> {
     Some(match kind {
-        Kind::ChatRequest | Kind::Message if synthetic => "summaries",
+        Kind::ChatRequest | Kind::Message if is_synthetic => "summaries",
         Kind::ChatRequest => "user",
         Kind::Message | Kind::Data => "assistant",
         Kind::Reasoning => "reasoning",

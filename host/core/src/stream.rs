@@ -49,7 +49,7 @@ impl Stream {
         Self::read_overlays(index, None)
     }
 
-    /// Makes the stream of a file that another program wrote.
+    /// Makes the stream of a file in the format of another program.
     ///
     /// # Errors
     /// When an overlay is malformed.
@@ -111,8 +111,8 @@ impl Stream {
         self.index.at(span)
     }
 
-    /// Returns the arguments of a call. Some formats store them as a string. A value that is not an object becomes the
-    /// member `input` of one.
+    /// Returns the arguments of a call as an object. Some formats store them as a string. Any other value becomes the
+    /// member `input` of an object.
     pub fn arguments(&self, event: &Event) -> Value {
         let value = match self.value(event.body) {
             Some(Value::String(text)) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
@@ -158,11 +158,11 @@ impl Stream {
         self.steps.get_or_init(|| Steps::new(&self.index, self.external()))
     }
 
-    /// Returns the number of the model's response that an element belongs to. 0 if the format does not tell that.
+    /// Returns the number of the model's response that an element belongs to. 0 if the format has no such numbers.
     #[must_use]
     pub fn response(&self, element: usize) -> u32 {
-        let event = self.external().and_then(|external| external.events.get(element));
-        event.map_or(0, |event| event.response)
+        let external_event = self.external().and_then(|external| external.events.get(element));
+        external_event.map_or(0, |event| event.response)
     }
 
     /// Returns whether a range contains an element. Steps are computed only if the range begins or ends inside a turn.
@@ -194,8 +194,8 @@ impl Stream {
 
     /// Same as [`Stream::raw_input`], for the events of `range` only.
     pub fn raw_input_of(&self, range: TurnRange) -> impl Iterator<Item = &[u8]> + '_ {
-        let within = move |element: &&usize| self.is_in(range, **element);
-        self.numbered.iter().filter(within).map(|element| self.at(self.events()[*element].span))
+        let is_inside = move |element: &&usize| self.is_in(range, **element);
+        self.numbered.iter().filter(is_inside).map(|element| self.at(self.events()[*element].span))
     }
 
     /// Adds the overlays and receipts of another index, such as a sidecar's. Its other elements are ignored.
@@ -204,20 +204,22 @@ impl Stream {
     /// When an overlay is malformed.
     pub fn with_overlays(self, overlays: &Index) -> Result<Self, Unreadable> {
         let mut index = self.index;
-        let end = index.bytes.len() + index.made.len();
-        let moved = |span: Span| Span { start: span.start + end, end: span.end + end };
-        let added = overlays.events.iter();
-        let added = added.filter(|event| event.kind.is_overlay() || event.kind == Kind::Receipt);
-        index.events.extend(added.map(|event| Event { span: moved(event.span), ..*event }));
-        let mut made = Vec::from(index.made);
-        made.extend_from_slice(&overlays.bytes);
-        index.made = made.into();
+        let offset = index.bytes.len() + index.generated.len();
+        for event in &overlays.events {
+            if event.kind.is_overlay() || event.kind == Kind::Receipt {
+                let span = Span { start: event.span.start + offset, end: event.span.end + offset };
+                index.events.push(Event { span, ..*event });
+            }
+        }
+        let mut generated = Vec::from(index.generated);
+        generated.extend_from_slice(&overlays.bytes);
+        index.generated = generated.into();
         Self::read_overlays(index, self.external)
     }
 
-    /// Marks the overlay at `place` in [`Stream::overlays`] as made of other events.
-    pub fn mark_stale(&mut self, place: usize) {
-        if let Some(overlay) = self.overlays.get_mut(place) {
+    /// Marks the overlay at `index` in [`Stream::overlays`] as stale: it was made for other events.
+    pub fn mark_stale(&mut self, index: usize) {
+        if let Some(overlay) = self.overlays.get_mut(index) {
             overlay.stale = true;
         }
     }
@@ -227,29 +229,29 @@ impl Stream {
         self.events().iter().filter(|event| event.kind.is_conversation()).count()
     }
 
-    /// Returns the start time of each turn: the time of its first conversation event.
+    /// Returns the start time of each turn, the time of its first conversation event.
     #[must_use]
     pub fn turns_began(&self) -> Vec<Timestamp> {
-        let mut began = Vec::with_capacity(self.turns());
+        let mut starts = Vec::with_capacity(self.turns());
         for event in self.events() {
-            if event.kind.is_conversation() && event.turn == began.len() {
-                began.extend(event.timestamp);
+            if event.kind.is_conversation() && event.turn == starts.len() {
+                starts.extend(event.timestamp);
             }
         }
-        began
+        starts
     }
 
     /// Returns the position after the greatest end of all overlays, or turn 0. This is the value of the bound `last`.
-    /// Past the greatest possible number it wraps to 0, as in JP.
+    /// After the greatest possible number it wraps to 0, as in JP.
     #[must_use]
     pub fn after_last_overlay(&self) -> Position {
-        after(self.overlays.iter().filter(|overlay| !overlay.stale))
+        position_after(self.overlays.iter().filter(|overlay| !overlay.stale))
     }
 
     /// Same as [`Stream::after_last_overlay`], for overlays with a policy for one of `kinds` only.
     #[must_use]
     pub fn after_last_overlay_of(&self, kinds: &[ContentKind]) -> Position {
-        let of_kind = |overlay: &&Overlay| {
+        let has_policy = |overlay: &&Overlay| {
             kinds.iter().any(|kind| match kind {
                 ContentKind::Summary => overlay.summary.is_some(),
                 ContentKind::Reasoning => overlay.reasoning.is_some(),
@@ -260,7 +262,7 @@ impl Stream {
                 _ => false,
             })
         };
-        after(self.overlays.iter().filter(|overlay| overlay.is_applied()).filter(of_kind))
+        position_after(self.overlays.iter().filter(|overlay| overlay.is_applied()).filter(has_policy))
     }
 
     /// Iterates over the ranges of the overlays with a summary, clamped to the end of the stream.
@@ -269,7 +271,7 @@ impl Stream {
         summaries.filter_map(|overlay| overlay.reach(self.turns()))
     }
 
-    /// Returns whether strategies can receive an element. In JP's files an element may be another value than an object.
+    /// Returns whether an element is an object. In JP's files it can be any value. Strategies receive only objects.
     pub fn is_object(&self, element: usize) -> bool {
         !self.is_encoded() || self.at(self.events()[element].span).first() == Some(&b'{')
     }
@@ -295,8 +297,8 @@ impl Stream {
     }
 }
 
-/// Returns the position after the greatest end of overlays.
-fn after<'a>(overlays: impl Iterator<Item = &'a Overlay>) -> Position {
+/// Returns the position after the greatest end of these overlays, or turn 0.
+fn position_after<'a>(overlays: impl Iterator<Item = &'a Overlay>) -> Position {
     let ends = overlays.map(|overlay| Position { turn: overlay.to_turn, step: overlay.to_step }.after());
     ends.max_by_key(|end| end.start_key()).unwrap_or(Position::turn(0))
 }

@@ -46,19 +46,19 @@ impl<'a> Survey<'a> {
     pub fn with(stream: &'a Stream, estimator: Estimator) -> Self {
         let pairs = Pairs::new(stream);
         let (view, estimate) = (project(stream), Estimate::new(stream, estimator));
-        let mut turns = table(stream, &view, &estimate, |_| true);
+        let mut turns = rows(stream, &view, &estimate, |_| true);
         if let Some(last) = turns.last_mut() {
             last.complete = open::open(stream, &pairs, true).is_none();
         }
         Self { stream, pairs, view, estimate, turns }
     }
 
-    /// Makes the turn table again, of the events in a range only.
+    /// Makes the turn table of the events in a range only.
     #[must_use]
     pub fn rows_in(&self, range: TurnRange) -> Vec<Turn> {
         let Self { stream, view, estimate, .. } = self;
-        let mut turns = table(stream, view, estimate, |element| stream.is_in(range, element));
-        turns.iter_mut().zip(&self.turns).for_each(|(row, whole)| row.complete = whole.complete);
+        let mut turns = rows(stream, view, estimate, |element| stream.is_in(range, element));
+        turns.iter_mut().zip(&self.turns).for_each(|(partial, turn)| partial.complete = turn.complete);
         turns
     }
 
@@ -77,16 +77,16 @@ impl<'a> Survey<'a> {
     /// Counts the tokens of the raw events of a range.
     #[must_use]
     pub fn raw_tokens_in(&self, range: TurnRange) -> u64 {
-        let inside = (0..self.stream.events().len()).filter(|element| self.stream.is_in(range, *element));
-        tokens(inside.map(|element| self.estimate.weight(element)).sum())
+        let elements = (0..self.stream.events().len()).filter(|element| self.stream.is_in(range, *element));
+        tokens(elements.map(|element| self.estimate.weight(element)).sum())
     }
 }
 
-/// Makes the turn table of a request. The tokens in `kinds` are those of events that the view shows completely. A
-/// stripped half counts 0 tokens, so strategies recognize it.
-fn table(stream: &Stream, view: &View, estimate: &Estimate, counts: impl Fn(usize) -> bool) -> Vec<Turn> {
+/// Makes the rows of a request's turn table. The tokens in `kinds` include only events that the view shows unchanged. A stripped
+/// half counts 0 tokens, so strategies recognize it.
+fn rows(stream: &Stream, view: &View, estimate: &Estimate, includes: impl Fn(usize) -> bool) -> Vec<Turn> {
     let mut weights = vec![Weights::default(); stream.turns()];
-    let empty = |turn| Turn {
+    let empty_turn = |turn| Turn {
         turn,
         events: 0,
         tokens: 0,
@@ -95,9 +95,9 @@ fn table(stream: &Stream, view: &View, estimate: &Estimate, counts: impl Fn(usiz
         steps: None,
         kinds: Kinds::default(),
     };
-    let mut turns: Vec<Turn> = (0..stream.turns()).map(empty).collect();
+    let mut turns: Vec<Turn> = (0..stream.turns()).map(empty_turn).collect();
     for (element, event) in stream.events().iter().enumerate() {
-        if event.kind.is_conversation() && counts(element) {
+        if event.kind.is_conversation() && includes(element) {
             turns[event.turn].events += 1;
             weights[event.turn].raw += estimate.weight(element);
         }
@@ -105,25 +105,25 @@ fn table(stream: &Stream, view: &View, estimate: &Estimate, counts: impl Fn(usiz
     for item in view.items() {
         let turn = item.origin.turn();
         let (Some(weights), Some(entry)) = (weights.get_mut(turn), turns.get_mut(turn)) else { continue };
-        if item.part.element().is_some_and(|element| !counts(element)) {
+        if item.part.element().is_some_and(|element| !includes(element)) {
             continue;
         }
         let shown = estimate.shown(&item.part);
         weights.view += shown;
         let Some(element) = item.part.element() else { continue };
-        let whole = if matches!(item.part, Part::Kept(_)) { shown } else { 0 };
+        let unchanged = if matches!(item.part, Part::Kept(_)) { shown } else { 0 };
         match stream.events()[element].kind {
             Kind::Reasoning => {
                 entry.kinds.reasoning += 1;
-                weights.reasoning += whole;
+                weights.reasoning += unchanged;
             }
             Kind::ToolRequest => {
                 entry.kinds.tool_calls += 1;
-                weights.requests += whole;
+                weights.requests += unchanged;
             }
             Kind::ToolResponse { is_error } => {
                 entry.kinds.tool_errors += u64::from(is_error);
-                weights.responses += whole;
+                weights.responses += unchanged;
             }
             _ => {}
         }

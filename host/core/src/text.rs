@@ -1,5 +1,5 @@
-//! Text as JP stores it: JSON strings, some of them in base64 (docs/reference/store.md#on-disk). Each string is decoded
-//! on its own: one that is not base64 of UTF-8 is taken literally.
+//! Text as JP stores it: JSON strings, some of them in base64 (docs/reference/store.md#on-disk). A string that is not
+//! base64 of UTF-8 is taken literally.
 
 use std::borrow::Cow;
 
@@ -19,15 +19,15 @@ pub fn unquote(raw: &[u8]) -> Cow<'_, str> {
     Cow::Owned(serde_json::from_slice::<String>(raw).unwrap_or_else(|_| repaired()))
 }
 
-/// Does not call `memchr` for short strings. Names, ids and times are short, and there are many of them.
+/// Avoids `memchr` for short strings: the many names, ids, and times.
 fn has_escapes(inner: &[u8]) -> bool {
     match inner.len() {
-        ..64 => inner.iter().fold(false, |escape, byte| escape | (*byte == b'\\')),
+        ..64 => inner.iter().fold(false, |found, byte| found | (*byte == b'\\')),
         _ => memchr::memchr(b'\\', inner).is_some(),
     }
 }
 
-/// Same as [`unquote`], but without the UTF-8 check. For keys: there are many, and they are only compared.
+/// Same as [`unquote`], but without the UTF-8 check. For keys, which are many and only compared.
 pub fn unquote_bytes(raw: &[u8]) -> Cow<'_, [u8]> {
     let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
     if has_escapes(inner) {
@@ -44,7 +44,7 @@ pub fn canonical(raw: &[u8]) -> Cow<'_, [u8]> {
     Cow::Borrowed(raw)
 }
 
-/// Decodes base64, if it is base64 of UTF-8.
+/// Decodes a text that is base64 of UTF-8. Returns any other text unchanged.
 pub fn decode(stored: &str) -> Cow<'_, str> {
     match STANDARD.decode_to_vec(stored).ok().and_then(|bytes| String::from_utf8(bytes).ok()) {
         Some(text) => Cow::Owned(text),
@@ -71,18 +71,18 @@ pub fn decode_all(value: &mut Value) {
     }
 }
 
-/// Calls `look` with a decoded JSON string. Base64 is decoded directly from the raw bytes.
-pub fn with_stored<T>(raw: &[u8], buffer: &mut Vec<u8>, look: impl FnOnce(&str) -> T) -> T {
+/// Calls `read` with the text of a stored JSON string. Base64 is decoded directly from the raw bytes.
+pub fn with_stored<T>(raw: &[u8], buffer: &mut Vec<u8>, read: impl FnOnce(&str) -> T) -> T {
     let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
     match decoded(inner, buffer) {
-        Some(text) => look(text),
-        None => with_decoded(&unquote(raw), &mut Vec::new(), look),
+        Some(text) => read(text),
+        None => with_decoded(&unquote(raw), &mut Vec::new(), read),
     }
 }
 
-/// Calls `look` with decoded text. Reuses `buffer`.
-pub fn with_decoded<T>(stored: &str, buffer: &mut Vec<u8>, look: impl FnOnce(&str) -> T) -> T {
-    look(decoded(stored.as_bytes(), buffer).unwrap_or(stored))
+/// Same as [`with_stored`], for a string without its JSON quotes and escapes.
+pub fn with_decoded<T>(stored: &str, buffer: &mut Vec<u8>, read: impl FnOnce(&str) -> T) -> T {
+    read(decoded(stored.as_bytes(), buffer).unwrap_or(stored))
 }
 
 /// Decodes base64 into `buffer`.
@@ -115,22 +115,22 @@ fn chars(text: &[u8]) -> usize {
         return text.len();
     }
     // Blocks are small enough for a sum of `u8`, which is vectorized.
-    let begins = |bytes: &[u8]| bytes.iter().map(|byte| u8::from(!matches!(byte, 0x80..=0xBF))).sum::<u8>();
+    let count = |bytes: &[u8]| bytes.iter().map(|byte| u8::from(!matches!(byte, 0x80..=0xBF))).sum::<u8>();
     let (blocks, rest) = text.as_chunks::<128>();
-    blocks.iter().map(|block| usize::from(begins(block))).sum::<usize>() + usize::from(begins(rest))
+    blocks.iter().map(|block| usize::from(count(block))).sum::<usize>() + usize::from(count(rest))
 }
 
 /// Returns the length of [`unquote`]'s result without making it. `None` if `raw` is not a string.
 pub fn quoted_length(raw: &[u8]) -> Option<Length> {
     let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let mut length = Length { chars: chars(inner), bytes: inner.len() };
-    let mut behind = 0;
+    let mut escape_end = 0;
     for at in memchr::memchr_iter(b'\\', inner) {
-        if at < behind {
+        if at < escape_end {
             continue;
         }
         let escape = &inner[at..];
-        let (bytes, taken) = match escape.get(1)? {
+        let (text_bytes, escape_bytes) = match escape.get(1)? {
             b'u' => match u16::from_str_radix(std::str::from_utf8(escape.get(2..6)?).ok()?, 16).ok()? {
                 0..0x80 => (1, 6),
                 0x80..0x800 => (2, 6),
@@ -140,15 +140,15 @@ pub fn quoted_length(raw: &[u8]) -> Option<Length> {
             },
             _ => (1, 2),
         };
-        // Escapes are written in ASCII.
-        length.chars = length.chars.checked_sub(taken - 1)?;
-        length.bytes = length.bytes.checked_sub(taken - bytes)?;
-        behind = at + taken;
+        // An escape is ASCII, and represents one character.
+        length.chars = length.chars.checked_sub(escape_bytes - 1)?;
+        length.bytes = length.bytes.checked_sub(escape_bytes - text_bytes)?;
+        escape_end = at + escape_bytes;
     }
     Some(length)
 }
 
-/// Returns the length of the text in [`with_stored`]. `None` if it cannot be determined without decoding escapes.
+/// Returns the length of the text that [`with_stored`] passes. `None` if it is not known without decoding escapes.
 pub fn stored_length(raw: &[u8], buffer: &mut Vec<u8>) -> Option<Length> {
     let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     match decoded(inner, buffer) {
@@ -171,9 +171,9 @@ mod tests {
         assert_eq!(with_decoded(stored, &mut Vec::new(), str::to_owned), text);
         let raw = serde_json::to_vec(stored).unwrap();
         assert_eq!(with_stored(&raw, &mut Vec::new(), str::to_owned), text);
-        let of = |text: &str| Length { chars: text.chars().count(), bytes: text.len() };
-        assert_eq!(quoted_length(&raw), Some(of(stored)));
-        assert!(stored_length(&raw, &mut Vec::new()).is_none_or(|length| length == of(text)), "{stored}");
+        let len = |text: &str| Length { chars: text.chars().count(), bytes: text.len() };
+        assert_eq!(quoted_length(&raw), Some(len(stored)));
+        assert!(stored_length(&raw, &mut Vec::new()).is_none_or(|length| length == len(text)), "{stored}");
         assert_eq!(stored_length(&raw, &mut Vec::new()).is_none(), raw.contains(&b'\\'), "{stored}");
     }
 
@@ -193,9 +193,9 @@ mod tests {
     #[test]
     fn stored_length_counts_non_ascii_text() {
         let length = |text: &str| Length { chars: text.chars().count(), bytes: text.len() };
-        let all: String = (0..0x80_u8).cycle().take(300).map(char::from).collect();
-        for place in 0..all.len() {
-            let (left, right) = all.split_at(place);
+        let ascii: String = (0..0x80_u8).cycle().take(300).map(char::from).collect();
+        for position in 0..ascii.len() {
+            let (left, right) = ascii.split_at(position);
             for text in [
                 left.to_owned(),
                 format!("{left}\u{e9}{right}"),
@@ -210,11 +210,11 @@ mod tests {
     proptest! {
         #[test]
         fn base64_decoder_agrees_with_reference(
-            whole in "([A-Za-z0-9+/]{4}){0,40}", end in "[A-Za-z0-9+/=_ -]{0,4}", behind in "(|[A-Za-z=]{4})",
+            whole in "([A-Za-z0-9+/]{4}){0,40}", end in "[A-Za-z0-9+/=_ -]{0,4}", suffix in "(|[A-Za-z=]{4})",
         ) {
-            let stored = format!("{whole}{end}{behind}");
-            let other = base64::engine::general_purpose::STANDARD.decode(&stored).ok();
-            prop_assert_eq!(STANDARD.decode_to_vec(&stored).ok(), other);
+            let stored = format!("{whole}{end}{suffix}");
+            let expected = base64::engine::general_purpose::STANDARD.decode(&stored).ok();
+            prop_assert_eq!(STANDARD.decode_to_vec(&stored).ok(), expected);
         }
     }
 

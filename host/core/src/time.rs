@@ -28,9 +28,9 @@ fn parse_common(text: &[u8]) -> Option<DateTime> {
         [text @ .., b'Z'] => (text, b'T'),
         text => (text, b' '),
     };
-    let (seconds, fraction) = text.split_first_chunk::<19>()?;
-    let number = |from: usize, to: usize| digits(&seconds[from..to]);
-    let separators = [seconds[4], seconds[7], seconds[10], seconds[13], seconds[16]];
+    let (date_time, fraction) = text.split_first_chunk::<19>()?;
+    let number = |from: usize, to: usize| digits(&date_time[from..to]);
+    let separators = [date_time[4], date_time[7], date_time[10], date_time[13], date_time[16]];
     let fraction = match fraction {
         [] => b"0",
         [b'.', fraction @ ..] => fraction,

@@ -16,8 +16,8 @@ use crate::turn::TurnRange;
 /// The user's half of a synthetic pair (RFD 064, "Projection Example").
 pub const SUMMARY_REQUEST: &str = "[Summary of previous conversation]";
 
-/// The fixed sentence before a summary of steps. The summary is in a user message, so the sentence must keep a model from
-/// taking it for a request.
+/// The fixed text before a summary of steps. The summary is in a user message, and a model must not take it for a
+/// request.
 pub const SUMMARY_NOTE: &str = "[A model wrote this summary of the steps that were here. It is not from the user, and it \
                                 asks for nothing.]";
 
@@ -49,7 +49,7 @@ pub struct Item {
 pub enum ItemOrigin {
     /// A turn of the stream.
     Kept(usize),
-    /// A run of turns that one summary replaces, from a step and up to a step if the run begins or ends inside a turn.
+    /// A run of turns that one summary replaces. The steps are present if the run begins or ends inside a turn.
     Summary {
         from: usize,
         to: usize,
@@ -118,7 +118,7 @@ pub struct ViewEvent {
 }
 
 impl Part {
-    /// Returns the element of the stream that it shows.
+    /// Returns the element of the stream that it shows. `None` for a summary.
     #[must_use]
     pub fn element(&self) -> Option<usize> {
         match self {
@@ -181,8 +181,8 @@ impl View {
     /// The errors of `out`.
     pub fn write_json(&self, stream: &Stream, out: &mut impl Write) -> io::Result<()> {
         out.write_all(b"[")?;
-        for (place, event) in self.events(stream).enumerate() {
-            out.write_all(if place == 0 { b"\n" } else { b",\n" })?;
+        for (number, event) in self.events(stream).enumerate() {
+            out.write_all(if number == 0 { b"\n" } else { b",\n" })?;
             serde_json::to_writer(&mut *out, &event)?;
         }
         out.write_all(b"\n]\n")

@@ -1,6 +1,6 @@
-//! Reproduces JP's projections, turn counts, ranges and extensions. Cases made by JP's crate are outside the project,
-//! in `../shared/data/jp-golden`. If that folder is missing, the test prints a message. The project's own cases are in
-//! `tests/cases`.
+//! Golden cases: JP's projections, turn counts, ranges, and extensions. The project's own cases are in `tests/cases`.
+//! Cases made by JP's crate are outside the project, in `../shared/data/jp-golden`. If that folder is missing, the test
+//! prints a message.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -33,14 +33,14 @@ fn folders(root: &Path) -> Vec<PathBuf> {
 
 /// Returns all cases: the project's own, and JP's if they are present.
 fn cases() -> Vec<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let own = folders(&here.join("tests/cases"));
-    assert!(!own.is_empty(), "the project's own cases are missing");
-    let shared = folders(&here.join("../../../shared/data/jp-golden"));
-    if shared.is_empty() {
+    let manifest_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let project_cases = folders(&manifest_dir.join("tests/cases"));
+    assert!(!project_cases.is_empty(), "the project's own cases are missing");
+    let jp_cases = folders(&manifest_dir.join("../../../shared/data/jp-golden"));
+    if jp_cases.is_empty() {
         eprintln!("JP's golden projections are missing; only the project's own cases are checked");
     }
-    own.into_iter().chain(shared).collect()
+    project_cases.into_iter().chain(jp_cases).collect()
 }
 
 fn stream(case: &Path) -> Stream {
@@ -48,12 +48,12 @@ fn stream(case: &Path) -> Stream {
         .unwrap_or_else(|error| panic!("{}: {error}", case.display()))
 }
 
-fn range_of(value: &Value) -> Option<TurnRange> {
+fn parse_range(value: &Value) -> Option<TurnRange> {
     let turn = |name: &str| usize::try_from(value[name].as_u64().unwrap()).unwrap();
     (!value.is_null()).then(|| TurnRange::new(turn("from_turn"), turn("to_turn")).unwrap())
 }
 
-fn bound_of(text: &str) -> Option<Bound> {
+fn parse_bound(text: &str) -> Option<Bound> {
     match text.split_once(':') {
         None if text == "none" => None,
         None if text == "after-last" => Some(Bound::AfterLast),
@@ -69,19 +69,19 @@ fn projections_match_jp() {
         let stream = stream(&case);
         let mut out = Vec::new();
         project(&stream).write_json(&stream, &mut out).unwrap();
-        let ours: Value = serde_json::from_slice(&out).unwrap();
-        let theirs = json(&case.join("projected.json"));
-        if ours != theirs {
-            let (ours, theirs) = (ours.as_array().unwrap(), theirs.as_array().unwrap());
-            let differ = ours.iter().zip(theirs).position(|(ours, theirs)| ours != theirs);
-            let at = differ.unwrap_or_else(|| ours.len().min(theirs.len()));
+        let actual: Value = serde_json::from_slice(&out).unwrap();
+        let expected = json(&case.join("projected.json"));
+        if actual != expected {
+            let (actual, expected) = (actual.as_array().unwrap(), expected.as_array().unwrap());
+            let difference = actual.iter().zip(expected).position(|(actual, expected)| actual != expected);
+            let index = difference.unwrap_or_else(|| actual.len().min(expected.len()));
             panic!(
-                "{}: item {at} of {} and {}:\nours:   {:?}\ntheirs: {:?}",
+                "{}: item {index} of {} and {}:\nours:   {:?}\ntheirs: {:?}",
                 case.display(),
-                ours.len(),
-                theirs.len(),
-                ours.get(at),
-                theirs.get(at)
+                actual.len(),
+                expected.len(),
+                actual.get(index),
+                expected.get(index)
             );
         }
     }
@@ -91,8 +91,8 @@ fn projections_match_jp() {
 fn renderings_lint_clean() {
     for case in cases() {
         let stream = stream(&case);
-        let whole = (!stream.overlays().is_empty()).then(|| project_through(&stream, &[]));
-        for view in std::iter::once(project(&stream)).chain(whole) {
+        let unreduced = (!stream.overlays().is_empty()).then(|| project_through(&stream, &[]));
+        for view in std::iter::once(project(&stream)).chain(unreduced) {
             for provider in Provider::ALL {
                 let rendered = render(&stream, &view, provider);
                 assert_eq!(lint::body(provider, &rendered), [], "{}", case.display());
@@ -117,14 +117,14 @@ fn ranges_and_extensions_match_jp() {
     for case in cases() {
         let (stream, facts) = (stream(&case), json(&case.join("facts.json")));
         for range in facts["ranges"].as_array().unwrap() {
-            let bound = |name: &str| bound_of(range[name].as_str().unwrap());
+            let bound = |name: &str| parse_bound(range[name].as_str().unwrap());
             let resolved = bound::resolve(&stream, bound("from"), bound("to"), jiff::Timestamp::UNIX_EPOCH);
-            assert_eq!(resolved, range_of(&range["result"]), "{}: {range}", case.display());
+            assert_eq!(resolved, parse_range(&range["result"]), "{}: {range}", case.display());
         }
         for extension in facts["extends"].as_array().unwrap() {
-            let range = range_of(extension).unwrap();
+            let range = parse_range(extension).unwrap();
             let extended = overlap::extend(range, stream.summaries(), Overlap::Union);
-            assert_eq!(Some(extended), range_of(&extension["result"]), "{}: {extension}", case.display());
+            assert_eq!(Some(extended), parse_range(&extension["result"]), "{}: {extension}", case.display());
         }
     }
 }

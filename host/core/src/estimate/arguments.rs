@@ -8,41 +8,42 @@ use crate::text;
 /// The maximum number of keys per object that are compared with each other.
 const KEYS_MAX: usize = 32;
 
-/// Measures every key and value, with base64 decoded. `None` if only a parsed value can decide: which of two equal keys
-/// counts, or how a number is formatted.
-pub(super) fn measured(raw: &[u8], kind: Kind, buffer: &mut Vec<u8>) -> Option<Measure> {
+/// Measures every key and value, with base64 decoded. `None` if the result depends on the parser, which selects one of
+/// duplicate keys and formats numbers.
+pub(super) fn measure(raw: &[u8], kind: Kind, buffer: &mut Vec<u8>) -> Option<Measure> {
     let mut arguments =
-        Arguments { raw, kind, buffer, keys: Vec::new(), sum: Measure::default(), is_plain: true };
-    arguments.value(&mut Scanner::at_byte(raw, 0)).ok()?;
-    arguments.is_plain.then_some(arguments.sum)
+        Arguments { raw, kind, buffer, keys: Vec::new(), sum: Measure::default(), is_exact: true };
+    arguments.add_value(&mut Scanner::at_byte(raw, 0)).ok()?;
+    arguments.is_exact.then_some(arguments.sum)
 }
 
 struct Arguments<'a> {
     raw: &'a [u8],
     kind: Kind,
     buffer: &'a mut Vec<u8>,
-    /// The keys of the open objects.
+    /// The keys of the objects around the current value.
     keys: Vec<&'a [u8]>,
     sum: Measure,
-    is_plain: bool,
+    /// Whether the sum does not depend on the parser.
+    is_exact: bool,
 }
 
 impl Arguments<'_> {
-    fn value(&mut self, scanner: &mut Scanner<'_>) -> Result<(), Malformed> {
+    fn add_value(&mut self, scanner: &mut Scanner<'_>) -> Result<(), Malformed> {
         match scanner.peek() {
             Some(b'{') => {
-                let outer = self.keys.len();
+                let first_key = self.keys.len();
                 scanner.object(0, |scanner, key| {
-                    let (key, keys) = (key.slice(self.raw), &self.keys[outer..]);
-                    self.is_plain &= keys.len() < KEYS_MAX && !key.contains(&b'\\') && !keys.contains(&key);
+                    let (key, keys) = (key.slice(self.raw), &self.keys[first_key..]);
+                    self.is_exact &= keys.len() < KEYS_MAX && !key.contains(&b'\\') && !keys.contains(&key);
                     self.keys.push(key);
                     self.add(text::quoted_length(key));
-                    if self.is_plain { self.value(scanner) } else { scanner.value(0).map(drop) }
+                    if self.is_exact { self.add_value(scanner) } else { scanner.value(0).map(drop) }
                 })?;
-                self.keys.truncate(outer);
+                self.keys.truncate(first_key);
                 Ok(())
             }
-            Some(b'[') => scanner.array(0, |scanner| self.value(scanner)),
+            Some(b'[') => scanner.array(0, |scanner| self.add_value(scanner)),
             _ => {
                 let value = scanner.value(0)?.slice(self.raw);
                 match value {
@@ -52,7 +53,7 @@ impl Arguments<'_> {
                         self.add(length);
                     }
                     b"true" | b"false" => self.add(Some(text::Length::of_ascii(value))),
-                    number => self.add(is_plain(number).then(|| text::Length::of_ascii(number))),
+                    number => self.add(is_canonical(number).then(|| text::Length::of_ascii(number))),
                 }
                 Ok(())
             }
@@ -62,13 +63,13 @@ impl Arguments<'_> {
     fn add(&mut self, length: Option<text::Length>) {
         match length {
             Some(length) => self.sum = self.sum + Measure::new(self.kind, length),
-            None => self.is_plain = false,
+            None => self.is_exact = false,
         }
     }
 }
 
 /// Returns whether a number is an integer that `serde_json` formats the same way.
-fn is_plain(number: &[u8]) -> bool {
+fn is_canonical(number: &[u8]) -> bool {
     let digits = number.strip_prefix(b"-").unwrap_or(number);
     digits.len() < 19 && digits.iter().all(u8::is_ascii_digit) && number != b"-0"
 }
@@ -76,28 +77,28 @@ fn is_plain(number: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::{Estimator, strings};
+    use crate::estimate::{Estimator, measure_strings};
 
-    /// Measures arguments from their bytes, and from a parsed value.
+    /// Returns the weight and bytes of arguments, measured from their bytes and from a parsed value.
     fn both(raw: &str) -> (Option<(u64, u64)>, (u64, u64)) {
-        let measure = |text: &str| Estimator::Characters.measure(Kind::ToolRequest, text);
+        let measure_text = |text: &str| Estimator::Characters.measure(Kind::ToolRequest, text);
         let value = serde_json::from_str(raw).unwrap();
-        let by_value = strings(&value, &mut |text, is_key| match is_key {
-            true => measure(text),
-            false => text::with_decoded(text, &mut Vec::new(), measure),
+        let parsed = measure_strings(&value, &mut |text, is_key| match is_key {
+            true => measure_text(text),
+            false => text::with_decoded(text, &mut Vec::new(), measure_text),
         });
-        let here = measured(raw.as_bytes(), Kind::ToolRequest, &mut Vec::new());
-        (here.map(|here| (here.weight, here.bytes)), (by_value.weight, by_value.bytes))
+        let unparsed = measure(raw.as_bytes(), Kind::ToolRequest, &mut Vec::new());
+        (unparsed.map(|measure| (measure.weight, measure.bytes)), (parsed.weight, parsed.bytes))
     }
 
     #[track_caller]
     fn check(raw: &str) {
-        let (here, by_value) = both(raw);
-        assert_eq!(here, Some(by_value), "{raw}");
+        let (unparsed, parsed) = both(raw);
+        assert_eq!(unparsed, Some(parsed), "{raw}");
     }
 
     #[track_caller]
-    fn check_left(raw: &str) {
+    fn check_needs_parser(raw: &str) {
         assert_eq!(both(raw).0, None, "{raw}");
     }
 
@@ -113,15 +114,15 @@ mod tests {
 
     #[test]
     fn leaves_ambiguous_arguments_to_the_parser() {
-        check_left(r#"{"a":"long","a":1}"#);
-        check_left(r#"{"a":1,"\u0061":1}"#);
-        check_left(r#"{"a":1.50}"#);
-        check_left(r#"{"a":1e3}"#);
-        check_left(r#"{"a":-0}"#);
-        check_left(r#"{"a":12345678901234567890}"#);
-        check_left(r#"{"a":"line\n"}"#);
+        check_needs_parser(r#"{"a":"long","a":1}"#);
+        check_needs_parser(r#"{"a":1,"\u0061":1}"#);
+        check_needs_parser(r#"{"a":1.50}"#);
+        check_needs_parser(r#"{"a":1e3}"#);
+        check_needs_parser(r#"{"a":-0}"#);
+        check_needs_parser(r#"{"a":12345678901234567890}"#);
+        check_needs_parser(r#"{"a":"line\n"}"#);
         let keys: Vec<_> = (0..=KEYS_MAX).map(|key| format!("\"{key}\":0")).collect();
         check(&format!("{{{}}}", keys[..KEYS_MAX].join(",")));
-        check_left(&format!("{{{}}}", keys.join(",")));
+        check_needs_parser(&format!("{{{}}}", keys.join(",")));
     }
 }

@@ -17,7 +17,7 @@ fn check(json: &str) {
 
 #[test]
 fn lenient_scanner_accepts_and_repairs() {
-    for (odd, expected) in [
+    for (input, expected) in [
         (r#""\uD83D""#, r#""\ufffd""#),
         (r#""a\udc00\ud83d\ude00b""#, r#""a\ufffd\ud83d\ude00b""#),
         (r#""\ud83d\ud83d\ude00\ud83d\u0041""#, r#""\ufffd\ud83d\ude00\ufffd\u0041""#),
@@ -27,12 +27,12 @@ fn lenient_scanner_accepts_and_repairs() {
         ),
         (r#"[12345678901234567890123, "plain"]"#, r#"[12345678901234567890123, "plain"]"#),
     ] {
-        let mut scanner = Scanner::lenient(odd.as_bytes(), 0);
-        assert!(scanner.value(0).is_ok() && scanner.peek().is_none(), "{odd}");
-        let repaired = String::from_utf8(repaired(odd.as_bytes())).unwrap();
+        let mut scanner = Scanner::lenient(input.as_bytes(), 0);
+        assert!(scanner.value(0).is_ok() && scanner.peek().is_none(), "{input}");
+        let repaired = String::from_utf8(repaired(input.as_bytes())).unwrap();
         assert_eq!(repaired, expected);
         check(&repaired);
-        assert_eq!(accepts(odd.as_bytes()), odd == expected, "{odd}");
+        assert_eq!(accepts(input.as_bytes()), input == expected, "{input}");
     }
     assert!(Scanner::lenient(br#""\ud83d\u12""#, 0).value(0).is_err());
 }
@@ -137,7 +137,7 @@ proptest! {
 
     #[test]
     fn agrees_with_serde_json_on_near_json(json in r#"[\[\]{}:,"\\ue0-9.+\-dDcC8atrfn lsu\n\x01é]{0,24}"#) {
-        let agrees = serde_json::from_str::<serde_json::Value>(&json).is_ok();
-        prop_assert_eq!(accepts(json.as_bytes()), agrees);
+        let is_json = serde_json::from_str::<serde_json::Value>(&json).is_ok();
+        prop_assert_eq!(accepts(json.as_bytes()), is_json);
     }
 }

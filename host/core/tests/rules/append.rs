@@ -9,14 +9,14 @@ use jp_compact_core::{Pairs, Stream, TurnRange, time};
 use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
 use serde_json::{Map, Value, json};
 
-use crate::build::{Build, at, jp, own, receipt, when};
+use crate::build::{Build, compaction, own_overlay, receipt, timestamp, timestamp_text};
 
 /// Returns the entries of one strategy's proposal for the whole stream.
 pub(crate) fn entries(stream: &Stream, proposal: Value) -> Vec<Entry> {
-    let whole = TurnRange::new(0, stream.turns() - 1).unwrap();
+    let all_turns = TurnRange::new(0, stream.turns() - 1).unwrap();
     let pairs = Pairs::new(stream);
     let asked =
-        Asked { by_step: true, ..Asked::new(stream, &pairs, whole, &[Summary, Reasoning, ToolCalls]) };
+        Asked { by_step: true, ..Asked::new(stream, &pairs, all_turns, &[Summary, Reasoning, ToolCalls]) };
     entries_of(validate(&asked, serde_json::from_value(proposal).unwrap()).unwrap())
 }
 
@@ -43,17 +43,17 @@ fn strip() -> Value {
 fn appended(source: &Bytes, proposal: Value) -> Bytes {
     let stream = Stream::parse(source.clone()).unwrap();
     let entries = entries(&stream, proposal);
-    let stamped = append::stamp(&stream, &entries, when(100)).unwrap();
+    let stamped = append::stamp(&stream, &entries, timestamp(100)).unwrap();
     concat(&append::append(&stream, &entries, &stamped), source).into()
 }
 
 #[track_caller]
-fn stamps(build: &Build, now: i64, expected: &[&str]) {
+fn check_stamps(build: &Build, now: i64, expected: &[&str]) {
     let stream = build.stream();
     let proposals = json!([
         {"from_turn": 0, "to_turn": 0, "reasoning": "strip"}, {"from_turn": 0, "to_turn": 0, "tool_calls": {"policy": "omit"}},
     ]);
-    let stamped = append::stamp(&stream, &entries(&stream, proposals), when(now)).unwrap();
+    let stamped = append::stamp(&stream, &entries(&stream, proposals), timestamp(now)).unwrap();
     assert_eq!(
         stamped.iter().map(|stamped| time::format(stamped.overlay.stamp)).collect::<Vec<_>>(),
         expected
@@ -62,27 +62,27 @@ fn stamps(build: &Build, now: i64, expected: &[&str]) {
 
 #[test]
 fn stamps_increase_even_if_the_clock_goes_back() {
-    let old = jp(60, 0, 0, json!({"reasoning": "strip"}));
-    stamps(&Build::turns(1), 100, &["2026-04-02 09:01:40.0", "2026-04-02 09:01:40.000000001"]);
-    stamps(
-        &Build::turns(1).raw(old.clone()),
+    let old = compaction(60, 0, 0, json!({"reasoning": "strip"}));
+    check_stamps(&Build::turns(1), 100, &["2026-04-02 09:01:40.0", "2026-04-02 09:01:40.000000001"]);
+    check_stamps(
+        &Build::turns(1).element(old.clone()),
         100,
         &["2026-04-02 09:01:40.0", "2026-04-02 09:01:40.000000001"],
     );
-    stamps(
-        &Build::turns(1).raw(old.clone()),
+    check_stamps(
+        &Build::turns(1).element(old.clone()),
         60,
         &["2026-04-02 09:01:00.000000001", "2026-04-02 09:01:00.000000002"],
     );
     // The clock ran backwards. The newest overlay decides, independent of its position.
-    let older = jp(5, 0, 0, json!({}));
-    stamps(
-        &Build::turns(1).raw(old.clone()).raw(older),
+    let older = compaction(5, 0, 0, json!({}));
+    check_stamps(
+        &Build::turns(1).element(old.clone()).element(older),
         -1000,
         &["2026-04-02 09:01:00.000000001", "2026-04-02 09:01:00.000000002"],
     );
-    stamps(
-        &Build::turns(1).raw(own(70, 0, 0, json!({}))).raw(old).raw(receipt(80, 0, 0)),
+    check_stamps(
+        &Build::turns(1).element(own_overlay(70, 0, 0, json!({}))).element(old).element(receipt(80, 0, 0)),
         0,
         &["2026-04-02 09:01:10.000000001", "2026-04-02 09:01:10.000000002"],
     );
@@ -90,17 +90,17 @@ fn stamps_increase_even_if_the_clock_goes_back() {
 
 #[test]
 fn rejects_append_after_latest_possible_time() {
-    let mut last = jp(0, 0, 0, json!({"reasoning": "strip"}));
+    let mut last = compaction(0, 0, 0, json!({"reasoning": "strip"}));
     last["timestamp"] = time::format(jiff::Timestamp::MAX).into();
-    let stream = Build::turns(1).raw(last).stream();
-    let refused = append::stamp(&stream, &entries(&stream, strip()), when(0)).unwrap_err();
-    assert_eq!(refused, NotAppendable::EndOfTime);
-    assert_eq!(refused.to_string(), "the newest overlay has the latest possible time, so none can be newer");
+    let stream = Build::turns(1).element(last).stream();
+    let error = append::stamp(&stream, &entries(&stream, strip()), timestamp(0)).unwrap_err();
+    assert_eq!(error, NotAppendable::EndOfTime);
+    assert_eq!(error.to_string(), "the newest overlay has the latest possible time, so none can be newer");
 }
 
 #[test]
 fn receipt_follows_its_overlay() {
-    let source = Build::turns(2).raw(jp(60, 0, 0, json!({"reasoning": "strip"}))).bytes();
+    let source = Build::turns(2).element(compaction(60, 0, 0, json!({"reasoning": "strip"}))).bytes();
     let file = appended(
         &source,
         json!([
@@ -109,9 +109,9 @@ fn receipt_follows_its_overlay() {
         ]),
     );
     let elements: Vec<Value> = serde_json::from_slice(&file).unwrap();
-    let origin = |second: &str, from: usize, to: usize| {
+    let receipt = |time: &str, from: usize, to: usize| {
         json!({
-            "timestamp": second, "type": "jp_compact_receipt", "from_turn": from, "to_turn": to,
+            "timestamp": time, "type": "jp_compact_receipt", "from_turn": from, "to_turn": to,
             "strategy": "a-strategy", "version": "1.2.3", "executable_sha256": "e".repeat(64),
             "options": {"mode": "omit"}, "input_sha256": "i".repeat(64), "tier": "contained",
         })
@@ -119,9 +119,9 @@ fn receipt_follows_its_overlay() {
     let (first, second) = ("2026-04-02 09:01:40.0", "2026-04-02 09:01:40.000000001");
     let expected = [
         json!({"timestamp": first, "type": "compaction", "from_turn": 0, "to_turn": 1, "summary": {"summary": "S"}, "reasoning": "strip"}),
-        origin(first, 0, 1),
+        receipt(first, 0, 1),
         json!({"timestamp": second, "type": "compaction", "from_turn": 1, "to_turn": 1, "tool_calls": {"policy": "strip", "request": false, "response": true}}),
-        origin(second, 1, 1),
+        receipt(second, 1, 1),
     ];
     assert_eq!(elements[13..], expected);
 }
@@ -135,7 +135,7 @@ fn splits_compaction_into_jp_part_and_own_part() {
         json!([{"from_turn": 0, "to_turn": 0, "reasoning": "strip",
                 "tool_calls": {"policy": "selective", "calls": [{"seq": 3, "request": "strip"}]}}]),
     );
-    let stamped = append::stamp(&stream, &entries, when(100)).unwrap();
+    let stamped = append::stamp(&stream, &entries, timestamp(100)).unwrap();
     assert_eq!(
         stamped.iter().map(|stamped| (stamped.number, stamped.entry)).collect::<Vec<_>>(),
         [(1, 0), (2, 0)]
@@ -161,33 +161,32 @@ fn selective_policy_alone_makes_no_jp_compaction() {
     let file = appended(&Build::turns(1).bytes(), proposal);
     let stream = Stream::parse(file).unwrap();
     assert_eq!(stream.overlays().len(), 1);
-    assert_eq!(crate::build::shown(&stream), "?ask0 ~think0 >c0{} <c0:r =say0");
+    assert_eq!(crate::build::format_projection(&stream), "?ask0 ~think0 >c0{} <c0:r =say0");
 }
 
 /// Checks that an append keeps every byte before the closing bracket and its white space, and that a reset restores the
 /// original bytes.
 #[track_caller]
-fn survives(source: &str) {
+fn check_append(source: &str) {
     let source = Bytes::from(source.to_owned());
     let file = appended(&source, strip());
-    let body = Stream::parse(source.clone()).unwrap().body_end();
-    assert_eq!(file[..body], source[..body]);
-    assert!(file.ends_with(&source[body..]));
+    let body_end = Stream::parse(source.clone()).unwrap().body_end();
+    assert_eq!(file[..body_end], source[..body_end]);
+    assert!(file.ends_with(&source[body_end..]));
     let stream = Stream::parse(file.clone()).unwrap();
     assert_eq!(stream.overlays().len(), 1);
-    let jp_compact_core::source::Removal { pieces, overlays: removed, .. } =
-        reset(stream.index(), Reset::All).unwrap();
-    assert_eq!((concat(&pieces, &file), removed), (source.to_vec(), 1));
+    let removal = reset(stream.index(), Reset::All).unwrap();
+    assert_eq!((concat(&removal.pieces, &file), removal.overlays), (source.to_vec(), 1));
 }
 
-const ASK: &str = r#"{"type":"chat_request","timestamp":"2026-01-01 00:00:00","content":"]"}"#;
+const EVENT: &str = r#"{"type":"chat_request","timestamp":"2026-01-01 00:00:00","content":"]"}"#;
 
 #[test]
 fn append_keeps_history_bytes_in_any_layout() {
-    survives(&format!("[{ASK}]"));
-    survives(&format!("[{ASK}]\n"));
-    survives(&format!("[\n  {ASK},\n  {ASK}\n]\n"));
-    survives(&format!(" \t[ {ASK}\r\n,{ASK} \t ]\r\n\r\n"));
+    check_append(&format!("[{EVENT}]"));
+    check_append(&format!("[{EVENT}]\n"));
+    check_append(&format!("[\n  {EVENT},\n  {EVENT}\n]\n"));
+    check_append(&format!(" \t[ {EVENT}\r\n,{EVENT} \t ]\r\n\r\n"));
 }
 
 #[test]
@@ -204,29 +203,29 @@ fn append_to_empty_array_can_be_reset() {
         let stream = Stream::parse(source.as_bytes().into()).unwrap();
         let one_turn = Build::turns(1).stream();
         let entries = entries(&one_turn, strip());
-        let stamped = append::stamp(&stream, &entries, when(0)).unwrap();
+        let stamped = append::stamp(&stream, &entries, timestamp(0)).unwrap();
         let file = Bytes::from(concat(&append::append(&stream, &entries, &stamped), source.as_bytes()));
-        let grown = Stream::parse(file.clone()).unwrap();
-        assert_eq!(grown.overlays().len(), 1);
-        assert_eq!(concat(&reset(grown.index(), Reset::All).unwrap().pieces, &file), source.as_bytes());
+        let appended = Stream::parse(file.clone()).unwrap();
+        assert_eq!(appended.overlays().len(), 1);
+        assert_eq!(concat(&reset(appended.index(), Reset::All).unwrap().pieces, &file), source.as_bytes());
     }
 }
 
 #[test]
 fn rejects_append_to_stream_that_jp_would_trash() {
-    for (element, refused) in [
-        (json!({"timestamp": at(0), "note": "no type"}), true),
-        (json!({"type": 5, "timestamp": at(0)}), true),
+    for (element, is_rejected) in [
+        (json!({"timestamp": timestamp_text(0), "note": "no type"}), true),
+        (json!({"type": 5, "timestamp": timestamp_text(0)}), true),
         (json!({"type": "bookmark"}), true),
         (json!({"type": "bookmark", "timestamp": null}), true),
         (json!({"type": "chat_request", "content": "no time"}), true),
         (json!("text"), true),
         (json!(null), true),
-        (json!({"type": "bookmark", "timestamp": at(0)}), false),
+        (json!({"type": "bookmark", "timestamp": timestamp_text(0)}), false),
     ] {
-        let build = Build::turns(1).raw(element.clone());
+        let build = Build::turns(1).element(element.clone());
         let stream = build.stream();
-        let expected = refused.then(|| {
+        let expected = is_rejected.then(|| {
             let at = stream.events()[6].span.start;
             NotAppendable::Unloadable { element: 6, at }
         });

@@ -1,4 +1,4 @@
-//! The index, and the errors, do not depend on how the bytes of a transcript arrive.
+//! The incremental indexer. Its index and its errors must not depend on the sizes in which bytes arrive.
 
 use bytes::Bytes;
 use jp_compact_core::index::{Indexer, index};
@@ -7,7 +7,7 @@ use proptest::sample::Index;
 
 use crate::build::Build;
 
-/// Passes `bytes` to the indexer up to each of `stops`, then all.
+/// Passes `bytes` to the indexer, first up to each of `stops`, then all.
 #[track_caller]
 fn check(bytes: &[u8], stops: &[usize]) {
     let mut indexer = Indexer::default();
@@ -15,8 +15,8 @@ fn check(bytes: &[u8], stops: &[usize]) {
         indexer.advance(&bytes[..*stop]);
     }
     let bytes = Bytes::copy_from_slice(bytes);
-    let (as_it_came, at_once) = (indexer.finish(bytes.clone()), index(bytes));
-    assert_eq!(format!("{as_it_came:?}"), format!("{at_once:?}"), "stops at {stops:?}");
+    let (incremental, complete) = (indexer.finish(bytes.clone()), index(bytes));
+    assert_eq!(format!("{incremental:?}"), format!("{complete:?}"), "stops at {stops:?}");
 }
 
 #[track_caller]

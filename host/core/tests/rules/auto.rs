@@ -5,13 +5,13 @@ use jp_compact_core::auto::{AutoVerdict, Threshold, Trigger, verdict};
 use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
 use serde_json::json;
 
-use crate::build::{Build, jp, own};
+use crate::build::{Build, compaction, own_overlay};
 
-/// Uses six turns. Their view has 33 tokens, or 26 without reasoning.
-fn check(threshold: Threshold, min_turns: usize, stripped: bool, expected: AutoVerdict) {
+/// Checks six turns. Their view has 33 tokens, or 26 without reasoning.
+fn check(threshold: Threshold, min_turns: usize, strip_reasoning: bool, expected: AutoVerdict) {
     let mut build = Build::turns(6);
-    if stripped {
-        build = build.raw(jp(60, 0, 5, json!({"reasoning": "strip"})));
+    if strip_reasoning {
+        build = build.element(compaction(60, 0, 5, json!({"reasoning": "strip"})));
     }
     let stream = build.stream();
     assert_eq!(verdict(&Survey::new(&stream), Trigger { threshold, min_turns }), expected);
@@ -19,10 +19,10 @@ fn check(threshold: Threshold, min_turns: usize, stripped: bool, expected: AutoV
 
 #[test]
 fn view_above_ratio_of_window_is_due() {
-    let window = |window| Threshold::Ratio(0.75, Some(window));
-    check(window(40), 5, false, AutoVerdict::Due { view: 33, threshold: 30 });
-    check(window(44), 5, false, AutoVerdict::Small { view: 33, threshold: 33 });
-    check(window(43), 5, false, AutoVerdict::Due { view: 33, threshold: 32 });
+    let ratio_of = |window| Threshold::Ratio(0.75, Some(window));
+    check(ratio_of(40), 5, false, AutoVerdict::Due { view: 33, threshold: 30 });
+    check(ratio_of(44), 5, false, AutoVerdict::Small { view: 33, threshold: 33 });
+    check(ratio_of(43), 5, false, AutoVerdict::Due { view: 33, threshold: 32 });
 }
 
 #[test]
@@ -46,10 +46,10 @@ fn unknown_window_disables_ratio_but_not_threshold() {
 #[test]
 fn last_compaction_is_per_kind() {
     let stream = Build::turns(6)
-        .raw(jp(60, 0, 3, json!({"reasoning": "strip"})))
-        .raw(own(61, 0, 1, json!({"tool_calls": {"policy": "omit"}})))
+        .element(compaction(60, 0, 3, json!({"reasoning": "strip"})))
+        .element(own_overlay(61, 0, 1, json!({"tool_calls": {"policy": "omit"}})))
         // A selective policy does not count, because the other calls in its turns are not compacted.
-        .raw(own(62, 0, 5, json!({"tool_calls": {"policy": "selective", "calls": [{"seq": 3, "id": "c0", "request": "strip"}]}})))
+        .element(own_overlay(62, 0, 5, json!({"tool_calls": {"policy": "selective", "calls": [{"seq": 3, "id": "c0", "request": "strip"}]}})))
         .stream();
     assert_eq!(stream.after_last_overlay_of(&[Reasoning]), 4.into());
     assert_eq!(stream.after_last_overlay_of(&[ToolCalls]), 2.into());

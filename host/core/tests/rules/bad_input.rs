@@ -6,7 +6,7 @@ use jp_compact_core::event::Kind;
 use jp_compact_core::index::{Unreadable, index};
 use serde_json::{Value, json};
 
-use crate::build::{Build, at};
+use crate::build::{Build, timestamp_text};
 
 #[track_caller]
 fn error(bytes: &[u8]) -> Unreadable {
@@ -16,75 +16,75 @@ fn error(bytes: &[u8]) -> Unreadable {
 }
 
 #[track_caller]
-fn refused(bytes: impl AsRef<[u8]>, expected: &str) {
+fn check_error(bytes: impl AsRef<[u8]>, expected: &str) {
     assert_eq!(error(bytes.as_ref()).to_string(), expected);
 }
 
 #[test]
 fn rejects_input_that_is_not_an_array() {
-    refused("", "byte 0: the file is empty, expected a JSON array");
-    refused(" \n", "byte 0: the file is empty, expected a JSON array");
-    refused("hello", "byte 0: not a JSON value");
-    refused("{}", "byte 0: expected a JSON array of events");
-    refused("\n {\"type\":\"turn_start\"}", "byte 2: expected a JSON array of events");
-    refused("null", "byte 0: expected a JSON array of events");
-    refused("\"[]\"", "byte 0: expected a JSON array of events");
-    refused("{\"a\":}", "byte 5: not a JSON value");
-    refused("\u{feff}[]", "byte 0: not a JSON value");
-    refused("[]x", "byte 2: text after the closing `]`");
-    refused("[] []", "byte 3: text after the closing `]`");
-    refused("[\0]", "element 0 (byte 1): not a JSON value");
-    refused("[{}{}]", "byte 3: expected `,` or `]` between events");
-    refused("[{},]", "element 1 (byte 4): not a JSON value");
-    refused("[{}", "byte 3: the input ends in the middle of a value");
+    check_error("", "byte 0: the file is empty, expected a JSON array");
+    check_error(" \n", "byte 0: the file is empty, expected a JSON array");
+    check_error("hello", "byte 0: not a JSON value");
+    check_error("{}", "byte 0: expected a JSON array of events");
+    check_error("\n {\"type\":\"turn_start\"}", "byte 2: expected a JSON array of events");
+    check_error("null", "byte 0: expected a JSON array of events");
+    check_error("\"[]\"", "byte 0: expected a JSON array of events");
+    check_error("{\"a\":}", "byte 5: not a JSON value");
+    check_error("\u{feff}[]", "byte 0: not a JSON value");
+    check_error("[]x", "byte 2: text after the closing `]`");
+    check_error("[] []", "byte 3: text after the closing `]`");
+    check_error("[\0]", "element 0 (byte 1): not a JSON value");
+    check_error("[{}{}]", "byte 3: expected `,` or `]` between events");
+    check_error("[{},]", "element 1 (byte 4): not a JSON value");
+    check_error("[{}", "byte 3: the input ends in the middle of a value");
 }
 
 #[test]
 fn reports_position_of_invalid_utf8() {
-    refused(b"[{\"a\":\"x\xff\"}]", "element 0 (byte 8): invalid UTF-8");
-    refused(b"[{},{\"\xc3\":1}]", "element 1 (byte 6): invalid UTF-8");
-    refused(b"[{}\xff]", "byte 3: expected `,` or `]` between events");
-    refused(b"\xff\xfe[\0]\0", "byte 0: not a JSON value");
+    check_error(b"[{\"a\":\"x\xff\"}]", "element 0 (byte 8): invalid UTF-8");
+    check_error(b"[{},{\"\xc3\":1}]", "element 1 (byte 6): invalid UTF-8");
+    check_error(b"[{}\xff]", "byte 3: expected `,` or `]` between events");
+    check_error(b"\xff\xfe[\0]\0", "byte 0: not a JSON value");
 }
 
 #[test]
 fn rejects_stream_truncated_anywhere_but_at_final_newline() {
-    let whole = Build::turns(1)
+    let complete = Build::turns(1)
         .say("\n")
         .unknown()
-        .raw(crate::build::jp(60, 0, 0, json!({"reasoning": "strip"})))
+        .element(crate::build::compaction(60, 0, 0, json!({"reasoning": "strip"})))
         .bytes();
-    assert!(Stream::parse(whole.clone()).is_ok());
-    for end in 0..whole.len() - 1 {
-        let error = error(&whole[..end]);
-        assert!(error.at == end || (error.at == 0 && whole[..end].is_empty()), "cut at {end}: {error}");
+    assert!(Stream::parse(complete.clone()).is_ok());
+    for end in 0..complete.len() - 1 {
+        let error = error(&complete[..end]);
+        assert!(error.at == end || (error.at == 0 && complete[..end].is_empty()), "cut at {end}: {error}");
     }
-    assert!(Stream::parse(whole.slice(..whole.len() - 1)).is_ok());
+    assert!(Stream::parse(complete.slice(..complete.len() - 1)).is_ok());
 }
 
 #[test]
 fn has_nesting_limit_of_jp() {
-    let before = format!(r#"[{{"type":"x","timestamp":"{}","v":"#, at(0));
-    let nested = |depth: usize| format!("{before}{}{}}}]", "[".repeat(depth), "]".repeat(depth));
+    let prefix = format!(r#"[{{"type":"x","timestamp":"{}","v":"#, timestamp_text(0));
+    let nested = |depth: usize| format!("{prefix}{}{}}}]", "[".repeat(depth), "]".repeat(depth));
     assert!(Stream::parse(nested(125).into()).is_ok());
-    refused(
+    check_error(
         nested(126),
-        &format!("element 0 (byte {}): values nest deeper than 127 levels", before.len() + 125),
+        &format!("element 0 (byte {}): values nest deeper than 127 levels", prefix.len() + 125),
     );
     for depth in [200, 100_000] {
         assert_eq!(error(nested(depth).as_bytes()).element, Some(0));
     }
-    refused("[".repeat(200), "element 0 (byte 127): values nest deeper than 127 levels");
-    let stored: Value = serde_json::from_str(&nested(125)).unwrap();
-    assert!(stored.is_array(), "values within the limit can be read");
+    check_error("[".repeat(200), "element 0 (byte 127): values nest deeper than 127 levels");
+    let value: Value = serde_json::from_str(&nested(125)).unwrap();
+    assert!(value.is_array(), "values within the limit can be read");
 }
 
 /// Checks an element without a member, or with an invalid one, after two valid elements.
 #[track_caller]
-fn field(kind: &str, members: Value, expected: &str) {
-    let mut element = json!({"type": kind, "timestamp": at(0)});
+fn check_member(kind: &str, members: Value, expected: &str) {
+    let mut element = json!({"type": kind, "timestamp": timestamp_text(0)});
     element.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-    let bytes = Build::default().turn().unknown().raw(element).bytes();
+    let bytes = Build::default().turn().unknown().element(element).bytes();
     let error = error(&bytes);
     assert_eq!((error.element, error.what.as_str()), (Some(2), expected));
     assert!(bytes[error.at..].starts_with(b"{"), "{error}");
@@ -92,51 +92,63 @@ fn field(kind: &str, members: Value, expected: &str) {
 
 #[test]
 fn missing_or_wrong_members_name_element_and_field() {
-    field("chat_request", json!({}), "the `content` of a `chat_request` is missing");
-    field("chat_request", json!({"content": 5}), "the `content` of a `chat_request` must be a string");
-    field("chat_response", json!({}), "a `chat_response` has no `message`, `reasoning` or `data`");
-    field(
+    check_member("chat_request", json!({}), "the `content` of a `chat_request` is missing");
+    check_member("chat_request", json!({"content": 5}), "the `content` of a `chat_request` must be a string");
+    check_member("chat_response", json!({}), "a `chat_response` has no `message`, `reasoning` or `data`");
+    check_member(
         "chat_response",
         json!({"message": 5}),
         "a `chat_response` has no `message`, `reasoning` or `data`",
     );
-    let (call, answer) = ("tool_call_request", "tool_call_response");
-    field(call, json!({"name": "t"}), "the `id` of a `tool_call_request` is missing");
-    field(call, json!({"id": "a"}), "the `name` of a `tool_call_request` is missing");
-    field(call, json!({"id": 1, "name": "t"}), "the `id` of a `tool_call_request` must be a string");
-    field(
+    let (call, response) = ("tool_call_request", "tool_call_response");
+    check_member(call, json!({"name": "t"}), "the `id` of a `tool_call_request` is missing");
+    check_member(call, json!({"id": "a"}), "the `name` of a `tool_call_request` is missing");
+    check_member(call, json!({"id": 1, "name": "t"}), "the `id` of a `tool_call_request` must be a string");
+    check_member(
         call,
         json!({"id": "a", "name": "t", "arguments": "{}"}),
         "the `arguments` of a `tool_call_request` must be an object",
     );
-    field(answer, json!({"content": "", "is_error": true}), "the `id` of a `tool_call_response` is missing");
-    field(answer, json!({"id": "a", "is_error": true}), "the `content` of a `tool_call_response` is missing");
-    field(answer, json!({"id": "a", "content": ""}), "the `is_error` of a `tool_call_response` is missing");
-    field(
-        answer,
+    check_member(
+        response,
+        json!({"content": "", "is_error": true}),
+        "the `id` of a `tool_call_response` is missing",
+    );
+    check_member(
+        response,
+        json!({"id": "a", "is_error": true}),
+        "the `content` of a `tool_call_response` is missing",
+    );
+    check_member(
+        response,
+        json!({"id": "a", "content": ""}),
+        "the `is_error` of a `tool_call_response` is missing",
+    );
+    check_member(
+        response,
         json!({"id": "a", "content": "", "is_error": "no"}),
         "the `is_error` of a `tool_call_response` must be true or false",
     );
-    field(
+    check_member(
         "inquiry_request",
         json!({"source": 1, "question": 1}),
         "the `id` of a `inquiry_request` is missing",
     );
-    field(
+    check_member(
         "inquiry_request",
         json!({"id": "a", "question": 1}),
         "the `source` of a `inquiry_request` is missing",
     );
-    field(
+    check_member(
         "inquiry_request",
         json!({"id": "a", "source": 1}),
         "the `question` of a `inquiry_request` is missing",
     );
-    field("inquiry_response", json!({"answer": 1}), "the `id` of a `inquiry_response` is missing");
-    field("inquiry_response", json!({"id": "a"}), "the `answer` of a `inquiry_response` is missing");
-    field("turn_start", json!({"metadata": []}), "the `metadata` of a `turn_start` must be an object");
+    check_member("inquiry_response", json!({"answer": 1}), "the `id` of a `inquiry_response` is missing");
+    check_member("inquiry_response", json!({"id": "a"}), "the `answer` of a `inquiry_response` is missing");
+    check_member("turn_start", json!({"metadata": []}), "the `metadata` of a `turn_start` must be an object");
     for kind in ["turn_start", "config_delta", "compaction", "jp_compact_overlay", "jp_compact_receipt"] {
-        field(
+        check_member(
             kind,
             json!({"timestamp": "yesterday"}),
             &format!("the `timestamp` of a `{kind}` is not a valid time: `yesterday`"),
@@ -148,7 +160,7 @@ fn missing_or_wrong_members_name_element_and_field() {
 fn last_of_duplicate_members_counts() {
     let element = format!(
         r#"[{{"type":"x","type":"chat_request","timestamp":"{}","content":5,"content":"a","c\u006fntent":"b"}}]"#,
-        at(0)
+        timestamp_text(0)
     );
     let stream = Stream::parse(element.into()).unwrap();
     assert_eq!(stream.events()[0].kind, Kind::ChatRequest);
@@ -157,8 +169,8 @@ fn last_of_duplicate_members_counts() {
 
 /// Checks that an element is kept and makes no turn. See `append` for elements that prevent an append.
 #[track_caller]
-fn unknown(element: Value) {
-    let stream = Build::default().raw(element.clone()).ask("").stream();
+fn check_unknown(element: Value) {
+    let stream = Build::default().element(element.clone()).ask("").stream();
     let event = stream.events()[0];
     assert_eq!(
         (event.kind, event.turn, event.seq, stream.turns()),
@@ -170,23 +182,23 @@ fn unknown(element: Value) {
 
 #[test]
 fn keeps_elements_without_type_or_timestamp_as_unknown() {
-    unknown(json!({"note": 1}));
-    unknown(json!({"timestamp": at(0)}));
-    unknown(json!({"type": "bookmark"}));
-    unknown(json!({"type": null, "timestamp": at(0)}));
-    unknown(json!({"type": "chat_request", "content": "no time"}));
-    unknown(json!({"type": "turn_start"}));
-    unknown(json!({"type": "compaction", "from_turn": "x"}));
-    unknown(json!({"type": "tool_call_request", "timestamp": null}));
-    unknown(json!({"type": "bookmark", "timestamp": "yesterday"}));
-    unknown(json!("text"));
-    unknown(json!([1]));
-    unknown(json!(null));
+    check_unknown(json!({"note": 1}));
+    check_unknown(json!({"timestamp": timestamp_text(0)}));
+    check_unknown(json!({"type": "bookmark"}));
+    check_unknown(json!({"type": null, "timestamp": timestamp_text(0)}));
+    check_unknown(json!({"type": "chat_request", "content": "no time"}));
+    check_unknown(json!({"type": "turn_start"}));
+    check_unknown(json!({"type": "compaction", "from_turn": "x"}));
+    check_unknown(json!({"type": "tool_call_request", "timestamp": null}));
+    check_unknown(json!({"type": "bookmark", "timestamp": "yesterday"}));
+    check_unknown(json!("text"));
+    check_unknown(json!([1]));
+    check_unknown(json!(null));
 }
 
 #[test]
 fn accepts_old_config_delta_without_timestamp() {
-    let stream = Build::default().raw(json!({"type": "config_delta", "delta": {}})).ask("").stream();
+    let stream = Build::default().element(json!({"type": "config_delta", "delta": {}})).ask("").stream();
     let event = stream.events()[0];
     assert_eq!((event.kind, event.seq, event.timestamp), (Kind::ConfigDelta, None, None));
     assert!(jp_compact_core::append::check(&stream).is_err());
@@ -196,8 +208,9 @@ fn accepts_old_config_delta_without_timestamp() {
 fn accepts_empty_array_and_single_line() {
     let empty = Stream::parse(Bytes::from_static(b"[]")).unwrap();
     assert_eq!((empty.turns(), empty.events().len()), (0, 0));
-    let long = "\u{e9}\\n".repeat(1 << 20);
-    let source = format!(r#"[{{"type":"chat_request","timestamp":"{}","content":"{long}"}}]"#, at(0));
+    let text = "\u{e9}\\n".repeat(1 << 20);
+    let source =
+        format!(r#"[{{"type":"chat_request","timestamp":"{}","content":"{text}"}}]"#, timestamp_text(0));
     let stream = Stream::parse(source.into()).unwrap();
     assert_eq!(stream.text(stream.events()[0].body).chars().count(), 2 << 20);
 }

@@ -5,29 +5,29 @@ use jp_compact_core::bound::{self, Bound};
 use jp_compact_core::{Position, Stream, TurnRange};
 use serde_json::json;
 
-use crate::build::{Build, jp, own, when};
+use crate::build::{Build, compaction, own_overlay, timestamp};
 
 #[track_caller]
-fn parses(text: &str, expected: Bound) {
+fn check_parse(text: &str, expected: Bound) {
     assert_eq!(text.parse(), Ok(expected));
 }
 
 #[test]
 fn parses_all_forms_of_bounds() {
-    parses("0", Bound::turn(0));
-    parses("5", Bound::turn(5));
-    parses("007", Bound::turn(7));
-    parses("3.5", Bound::At(Position::step(3, 5)));
-    parses("4.10", Bound::At(Position::step(4, 10)));
-    parses("-3", Bound::FromEnd(3));
-    parses("-0", Bound::FromEnd(0));
-    parses("last", Bound::AfterLast);
-    parses("90s", Bound::Ago(SignedDuration::from_secs(90)));
-    parses("5h", Bound::Ago(SignedDuration::from_hours(5)));
-    parses("1d 12h", Bound::Ago(SignedDuration::from_hours(36)));
-    parses("2w", Bound::Ago(SignedDuration::from_hours(14 * 24)));
-    parses("PT5M", Bound::Ago(SignedDuration::from_mins(5)));
-    parses("0s", Bound::Ago(SignedDuration::ZERO));
+    check_parse("0", Bound::turn(0));
+    check_parse("5", Bound::turn(5));
+    check_parse("007", Bound::turn(7));
+    check_parse("3.5", Bound::At(Position::step(3, 5)));
+    check_parse("4.10", Bound::At(Position::step(4, 10)));
+    check_parse("-3", Bound::FromEnd(3));
+    check_parse("-0", Bound::FromEnd(0));
+    check_parse("last", Bound::AfterLast);
+    check_parse("90s", Bound::Ago(SignedDuration::from_secs(90)));
+    check_parse("5h", Bound::Ago(SignedDuration::from_hours(5)));
+    check_parse("1d 12h", Bound::Ago(SignedDuration::from_hours(36)));
+    check_parse("2w", Bound::Ago(SignedDuration::from_hours(14 * 24)));
+    check_parse("PT5M", Bound::Ago(SignedDuration::from_mins(5)));
+    check_parse("0s", Bound::Ago(SignedDuration::ZERO));
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn rejects_and_quotes_invalid_bounds() {
 /// end at turn 2.
 fn stream() -> Stream {
     Build::turns(5)
-        .raw(jp(60, 2, 2, json!({"reasoning": "strip"})))
-        .raw(own(61, 0, 1, json!({"tool_calls": {"policy": "omit"}})))
+        .element(compaction(60, 2, 2, json!({"reasoning": "strip"})))
+        .element(own_overlay(61, 0, 1, json!({"tool_calls": {"policy": "omit"}})))
         .stream()
 }
 
@@ -75,7 +75,7 @@ fn bound(text: &str) -> Option<Bound> {
 
 #[track_caller]
 fn check_in(stream: &Stream, from: &str, to: &str, expected: Option<(usize, usize)>) {
-    let range = bound::resolve(stream, bound(from), bound(to), when(30));
+    let range = bound::resolve(stream, bound(from), bound(to), timestamp(30));
     assert_eq!(range.map(|range| (range.from(), range.to())), expected, "{from}..{to}");
 }
 
@@ -108,17 +108,17 @@ fn from_time_is_first_turn_at_or_after_it() {
 
 #[test]
 fn within_first_ends_at_first_turn_that_began_later() {
-    let range = |from, to| {
-        let range = bound::resolve(&stream(), from, to, when(30));
+    let resolve = |from, to| {
+        let range = bound::resolve(&stream(), from, to, timestamp(30));
         range.map(|range| (range.from(), range.to()))
     };
-    let first = |seconds| Some(Bound::WithinFirst(SignedDuration::from_secs(seconds)));
-    assert_eq!(range(first(0), None), Some((1, 4)));
-    assert_eq!(range(first(11), None), Some((2, 4)));
-    assert_eq!(range(first(12), None), Some((3, 4)));
-    assert_eq!(range(first(24), None), None);
-    assert_eq!(range(first(i64::MAX), None), None);
-    assert_eq!(range(None, first(12)), Some((0, 2)));
+    let within_first = |seconds| Some(Bound::WithinFirst(SignedDuration::from_secs(seconds)));
+    assert_eq!(resolve(within_first(0), None), Some((1, 4)));
+    assert_eq!(resolve(within_first(11), None), Some((2, 4)));
+    assert_eq!(resolve(within_first(12), None), Some((3, 4)));
+    assert_eq!(resolve(within_first(24), None), None);
+    assert_eq!(resolve(within_first(i64::MAX), None), None);
+    assert_eq!(resolve(None, within_first(12)), Some((0, 2)));
 }
 
 #[test]
@@ -153,14 +153,14 @@ fn from_after_to_is_empty() {
 
 #[test]
 fn last_is_turn_0_without_overlays_and_is_clamped() {
-    let fresh = Build::turns(3).stream();
-    check_in(&fresh, "last", "none", Some((0, 2)));
-    check_in(&fresh, "none", "last", Some((0, 0)));
-    let all = Build::turns(3).raw(jp(60, 0, 2, json!({}))).stream();
-    check_in(&all, "last", "none", None);
-    check_in(&all, "none", "last", Some((0, 2)));
-    let beyond = Build::turns(3).raw(jp(60, 0, usize::MAX, json!({}))).stream();
-    check_in(&beyond, "last", "none", Some((0, 2)));
+    let without_overlays = Build::turns(3).stream();
+    check_in(&without_overlays, "last", "none", Some((0, 2)));
+    check_in(&without_overlays, "none", "last", Some((0, 0)));
+    let all_compacted = Build::turns(3).element(compaction(60, 0, 2, json!({}))).stream();
+    check_in(&all_compacted, "last", "none", None);
+    check_in(&all_compacted, "none", "last", Some((0, 2)));
+    let after_end = Build::turns(3).element(compaction(60, 0, usize::MAX, json!({}))).stream();
+    check_in(&after_end, "last", "none", Some((0, 2)));
 }
 
 #[test]
@@ -169,14 +169,14 @@ fn stream_without_turns_has_no_range() {
         [("none", "none"), ("0", "0"), ("-0", "-0"), ("last", "last"), ("0s", "0s"), ("none", "99")]
     {
         check_in(&Build::default().stream(), from, to, None);
-        check_in(&Build::default().config().unknown().stream(), from, to, None);
+        check_in(&Build::default().config_delta().unknown().stream(), from, to, None);
     }
 }
 
 #[test]
 fn turn_begins_with_its_first_conversation_event() {
-    let stream = Build::default().config().unknown().ask("a").turn().config().ask("b").stream();
-    assert_eq!(stream.turns_began(), [when(2), when(3)]);
+    let stream = Build::default().config_delta().unknown().ask("a").turn().config_delta().ask("b").stream();
+    assert_eq!(stream.turns_began(), [timestamp(2), timestamp(3)]);
 }
 
 #[test]

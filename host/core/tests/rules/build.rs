@@ -8,13 +8,13 @@ use jp_compact_core::projection::project;
 use jp_compact_core::{Position, Stream, View, time};
 use serde_json::{Value, json};
 
-/// Returns the time `second` seconds after the first event, in JP's form.
-pub(crate) fn at(second: i64) -> String {
-    time::format(when(second))
+/// Returns the time of a second after the first event, in JP's form.
+pub(crate) fn timestamp_text(second: i64) -> String {
+    time::format(timestamp(second))
 }
 
-/// Same as [`at`], as a timestamp.
-pub(crate) fn when(second: i64) -> Timestamp {
+/// Returns the time of a second after the first event.
+pub(crate) fn timestamp(second: i64) -> Timestamp {
     time::parse("2026-04-02 09:00:00").unwrap() + SignedDuration::from_secs(second)
 }
 
@@ -43,9 +43,10 @@ impl Build {
     }
 
     fn event(self, kind: &str, members: Value) -> Self {
-        let mut event = json!({"timestamp": at(i64::try_from(self.0.len()).unwrap()), "type": kind});
+        let mut event =
+            json!({"timestamp": timestamp_text(i64::try_from(self.0.len()).unwrap()), "type": kind});
         event.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-        self.raw(event)
+        self.element(event)
     }
 
     pub(crate) fn turn(self) -> Self {
@@ -70,14 +71,14 @@ impl Build {
     }
 
     pub(crate) fn answer(self, id: &str, content: &str) -> Self {
-        self.answered(id, content, false)
+        self.response(id, content, false)
     }
 
     pub(crate) fn fail(self, id: &str, content: &str) -> Self {
-        self.answered(id, content, true)
+        self.response(id, content, true)
     }
 
-    fn answered(self, id: &str, content: &str, is_error: bool) -> Self {
+    fn response(self, id: &str, content: &str, is_error: bool) -> Self {
         let content = base64(content);
         self.event("tool_call_response", json!({"id": id, "content": content, "is_error": is_error}))
     }
@@ -86,7 +87,7 @@ impl Build {
         self.event("inquiry_request", json!({"id": id, "source": "tool", "question": {"text": "sure?"}}))
     }
 
-    pub(crate) fn config(self) -> Self {
+    pub(crate) fn config_delta(self) -> Self {
         self.event("config_delta", json!({"delta": {"a": 1}}))
     }
 
@@ -94,12 +95,12 @@ impl Build {
         self.event("bookmark", json!({"of": "a later program"}))
     }
 
-    pub(crate) fn raw(mut self, element: Value) -> Self {
+    pub(crate) fn element(mut self, element: Value) -> Self {
         self.0.push(element);
         self
     }
 
-    pub(crate) fn all(mut self, elements: &[Value]) -> Self {
+    pub(crate) fn elements(mut self, elements: &[Value]) -> Self {
         self.0.extend_from_slice(elements);
         self
     }
@@ -115,19 +116,20 @@ impl Build {
     }
 }
 
-/// A `compaction`, made `second` seconds after the first event.
-pub(crate) fn jp(second: i64, from: usize, to: usize, policies: Value) -> Value {
-    stored("compaction", second, from, to, policies)
+/// A `compaction` with the time of `second`.
+pub(crate) fn compaction(second: i64, from: usize, to: usize, policies: Value) -> Value {
+    ranged_element("compaction", second, from, to, policies)
 }
 
-pub(crate) fn own(second: i64, from: usize, to: usize, policies: Value) -> Value {
-    stored("jp_compact_overlay", second, from, to, policies)
+/// A `jp_compact_overlay`.
+pub(crate) fn own_overlay(second: i64, from: usize, to: usize, policies: Value) -> Value {
+    ranged_element("jp_compact_overlay", second, from, to, policies)
 }
 
 /// A `jp_compact_step_overlay` between two positions such as `4` or `4.10`.
-pub(crate) fn stepped(second: i64, from: &str, to: &str, policies: Value) -> Value {
+pub(crate) fn step_overlay(second: i64, from: &str, to: &str, policies: Value) -> Value {
     let (from, to): (Position, Position) = (from.parse().unwrap(), to.parse().unwrap());
-    let mut overlay = stored("jp_compact_step_overlay", second, from.turn, to.turn, policies);
+    let mut overlay = ranged_element("jp_compact_step_overlay", second, from.turn, to.turn, policies);
     for (name, step) in [("from_step", from.step), ("to_step", to.step)] {
         if let Some(step) = step {
             overlay[name] = step.into();
@@ -137,23 +139,24 @@ pub(crate) fn stepped(second: i64, from: &str, to: &str, policies: Value) -> Val
 }
 
 pub(crate) fn receipt(second: i64, from: usize, to: usize) -> Value {
-    stored("jp_compact_receipt", second, from, to, json!({"strategy": "s", "version": "1.0.0"}))
+    ranged_element("jp_compact_receipt", second, from, to, json!({"strategy": "s", "version": "1.0.0"}))
 }
 
-fn stored(kind: &str, second: i64, from: usize, to: usize, members: Value) -> Value {
-    let mut overlay = json!({"type": kind, "timestamp": at(second), "from_turn": from, "to_turn": to});
-    overlay.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-    overlay
+fn ranged_element(kind: &str, second: i64, from: usize, to: usize, members: Value) -> Value {
+    let mut element =
+        json!({"type": kind, "timestamp": timestamp_text(second), "from_turn": from, "to_turn": to});
+    element.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    element
 }
 
 /// Formats the events that providers receive, one word per event: `?request`, `~thought`, `=message`, `>id{arguments}`,
 /// `<id:content`, with `!` for an error. `|` separates turns.
-pub(crate) fn shown(stream: &Stream) -> String {
-    shown_view(stream, &project(stream))
+pub(crate) fn format_projection(stream: &Stream) -> String {
+    format_view(stream, &project(stream))
 }
 
-/// Same as [`shown`], for any view of the stream.
-pub(crate) fn shown_view(stream: &Stream, view: &View) -> String {
+/// Same as [`format_projection`], for any view of the stream.
+pub(crate) fn format_view(stream: &Stream, view: &View) -> String {
     let mut words = Vec::new();
     let mut turn = 0;
     for event in view.events(stream) {
@@ -161,12 +164,12 @@ pub(crate) fn shown_view(stream: &Stream, view: &View) -> String {
             words.push("|".to_owned());
             turn = event.turn;
         }
-        words.push(word(&Value::Object(event.event)));
+        words.push(format_event(&Value::Object(event.event)));
     }
     words.join(" ")
 }
 
-fn word(event: &Value) -> String {
+fn format_event(event: &Value) -> String {
     let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
     match event["type"].as_str().unwrap() {
         "chat_request" => format!("?{}", text("content")),

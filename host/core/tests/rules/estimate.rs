@@ -4,7 +4,7 @@ use jp_compact_core::Survey;
 use jp_compact_core::estimate::{Estimate, Estimator};
 use serde_json::{Value, json};
 
-use crate::build::{Build, at, base64, jp};
+use crate::build::{Build, base64, compaction, timestamp_text};
 
 #[test]
 fn rounds_up_to_tokens_of_four_characters() {
@@ -13,13 +13,13 @@ fn rounds_up_to_tokens_of_four_characters() {
     }
 }
 
-/// Counts characters: with this tokenizer each character is a token.
+/// Checks the number of characters that count in an element. The tokenizer counts each character as a token.
 #[track_caller]
 fn check(mut element: Value, chars: u64) {
-    element["timestamp"] = at(0).into();
-    let stream = Build::default().raw(element).stream();
-    let each = Estimator::Exact(|text| text.chars().count() as u64);
-    assert_eq!(Estimate::new(&stream, each).tokens(0), chars);
+    element["timestamp"] = timestamp_text(0).into();
+    let stream = Build::default().element(element).stream();
+    let count_characters = Estimator::Exact(|text| text.chars().count() as u64);
+    assert_eq!(Estimate::new(&stream, count_characters).tokens(0), chars);
 }
 
 #[test]
@@ -33,11 +33,17 @@ fn weighs_characters_by_content_type() {
 
 #[test]
 fn tokenizer_counts_stream_and_view() {
-    let words = Estimator::Exact(|text| text.split_whitespace().count() as u64);
+    let count_words = Estimator::Exact(|text| text.split_whitespace().count() as u64);
     let summary = json!({"summary": {"summary": "one two three"}});
-    let stream =
-        Build::default().turn().ask("a b").say("c").turn().ask("d").raw(jp(60, 0, 0, summary)).stream();
-    let survey = Survey::with(&stream, words);
+    let stream = Build::default()
+        .turn()
+        .ask("a b")
+        .say("c")
+        .turn()
+        .ask("d")
+        .element(compaction(60, 0, 0, summary))
+        .stream();
+    let survey = Survey::with(&stream, count_words);
     assert_eq!(survey.estimate.estimator().name(), "o200k");
     assert_eq!(survey.estimate.stream_tokens(), 4);
     // `[Summary of previous conversation]`, the summary, `d`.
@@ -75,13 +81,13 @@ fn ignores_text_that_models_do_not_receive() {
     check(json!({"type": "inquiry_request", "id": "a", "source": "s", "question": "q"}), 0);
     check(json!({"type": "config_delta", "delta": {"a": "b"}}), 0);
     check(json!({"type": "bookmark", "content": "text"}), 0);
-    check(jp(0, 0, 0, json!({"summary": {"summary": "text"}})), 0);
+    check(compaction(0, 0, 0, json!({"summary": {"summary": "text"}})), 0);
 }
 
-/// Checks turn 0 in the turn table of 4 turns with `ask0`, `think0`, `read{of: c0}`, `body0`, `say0`.
+/// Checks the row of turn 0. Its events are `ask0`, `think0`, a call `read{of: c0}`, `body0`, and `say0`.
 #[track_caller]
-fn row(overlays: &[Value], view_tokens: u64, kinds: Value) {
-    let stream = Build::turns(4).all(overlays).stream();
+fn check_row(overlays: &[Value], view_tokens: u64, kinds: Value) {
+    let stream = Build::turns(4).elements(overlays).stream();
     let survey = Survey::new(&stream);
     let row = serde_json::to_value(&survey.turns[0]).unwrap();
     let expected = json!({"turn": 0, "events": 6, "tokens": 6, "view_tokens": view_tokens, "complete": true, "kinds": kinds});
@@ -97,15 +103,28 @@ fn kinds(reasoning: [u64; 2], calls: [u64; 4]) -> Value {
 
 #[test]
 fn turn_table_counts_the_view() {
-    row(&[], 6, kinds([1, 2], [1, 0, 1, 2]));
-    row(&[jp(60, 0, 0, json!({"reasoning": "strip"}))], 5, kinds([0, 0], [1, 0, 1, 2]));
-    row(&[jp(60, 0, 0, json!({"tool_calls": {"policy": "omit"}}))], 4, kinds([1, 2], [0, 0, 0, 0]));
+    check_row(&[], 6, kinds([1, 2], [1, 0, 1, 2]));
+    check_row(&[compaction(60, 0, 0, json!({"reasoning": "strip"}))], 5, kinds([0, 0], [1, 0, 1, 2]));
+    check_row(
+        &[compaction(60, 0, 0, json!({"tool_calls": {"policy": "omit"}}))],
+        4,
+        kinds([1, 2], [0, 0, 0, 0]),
+    );
     let strip = |request, response| {
-        jp(60, 0, 0, json!({"tool_calls": {"policy": "strip", "request": request, "response": response}}))
+        compaction(
+            60,
+            0,
+            0,
+            json!({"tool_calls": {"policy": "strip", "request": request, "response": response}}),
+        )
     };
-    row(&[strip(true, false)], 5, kinds([1, 2], [1, 0, 0, 2]));
-    row(&[strip(false, true)], 11, kinds([1, 2], [1, 0, 1, 0]));
-    row(&[jp(60, 0, 0, json!({"summary": {"summary": "12345678"}}))], 11, kinds([0, 0], [0, 0, 0, 0]));
+    check_row(&[strip(true, false)], 5, kinds([1, 2], [1, 0, 0, 2]));
+    check_row(&[strip(false, true)], 11, kinds([1, 2], [1, 0, 1, 0]));
+    check_row(
+        &[compaction(60, 0, 0, json!({"summary": {"summary": "12345678"}}))],
+        11,
+        kinds([0, 0], [0, 0, 0, 0]),
+    );
 }
 
 #[test]
@@ -117,7 +136,8 @@ fn turn_table_marks_errors_and_open_turns() {
 
 #[test]
 fn summary_counts_in_its_first_turn() {
-    let stream = Build::turns(3).raw(jp(60, 1, 2, json!({"summary": {"summary": "1234"}}))).stream();
+    let stream =
+        Build::turns(3).element(compaction(60, 1, 2, json!({"summary": {"summary": "1234"}}))).stream();
     let survey = Survey::new(&stream);
     assert_eq!(survey.turns.iter().map(|row| row.view_tokens).collect::<Vec<_>>(), [6, 10, 0]);
     assert_eq!(survey.estimate.view_tokens(&survey.view), 15);

@@ -1,4 +1,4 @@
-//! Forks: the remaining events, and the disposition of overlays.
+//! Forks: the copied events, and the effect on each overlay.
 
 use bytes::Bytes;
 use jp_compact_core::Stream;
@@ -10,10 +10,11 @@ use jp_compact_core::view::ItemOrigin;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::build::{Build, jp, own, receipt, shown};
+use crate::build::{Build, compaction, format_projection, own_overlay, receipt};
 use crate::properties::transcript;
 
-fn cut(bytes: &Bytes, last: usize) -> (Stream, Vec<ForkEffect>) {
+/// Forks a stream. Returns the copy, and the effect on each overlay.
+fn forked(bytes: &Bytes, last: usize) -> (Stream, Vec<ForkEffect>) {
     let stream = Stream::parse(bytes.clone()).unwrap();
     let fork = fork(&stream, Some(last));
     (Stream::parse(concat(&fork.pieces, bytes).into()).unwrap(), fork.overlays)
@@ -23,10 +24,10 @@ fn elements(stream: &Stream) -> Vec<Value> {
     serde_json::from_slice(stream.bytes()).unwrap()
 }
 
-/// Checks the fate of an overlay of five turns when the first two are removed.
+/// Checks the effect on an overlay of five turns if the first two are removed.
 #[track_caller]
 fn check(overlay: Value, effect: ForkEffect, expected: Option<Value>) {
-    let (stream, effects) = cut(&Build::turns(5).raw(overlay).bytes(), 3);
+    let (stream, effects) = forked(&Build::turns(5).element(overlay).bytes(), 3);
     assert_eq!(effects, [effect]);
     assert_eq!(elements(&stream).get(18).cloned(), expected);
 }
@@ -41,102 +42,121 @@ fn strip() -> Value {
 
 #[test]
 fn renumbers_overlay_of_remaining_turns() {
-    check(jp(90, 2, 4, strip()), Kept, Some(jp(90, 0, 2, strip())));
-    check(jp(90, 3, 3, summary()), Kept, Some(jp(90, 1, 1, summary())));
-    check(jp(90, 2, 99, summary()), Kept, Some(jp(90, 0, 97, summary())));
+    check(compaction(90, 2, 4, strip()), Kept, Some(compaction(90, 0, 2, strip())));
+    check(compaction(90, 3, 3, summary()), Kept, Some(compaction(90, 1, 1, summary())));
+    check(compaction(90, 2, 99, summary()), Kept, Some(compaction(90, 0, 97, summary())));
 }
 
 #[test]
 fn removes_overlay_of_removed_turns() {
-    check(jp(90, 0, 1, strip()), Removed, None);
-    check(jp(90, 1, 1, summary()), Removed, None);
+    check(compaction(90, 0, 1, strip()), Removed, None);
+    check(compaction(90, 1, 1, summary()), Removed, None);
 }
 
 #[test]
 fn clips_policy_at_the_cut() {
-    check(jp(90, 0, 3, strip()), Clipped, Some(jp(90, 0, 1, strip())));
+    check(compaction(90, 0, 3, strip()), Clipped, Some(compaction(90, 0, 1, strip())));
     let omit = json!({"tool_calls": {"policy": "omit"}});
-    check(jp(90, 1, 2, omit.clone()), Clipped, Some(jp(90, 0, 0, omit)));
+    check(compaction(90, 1, 2, omit.clone()), Clipped, Some(compaction(90, 0, 0, omit)));
 }
 
 #[test]
 fn drops_summary_at_the_cut() {
-    check(jp(90, 0, 2, summary()), SummaryDropped, None);
-    check(jp(90, 1, 4, summary()), SummaryDropped, None);
+    check(compaction(90, 0, 2, summary()), SummaryDropped, None);
+    check(compaction(90, 1, 4, summary()), SummaryDropped, None);
 }
 
 #[test]
 fn keeps_other_policies_of_dropped_summary() {
     let both = json!({"summary": {"summary": "S"}, "reasoning": "strip"});
-    check(jp(90, 0, 3, both), SummaryDropped, Some(jp(90, 0, 1, strip())));
+    check(compaction(90, 0, 3, both), SummaryDropped, Some(compaction(90, 0, 1, strip())));
 }
 
 #[test]
 fn overlay_without_effect_has_none_in_the_fork() {
-    check(jp(90, 4, 3, strip()), Kept, Some(jp(90, 2, 1, strip())));
-    check(jp(90, 9, 9, summary()), Kept, Some(jp(90, 7, 7, summary())));
+    check(compaction(90, 4, 3, strip()), Kept, Some(compaction(90, 2, 1, strip())));
+    check(compaction(90, 9, 9, summary()), Kept, Some(compaction(90, 7, 7, summary())));
 }
 
 #[test]
 fn renumbers_listed_calls_and_removes_those_before_the_cut() {
-    let of = |calls: Value| json!({"tool_calls": {"policy": "selective", "calls": calls}});
+    let selective = |calls: Value| json!({"tool_calls": {"policy": "selective", "calls": calls}});
     let calls = json!([
         {"seq": 3, "id": "c0", "request": "strip"},
         {"seq": 15, "id": "c2", "request": "strip"},
         {"seq": 22, "id": "c3", "response": {"replace": "short"}},
     ]);
-    let left = json!([
+    let remaining = json!([
         {"seq": 3, "id": "c2", "request": "strip"},
         {"seq": 10, "id": "c3", "response": {"replace": "short"}},
     ]);
-    check(own(90, 0, 3, of(calls)), Clipped, Some(own(90, 0, 1, of(left))));
-    check(own(90, 0, 3, of(json!([{"seq": 3, "id": "c0", "omit": true}]))), Removed, None);
+    check(
+        own_overlay(90, 0, 3, selective(calls)),
+        Clipped,
+        Some(own_overlay(90, 0, 1, selective(remaining))),
+    );
+    check(own_overlay(90, 0, 3, selective(json!([{"seq": 3, "id": "c0", "omit": true}]))), Removed, None);
 }
 
 #[test]
 fn renumbers_positions_of_listed_halves() {
-    let of = |calls: Value| json!({"tool_calls": {"policy": "selective", "calls": calls}});
+    let selective = |calls: Value| json!({"tool_calls": {"policy": "selective", "calls": calls}});
     let half = |nth: usize, of: usize| json!({"kind": "request", "nth": nth, "of": of, "tool": "read"});
-    let call = |seq: u64, half: Value| json!([{"seq": seq, "id": "c", "half": half, "request": "strip"}]);
-    let turn = |build: Build| build.turn().ask("a").call("c", "read").answer("c", "x").say("b");
-    let build = (0..3).fold(Build::default(), |build, _| turn(build));
+    let calls = |seq: u64, half: Value| json!([{"seq": seq, "id": "c", "half": half, "request": "strip"}]);
+    let add_turn = |build: Build| build.turn().ask("a").call("c", "read").answer("c", "x").say("b");
+    let build = (0..3).fold(Build::default(), |build, _| add_turn(build));
     // The number is a hint. The entry matches the third call.
-    let bytes = build.raw(own(90, 0, 2, of(call(99, half(2, 3))))).bytes();
-    let (stream, effects) = cut(&bytes, 2);
+    let bytes = build.element(own_overlay(90, 0, 2, selective(calls(99, half(2, 3))))).bytes();
+    let (stream, effects) = forked(&bytes, 2);
     assert_eq!(effects, [Clipped]);
     let stored = elements(&stream).pop().unwrap();
-    assert_eq!(stored["tool_calls"]["calls"], call(7, half(1, 2)));
-    assert_eq!(shown(&stream), "?a >c{c} <c:x =b | ?a >c{} <c:x =b");
+    assert_eq!(stored["tool_calls"]["calls"], calls(7, half(1, 2)));
+    assert_eq!(format_projection(&stream), "?a >c{c} <c:x =b | ?a >c{} <c:x =b");
 }
 
 #[test]
-fn unknown_events_are_cut_and_numbered_like_others() {
-    let of = |seq: u64| json!({"tool_calls": {"policy": "selective", "calls": [{"seq": seq, "id": "c", "omit": true}]}});
+fn unknown_events_are_removed_and_numbered_like_others() {
+    let omit = |seq: u64| json!({"tool_calls": {"policy": "selective", "calls": [{"seq": seq, "id": "c", "omit": true}]}});
     let build = Build::default().unknown().turn().ask("a").unknown().turn().ask("b").unknown();
-    let bytes = build.call("c", "read").answer("c", "body").say("done").raw(own(90, 1, 1, of(7))).bytes();
-    let (stream, effects) = cut(&bytes, 1);
+    let bytes = build
+        .call("c", "read")
+        .answer("c", "body")
+        .say("done")
+        .element(own_overlay(90, 1, 1, omit(7)))
+        .bytes();
+    let (stream, effects) = forked(&bytes, 1);
     assert_eq!(effects, [Kept]);
-    assert_eq!(shown(&stream), "?b =done", "the call is omitted");
+    assert_eq!(format_projection(&stream), "?b =done", "the call is omitted");
     let bookmarks = elements(&stream).iter().filter(|element| element["type"] == "bookmark").count();
     assert_eq!(bookmarks, 1);
 }
 
 #[test]
 fn keeps_config_deltas_before_the_cut() {
-    let bytes = Build::default().config().turn().ask("a").config().say("b").turn().ask("c").config().bytes();
-    let (stream, _) = cut(&bytes, 1);
+    let bytes = Build::default()
+        .config_delta()
+        .turn()
+        .ask("a")
+        .config_delta()
+        .say("b")
+        .turn()
+        .ask("c")
+        .config_delta()
+        .bytes();
+    let (stream, _) = forked(&bytes, 1);
     let kinds: Vec<_> = elements(&stream).iter().map(|element| element["type"].clone()).collect();
     assert_eq!(kinds, ["config_delta", "config_delta", "turn_start", "chat_request", "config_delta"]);
     assert_eq!(stream.turns(), 1);
 }
 
 #[test]
-fn receipt_follows_fate_of_its_overlay() {
-    let build = Build::turns(4).raw(jp(90, 0, 3, strip())).raw(receipt(90, 0, 3));
-    let build = build.raw(jp(91, 0, 0, summary())).raw(receipt(91, 0, 0)).raw(receipt(92, 0, 3));
-    let (stream, effects) = cut(&build.bytes(), 2);
+fn receipt_is_copied_with_its_overlay() {
+    let build = Build::turns(4).element(compaction(90, 0, 3, strip())).element(receipt(90, 0, 3));
+    let build =
+        build.element(compaction(91, 0, 0, summary())).element(receipt(91, 0, 0)).element(receipt(92, 0, 3));
+    let (stream, effects) = forked(&build.bytes(), 2);
     assert_eq!(effects, [Clipped, Removed]);
-    assert_eq!(elements(&stream)[12..], [jp(90, 0, 1, strip()), receipt(90, 0, 1)]);
+    assert_eq!(elements(&stream)[12..], [compaction(90, 0, 1, strip()), receipt(90, 0, 1)]);
 }
 
 #[test]
@@ -144,27 +164,31 @@ fn changes_only_numbers_in_overlays() {
     let turn = r#"{"type":"turn_start","timestamp":"2026-01-01 00:00:00"}"#;
     let before = r#"{ "summary" : {"summary":"S"},"to_turn":1 ,"type":"compaction","x" : 1e0,"timestamp":"2027-01-01 00:00:00","reasoning":"strip", "from_turn":0}"#;
     let after = r#"{ "to_turn":0 ,"type":"compaction","x" : 1e0,"timestamp":"2027-01-01 00:00:00","reasoning":"strip", "from_turn":0}"#;
-    let (stream, effects) = cut(&format!("[{turn},{turn},{before}]\n").into(), 1);
+    let (stream, effects) = forked(&format!("[{turn},{turn},{before}]\n").into(), 1);
     assert_eq!(effects, [SummaryDropped]);
     assert_eq!(stream.bytes(), &format!("[{turn},{after}]\n"));
 }
 
 #[test]
 fn keeping_all_turns_keeps_all_bytes() {
-    let bytes = Build::turns(3).raw(jp(90, 0, 1, summary())).raw(receipt(80, 0, 3)).bytes();
+    let bytes = Build::turns(3).element(compaction(90, 0, 1, summary())).element(receipt(80, 0, 3)).bytes();
     for last in [3, 4, usize::MAX] {
-        let (stream, effects) = cut(&bytes, last);
+        let (stream, effects) = forked(&bytes, last);
         assert_eq!((stream.bytes(), &effects[..]), (&bytes, &[Kept][..]));
     }
 }
 
-/// Returns the events that providers receive for the turns from `first` on, each with its turns in the stream, counted
-/// from `first`.
-fn sent(stream: &Stream, first: usize, tools: bool) -> Vec<(usize, usize, Map<String, Value>)> {
+/// Returns the events that providers receive for the turns from `first` on, with or without tool events. Each has the
+/// range of its turns, counted from `first`.
+fn provider_events(
+    stream: &Stream,
+    first: usize,
+    with_tools: bool,
+) -> Vec<(usize, usize, Map<String, Value>)> {
     let view = project(stream);
     let events = view.events(stream).filter(|event| event.origin.turn() >= first);
     let events = events.filter(|event| {
-        tools || !event.event["type"].as_str().is_some_and(|kind| kind.starts_with("tool_call"))
+        with_tools || !event.event["type"].as_str().is_some_and(|kind| kind.starts_with("tool_call"))
     });
     events
         .map(|event| {
@@ -187,22 +211,22 @@ proptest! {
     #[test]
     fn remaining_turns_project_as_before_except_cut_summaries(bytes in transcript(), last in 1..8usize) {
         let stream = Stream::parse(bytes.clone()).unwrap();
-        let (forked, effects) = cut(&bytes, last);
+        let (forked, effects) = forked(&bytes, last);
         let first = stream.turns().saturating_sub(last);
         prop_assert_eq!(forked.turns(), stream.turns().min(last));
         prop_assert_eq!(effects.len(), stream.overlays().len());
-        // A tool is named by the last call with an id, and a cut may separate a call from its response.
-        let gone = ids(&stream, 0..first);
-        let tools = !ids(&stream, first..stream.turns()).iter().any(|id| gone.contains(id));
+        // JP finds a tool name by the last call with an id, and a fork may separate a call from its response.
+        let removed_ids = ids(&stream, 0..first);
+        let with_tools = !ids(&stream, first..stream.turns()).iter().any(|id| removed_ids.contains(id));
         if !effects.contains(&SummaryDropped) {
-            prop_assert_eq!(sent(&forked, 0, tools), sent(&stream, first, tools));
+            prop_assert_eq!(provider_events(&forked, 0, with_tools), provider_events(&stream, first, with_tools));
         }
     }
 
     #[test]
     fn remaining_events_keep_their_bytes(bytes in transcript(), last in 1..8usize) {
         let stream = Stream::parse(bytes.clone()).unwrap();
-        let (forked, _) = cut(&bytes, last);
+        let (forked, _) = forked(&bytes, last);
         let raw = |stream: &Stream| -> Vec<Vec<u8>> { stream.raw_input().map(<[u8]>::to_vec).collect() };
         prop_assert!(raw(&stream).ends_with(&raw(&forked)));
     }

@@ -10,11 +10,11 @@ use jp_compact_core::{Pairs, Stream, TurnRange};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::build::{Build, own, shown};
+use crate::build::{Build, format_projection, own_overlay};
 
 /// Returns a `selective` overlay over a turn range, with one entry.
 fn entry(from: usize, to: usize, call: Value) -> Value {
-    own(90, from, to, json!({"tool_calls": {"policy": "selective", "calls": [call]}}))
+    own_overlay(90, from, to, json!({"tool_calls": {"policy": "selective", "calls": [call]}}))
 }
 
 fn half(kind: &str, nth: usize, of: usize, tool: &str) -> Value {
@@ -27,20 +27,20 @@ fn calls() -> Build {
 }
 
 #[track_caller]
-fn check(build: &Build, call: Value, view: &str, remark: &str) {
-    let stream = build.clone().raw(entry(0, 0, call)).stream();
-    assert_eq!(shown(&stream), view);
+fn check(build: &Build, call: Value, view: &str, description: &str) {
+    let stream = build.clone().element(entry(0, 0, call)).stream();
+    assert_eq!(format_projection(&stream), view);
     let pairs = Pairs::new(&stream);
     let overlay = &stream.overlays()[0];
     let Some(ToolPolicy::Selective(calls)) = &overlay.tool_calls else {
         panic!("expected a selective policy")
     };
-    let lost = Halves::new(&stream, &pairs).find(overlay, &calls[0]).err();
-    let described = lost.map(|lost| lost.describe(&calls[0])).unwrap_or_default();
-    assert_eq!(described, remark);
+    let mismatch = Halves::new(&stream, &pairs).find(overlay, &calls[0]).err();
+    let actual = mismatch.map(|mismatch| mismatch.describe(&calls[0])).unwrap_or_default();
+    assert_eq!(actual, description);
 }
 
-const WHOLE: &str = "?a >x{x} <x:1 >x{x} <x:2 =b";
+const UNCHANGED: &str = "?a >x{x} <x:1 >x{x} <x:2 =b";
 
 #[test]
 fn entry_matches_nth_half_despite_wrong_number() {
@@ -55,36 +55,42 @@ fn entry_matches_nth_half_despite_wrong_number() {
 #[test]
 fn entry_of_0_1_0_matches_by_number_and_id() {
     check(&calls(), json!({"seq": 3, "id": "x", "request": "strip"}), "?a >x{x} <x:1 >x{} <x:2 =b", "");
-    let remark = "no effect on event 5: it is not the request or response of call `x` in the range";
-    check(&calls(), json!({"seq": 5, "id": "x", "request": "strip"}), WHOLE, remark);
+    let description = "no effect on event 5: it is not the request or response of call `x` in the range";
+    check(&calls(), json!({"seq": 5, "id": "x", "request": "strip"}), UNCHANGED, description);
 }
 
 #[test]
 fn entry_has_no_effect_if_count_or_tool_differs() {
     let strip = |of, tool: &str| json!({"seq": 3, "id": "x", "half": half("request", 1, of, tool), "request": "strip"});
-    let count = |was| {
+    let count_description = |stored| {
         format!(
-            "no effect on event 3: call `x` occurred {was} times in the range when the overlay was made, and occurs 2 times now"
+            "no effect on event 3: call `x` occurred {stored} times in the range when the overlay was made, and occurs 2 times now"
         )
     };
-    check(&calls(), strip(3, "read"), WHOLE, &count(3));
-    check(&calls(), strip(1, "read"), WHOLE, &count(1));
-    let remark =
+    check(&calls(), strip(3, "read"), UNCHANGED, &count_description(3));
+    check(&calls(), strip(1, "read"), UNCHANGED, &count_description(1));
+    let description =
         "no effect on event 3: the tool of call `x` was `grep` when the overlay was made, and is `read` now";
-    check(&calls(), strip(2, "grep"), WHOLE, remark);
+    check(&calls(), strip(2, "grep"), UNCHANGED, description);
 }
 
 #[test]
 fn events_after_overlay_or_range_do_not_count() {
     let call = json!({"seq": 3, "id": "x", "half": half("response", 1, 2, "read"), "response": "strip"});
     let stripped = "?a >x{x} <x:1 >x{x} <x:[compacted] read: success =b";
-    let build = calls().raw(entry(0, 0, call));
-    assert_eq!(shown(&build.stream()), stripped);
+    let build = calls().element(entry(0, 0, call));
+    assert_eq!(format_projection(&build.stream()), stripped);
     // The conversation continues in the same turn and in the next one, and reuses the id.
-    let same = build.call("x", "grep").answer("x", "3").say("c");
-    assert_eq!(shown(&same.stream()), format!("{stripped} >x{{x}} <x:3 =c").replace("] read", "] grep"));
-    let next = same.turn().ask("d").call("x", "read").answer("x", "4").say("e");
-    assert_eq!(shown(&next.stream()), format!("{stripped} >x{{x}} <x:3 =c | ?d >x{{x}} <x:4 =e"));
+    let same_turn = build.call("x", "grep").answer("x", "3").say("c");
+    assert_eq!(
+        format_projection(&same_turn.stream()),
+        format!("{stripped} >x{{x}} <x:3 =c").replace("] read", "] grep")
+    );
+    let next_turn = same_turn.turn().ask("d").call("x", "read").answer("x", "4").say("e");
+    assert_eq!(
+        format_projection(&next_turn.stream()),
+        format!("{stripped} >x{{x}} <x:3 =c | ?d >x{{x}} <x:4 =e")
+    );
 }
 
 /// A stream that begins with a request, as JP's do. Each element has a unique number.
@@ -100,9 +106,9 @@ fn elements() -> impl Strategy<Value = Vec<Value>> {
         1 => Just(json!({"type": "bookmark"})),
         1 => Just(json!({"type": "config_delta", "delta": {}})),
     ];
-    (any::<bool>(), prop::collection::vec(event, 1..40)).prop_map(|(opens, mut events)| {
+    (any::<bool>(), prop::collection::vec(event, 1..40)).prop_map(|(has_turn_start, mut events)| {
         events.insert(0, json!({"type": "chat_request", "content": "u"}));
-        if opens {
+        if has_turn_start {
             events.insert(0, json!({"type": "turn_start"}));
         }
         for (number, event) in events.iter_mut().enumerate() {
@@ -117,8 +123,8 @@ fn parse(elements: &[Value]) -> Stream {
     Stream::parse(Value::from(elements.to_vec()).to_string().into()).unwrap()
 }
 
-/// Hides some halves of some turns with an overlay as `validate` makes it: with at most one entry for an event.
-fn hide(elements: &[Value], from: usize, to: usize, picks: &[(usize, u8)]) -> Option<Value> {
+/// Returns an overlay that hides the picked halves, as `validate` would make it. An event has at most one entry.
+fn hiding_overlay(elements: &[Value], from: usize, to: usize, picks: &[(usize, u8)]) -> Option<Value> {
     let picks: BTreeMap<usize, u8> = picks.iter().copied().collect();
     let stream = parse(elements);
     let pairs = Pairs::new(&stream);
@@ -143,26 +149,28 @@ fn hide(elements: &[Value], from: usize, to: usize, picks: &[(usize, u8)]) -> Op
         calls.push(call);
     }
     (!calls.is_empty())
-        .then(|| own(90, from, to, json!({"tool_calls": {"policy": "selective", "calls": calls}})))
+        .then(|| own_overlay(90, from, to, json!({"tool_calls": {"policy": "selective", "calls": calls}})))
 }
 
-/// Applies the changes of JP's next save: inserts the first `turn_start`, and responses for ids without one.
+/// Returns the elements after JP's next save, which inserts the first `turn_start`, and responses for ids without one.
 fn saved(elements: &[Value]) -> Vec<Value> {
-    let is = |event: &Value, kind: &str| event["type"] == kind;
+    let has_type = |event: &Value, kind: &str| event["type"] == kind;
     let answered: Vec<_> = elements
         .iter()
-        .filter(|event| is(event, "tool_call_response"))
+        .filter(|event| has_type(event, "tool_call_response"))
         .map(|event| event["id"].clone())
         .collect();
     let mut saved = Vec::new();
-    let opens = elements.iter().position(|event| is(event, "turn_start"));
-    let asks = elements.iter().position(|event| is(event, "chat_request"));
-    for (place, event) in elements.iter().enumerate() {
-        if Some(place) == asks && opens.is_none_or(|opens| opens > place) {
+    let first_turn_start = elements.iter().position(|event| has_type(event, "turn_start"));
+    let first_request = elements.iter().position(|event| has_type(event, "chat_request"));
+    for (index, event) in elements.iter().enumerate() {
+        if Some(index) == first_request
+            && first_turn_start.is_none_or(|first_turn_start| first_turn_start > index)
+        {
             saved.push(json!({"type": "turn_start", "timestamp": event["timestamp"]}));
         }
         saved.push(event.clone());
-        if is(event, "tool_call_request") && !answered.contains(&event["id"]) {
+        if has_type(event, "tool_call_request") && !answered.contains(&event["id"]) {
             saved.push(json!({
                 "type": "tool_call_response", "timestamp": event["timestamp"], "id": event["id"],
                 "content": "VG9vbCBjYWxsIHdhcyBpbnRlcnJ1cHRlZC4=", "is_error": true,
@@ -172,7 +180,7 @@ fn saved(elements: &[Value]) -> Vec<Value> {
     saved
 }
 
-/// Returns each numbered element of a view, and whether it is shown unchanged.
+/// Returns the `number` of each element of the view, and its change.
 fn shown_halves(elements: &[Value]) -> Vec<(Value, String)> {
     let stream = parse(elements);
     let view = project(&stream);
@@ -183,7 +191,7 @@ fn shown_halves(elements: &[Value]) -> Vec<(Value, String)> {
         _ => None,
     });
     items
-        .map(|(element, how)| (elements[element]["number"].clone(), how))
+        .map(|(element, change)| (elements[element]["number"].clone(), change))
         .filter(|(number, _)| !number.is_null())
         .collect()
 }
@@ -195,28 +203,28 @@ proptest! {
         (from, to) in (0..4usize, 0..4usize),
         picks in prop::collection::vec((0..42usize, 0..3u8), 1..6),
         bookmarks in prop::collection::vec(0..42usize, 0..4),
-        later in elements(),
+        later_elements in elements(),
     ) {
-        if let Some(overlay) = hide(&elements, from, to, &picks) {
+        if let Some(overlay) = hiding_overlay(&elements, from, to, &picks) {
             let mut before = elements.clone();
             before.push(overlay);
             let view = shown_halves(&before);
             prop_assert_eq!(&shown_halves(&saved(&before)), &view);
             // Unknown elements at any position have numbers too.
-            let mut moved = saved(&before);
-            for place in bookmarks {
-                let place = place.min(moved.len());
-                moved.insert(place, json!({"type": "bookmark", "timestamp": "2026-04-02 09:00:00.0"}));
+            let mut with_bookmarks = saved(&before);
+            for index in bookmarks {
+                let index = index.min(with_bookmarks.len());
+                with_bookmarks.insert(index, json!({"type": "bookmark", "timestamp": "2026-04-02 09:00:00.0"}));
             }
-            prop_assert_eq!(&shown_halves(&moved), &view);
+            prop_assert_eq!(&shown_halves(&with_bookmarks), &view);
             // The conversation continues: exactly the same halves stay hidden.
-            let mut grown = before;
-            grown.extend(later.into_iter().map(|mut event| { event["number"] = Value::Null; event }));
-            let grown = shown_halves(&grown);
+            let mut continued = before;
+            continued.extend(later_elements.into_iter().map(|mut event| { event["number"] = Value::Null; event }));
+            let continued = shown_halves(&continued);
             let kinds = |view: &[(Value, String)]| -> Vec<(Value, bool)> {
-                view.iter().map(|(number, how)| (number.clone(), how == "kept")).collect()
+                view.iter().map(|(number, change)| (number.clone(), change == "kept")).collect()
             };
-            prop_assert_eq!(kinds(&grown), kinds(&view));
+            prop_assert_eq!(kinds(&continued), kinds(&view));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The effect of each overlay on the view without it: equal to separately made views, with work that is linear in the
-//! number of overlays.
+//! The tokens of the view after each overlay. They must equal those of separately made views. The work must not grow
+//! quadratically with the number of overlays.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::properties::transcript;
 
-fn after_each(stream: &Stream, estimator: Estimator) -> Vec<u64> {
+fn tokens_after_each(stream: &Stream, estimator: Estimator) -> Vec<u64> {
     let survey = Survey::with(stream, estimator);
     view_tokens_after_each(stream, &survey.pairs, &survey.estimate)
 }
@@ -23,12 +23,12 @@ proptest! {
         let survey = Survey::new(&stream);
         let overlays = stream.overlays();
         let views = (0..=overlays.len()).map(|count| project_through(&stream, &overlays[..count]));
-        let alone: Vec<_> = views.map(|view| survey.estimate.view_tokens(&view)).collect();
-        prop_assert_eq!(after_each(&stream, Estimator::Characters), alone);
+        let expected: Vec<_> = views.map(|view| survey.estimate.view_tokens(&view)).collect();
+        prop_assert_eq!(tokens_after_each(&stream, Estimator::Characters), expected);
     }
 }
 
-/// A conversation of a few turns with `count` overlays, of all kinds in turn.
+/// A conversation of four turns with `count` overlays. Their policies alternate.
 fn with_overlays(count: usize) -> Stream {
     let time = |second: usize| {
         format!("2026-01-01 {:02}:{:02}:{:02}.0", second / 3600, second / 60 % 60, second % 60)
@@ -66,21 +66,21 @@ fn with_overlays(count: usize) -> Stream {
 /// The number of measured texts.
 static MEASURED: AtomicUsize = AtomicUsize::new(0);
 
-fn count(text: &str) -> u64 {
+fn count_bytes(text: &str) -> u64 {
     MEASURED.fetch_add(1, Ordering::Relaxed);
     text.len() as u64
 }
 
 #[test]
 fn work_is_not_quadratic_in_overlays() {
-    let mut work = Vec::new();
+    let mut measured = Vec::new();
     for overlays in [1_200, 24_000] {
         let stream = with_overlays(overlays);
-        let before = MEASURED.load(Ordering::Relaxed);
-        let sizes = after_each(&stream, Estimator::Exact(count));
-        work.push(MEASURED.load(Ordering::Relaxed) - before);
-        assert_eq!(sizes.len(), overlays + 1);
+        let previous = MEASURED.load(Ordering::Relaxed);
+        let tokens = tokens_after_each(&stream, Estimator::Exact(count_bytes));
+        measured.push(MEASURED.load(Ordering::Relaxed) - previous);
+        assert_eq!(tokens.len(), overlays + 1);
     }
     // The turns have the same few combinations of policies.
-    assert_eq!(work[0], work[1]);
+    assert_eq!(measured[0], measured[1]);
 }

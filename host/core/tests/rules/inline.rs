@@ -7,17 +7,17 @@ use jp_compact_core::select::Selection;
 use jp_compact_core::spec::Options;
 
 #[track_caller]
-fn calls(text: &str, expected: &[Call]) {
+fn check(text: &str, expected: &[Call]) {
     assert_eq!(inline::parse(text).as_deref(), Ok(expected), "{text}");
 }
 
 #[track_caller]
-fn turns(text: &str, from: Bound, to: Bound) {
-    calls(&format!("r:{text}"), &[Call::reasoning().over(range(from, to))]);
+fn check_turns(text: &str, from: Bound, to: Bound) {
+    check(&format!("r:{text}"), &[Call::reasoning().over(range(from, to))]);
 }
 
 #[track_caller]
-fn refused(text: &str, expected: &str) {
+fn check_error(text: &str, expected: &str) {
     let error = inline::parse(text).unwrap_err();
     assert!(error.contains(expected), "{text}: {error}");
 }
@@ -32,23 +32,23 @@ fn summary() -> Call {
 
 #[test]
 fn parses_policies_joined_by_plus() {
-    calls("r", &[Call::reasoning()]);
-    calls("reasoning", &[Call::reasoning()]);
-    calls("s", &[summary()]);
-    calls("summarize", &[summary()]);
-    calls("r+t", &[Call::reasoning(), Call::tools(ToolsMode::Strip)]);
-    calls(" t=omit + r ", &[Call::reasoning(), Call::tools(ToolsMode::Omit)]);
-    calls("r+r", &[Call::reasoning()]);
+    check("r", &[Call::reasoning()]);
+    check("reasoning", &[Call::reasoning()]);
+    check("s", &[summary()]);
+    check("summarize", &[summary()]);
+    check("r+t", &[Call::reasoning(), Call::tools(ToolsMode::Strip)]);
+    check(" t=omit + r ", &[Call::reasoning(), Call::tools(ToolsMode::Omit)]);
+    check("r+r", &[Call::reasoning()]);
 }
 
 #[test]
 fn summary_replaces_other_policies() {
-    calls("r+t+s", &[summary()]);
+    check("r+t+s", &[summary()]);
 }
 
 #[test]
 fn parses_tool_modes() {
-    for (word, mode) in [
+    for (text, mode) in [
         ("t", ToolsMode::Strip),
         ("tools", ToolsMode::Strip),
         ("t=strip", ToolsMode::Strip),
@@ -62,53 +62,53 @@ fn parses_tool_modes() {
         ("t=omit", ToolsMode::Omit),
         ("t=o", ToolsMode::Omit),
     ] {
-        calls(word, &[Call::tools(mode)]);
+        check(text, &[Call::tools(mode)]);
     }
 }
 
 #[test]
 fn counts_turns_from_one() {
-    turns("5..-3", Bound::turn(4), FromEnd(3));
-    turns("1..5", Bound::turn(0), Bound::turn(4));
-    turns("..-3", Bound::turn(0), FromEnd(3));
-    turns("..10", Bound::turn(0), Bound::turn(9));
-    turns("5..", Bound::turn(4), FromEnd(0));
-    turns("-10..-3", FromEnd(10), FromEnd(3));
-    turns("..", Bound::turn(0), FromEnd(0));
+    check_turns("5..-3", Bound::turn(4), FromEnd(3));
+    check_turns("1..5", Bound::turn(0), Bound::turn(4));
+    check_turns("..-3", Bound::turn(0), FromEnd(3));
+    check_turns("..10", Bound::turn(0), Bound::turn(9));
+    check_turns("5..", Bound::turn(4), FromEnd(0));
+    check_turns("-10..-3", FromEnd(10), FromEnd(3));
+    check_turns("..", Bound::turn(0), FromEnd(0));
 }
 
 #[test]
 fn single_number_is_first_or_last_turn() {
-    turns("5", Bound::turn(4), FromEnd(0));
-    turns("-20", Bound::turn(0), FromEnd(20));
+    check_turns("5", Bound::turn(4), FromEnd(0));
+    check_turns("-20", Bound::turn(0), FromEnd(20));
 }
 
 #[test]
 fn applies_range_to_every_call() {
     let both = range(Bound::turn(4), FromEnd(3));
-    calls(
+    check(
         "r+t=sreq:5..-3",
         &[Call::reasoning().over(both), Call::tools(ToolsMode::StripRequests).over(both)],
     );
-    calls("s:..-3", &[summary().over(range(Bound::turn(0), FromEnd(3)))]);
+    check("s:..-3", &[summary().over(range(Bound::turn(0), FromEnd(3)))]);
 }
 
 #[test]
 fn errors_name_the_expected_form() {
-    refused("", "expected `r` (reasoning)");
-    refused("x", "not `x`");
-    refused("r+", "not ``");
-    refused("r=strip", "`r` takes no value");
-    refused("s=true", "`s` takes no value");
-    refused("t=nope", "expected `strip`, `strip-requests`, `strip-responses` or `omit`, not `nope`");
-    refused("s:", "expected turns after `:`");
-    refused("s:abc", "not `abc`");
-    refused("s:5..x", "not `x`");
-    refused("s:--3", "not `--3`");
-    refused("s:+3", "not `+3`");
-    refused("s:-", "not `-`");
-    refused("s:0", "counted from 1");
-    refused("s:99999999999999999999", "not `99999999999999999999`");
+    check_error("", "expected `r` (reasoning)");
+    check_error("x", "not `x`");
+    check_error("r+", "not ``");
+    check_error("r=strip", "`r` takes no value");
+    check_error("s=true", "`s` takes no value");
+    check_error("t=nope", "expected `strip`, `strip-requests`, `strip-responses` or `omit`, not `nope`");
+    check_error("s:", "expected turns after `:`");
+    check_error("s:abc", "not `abc`");
+    check_error("s:5..x", "not `x`");
+    check_error("s:--3", "not `--3`");
+    check_error("s:+3", "not `+3`");
+    check_error("s:-", "not `-`");
+    check_error("s:0", "counted from 1");
+    check_error("s:99999999999999999999", "not `99999999999999999999`");
 }
 
 #[test]

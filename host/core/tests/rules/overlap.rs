@@ -51,7 +51,7 @@ fn range_around_older_summary_does_not_extend() {
 fn extends_to_a_fixpoint() {
     check((3, 5), &[(5, 7), (7, 9), (9, 12), (13, 14)], (3, 12), (3, 12));
     check((3, 5), &[(9, 12), (7, 9), (5, 7), (0, 2)], (3, 12), (3, 12));
-    // The first was nested until the third extended the range.
+    // (2, 5) contains the range until (4, 8) extends it.
     check((3, 4), &[(2, 5), (4, 8)], (2, 8), (2, 8));
 }
 

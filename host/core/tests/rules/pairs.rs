@@ -5,7 +5,7 @@ use jp_compact_core::{Pairs, TurnRange};
 
 use crate::build::Build;
 
-/// Checks the pairs of elements, as `request-response`, in order.
+/// Checks the pairs of elements, as `(request, response)`, in order.
 #[track_caller]
 fn check(build: &Build, expected: &[(usize, usize)]) {
     let stream = build.stream();
@@ -41,10 +41,10 @@ fn halves_without_partner_stay_unpaired() {
 
 #[test]
 fn abandoned_request_takes_no_later_response() {
-    let given_up =
+    let abandoned =
         turn().call("a", "t").turn().call("a", "t").answer("a", "").turn().call("a", "t").answer("a", "");
-    check(&given_up, &[(3, 4), (6, 7)]);
-    let stream = given_up.stream();
+    check(&abandoned, &[(3, 4), (6, 7)]);
+    let stream = abandoned.stream();
     let pairs = Pairs::new(&stream);
     assert_eq!(open(&stream, &pairs, false), None);
     assert_eq!(pairs.split_by(&stream, TurnRange::new(1, 1).unwrap()), None);
@@ -62,7 +62,7 @@ fn ids_compare_unescaped() {
 }
 
 /// A call from turn 1 to turn 2, and another from turn 3 to turn 5.
-fn across() -> Build {
+fn cross_turn_calls() -> Build {
     turn()
         .ask("")
         .turn()
@@ -78,53 +78,53 @@ fn across() -> Build {
 }
 
 #[track_caller]
-fn shrinks(from: usize, to: usize, expected: Option<(usize, usize)>) {
-    let stream = across().stream();
+fn check_shrink(from: usize, to: usize, expected: Option<(usize, usize)>) {
+    let stream = cross_turn_calls().stream();
     let shrunk = Pairs::new(&stream).shrink(&stream, TurnRange::new(from, to).unwrap());
     assert_eq!(shrunk.map(|range| (range.from(), range.to())), expected);
 }
 
 #[test]
 fn range_shrinks_until_it_splits_no_call() {
-    shrinks(0, 5, Some((0, 5)));
-    shrinks(1, 2, Some((1, 2)));
-    shrinks(0, 1, Some((0, 0)));
-    shrinks(0, 4, Some((0, 2)));
-    shrinks(2, 5, Some((3, 5)));
-    shrinks(1, 1, None);
-    shrinks(2, 2, None);
-    shrinks(4, 4, Some((4, 4)));
-    shrinks(2, 4, None);
+    check_shrink(0, 5, Some((0, 5)));
+    check_shrink(1, 2, Some((1, 2)));
+    check_shrink(0, 1, Some((0, 0)));
+    check_shrink(0, 4, Some((0, 2)));
+    check_shrink(2, 5, Some((3, 5)));
+    check_shrink(1, 1, None);
+    check_shrink(2, 2, None);
+    check_shrink(4, 4, Some((4, 4)));
+    check_shrink(2, 4, None);
 }
 
 #[track_caller]
-fn opens(build: &Build, range: Option<Open>, summary: Option<Open>) {
+fn check_open(build: &Build, for_policies: Option<Open>, for_summary: Option<Open>) {
     let stream = build.stream();
     let pairs = Pairs::new(&stream);
-    assert_eq!(open(&stream, &pairs, false), range);
-    assert_eq!(open(&stream, &pairs, true), summary);
+    assert_eq!(open(&stream, &pairs, false), for_policies);
+    assert_eq!(open(&stream, &pairs, true), for_summary);
 }
 
 #[test]
 fn last_turn_is_open_while_a_call_is_unanswered() {
-    let waits = Some(Open::ToolCall);
-    opens(&turn().ask("").call("a", "t"), waits, waits);
-    opens(&turn().call("a", "t").call("b", "t").answer("b", ""), waits, waits);
-    opens(&turn().call("a", "t").inquire("a"), waits, waits);
-    opens(&turn().call("a", "t").config().unknown(), waits, waits);
-    opens(&turn().call("a", "t").say("never mind"), None, None);
-    opens(&turn().call("a", "t").ask("never mind"), None, Some(Open::Unanswered));
-    opens(&turn().call("a", "t").turn().say(""), None, None);
+    let waiting = Some(Open::ToolCall);
+    check_open(&turn().ask("").call("a", "t"), waiting, waiting);
+    check_open(&turn().call("a", "t").call("b", "t").answer("b", ""), waiting, waiting);
+    check_open(&turn().call("a", "t").inquire("a"), waiting, waiting);
+    check_open(&turn().call("a", "t").config_delta().unknown(), waiting, waiting);
+    check_open(&turn().call("a", "t").say("never mind"), None, None);
+    check_open(&turn().call("a", "t").ask("never mind"), None, Some(Open::Unanswered));
+    check_open(&turn().call("a", "t").turn().say(""), None, None);
 }
 
 #[test]
 fn for_summaries_turn_is_open_until_assistant_message() {
     let unanswered = Some(Open::Unanswered);
-    opens(&turn(), None, unanswered);
-    opens(&turn().ask(""), None, unanswered);
-    opens(&turn().say("").think(""), None, unanswered);
-    opens(&turn().call("a", "t").answer("a", ""), None, unanswered);
-    opens(&turn().ask("").say(""), None, None);
-    opens(&turn().ask("").say("").config().unknown(), None, None);
-    opens(&Build::default(), None, None);
+    check_open(&turn(), None, unanswered);
+    check_open(&turn().ask(""), None, unanswered);
+    check_open(&turn().say("").think(""), None, unanswered);
+    check_open(&turn().call("a", "t").answer("a", ""), None, unanswered);
+    check_open(&turn().ask("").say(""), None, None);
+    check_open(&turn().ask("").say("").config_delta().unknown(), None, None);
+    check_open(&Build::default(), None, None);
 }

@@ -4,7 +4,7 @@ use jp_compact_core::Position;
 
 #[test]
 fn parses_and_prints_turns_and_steps() {
-    for (text, expect) in [
+    for (text, expected) in [
         ("0", Some(Position::turn(0))),
         ("4", Some(Position::turn(4))),
         ("4.0", Some(Position::step(4, 0))),
@@ -21,9 +21,9 @@ fn parses_and_prints_turns_and_steps() {
         ("4e1", None),
         ("99999999999999999999999", None),
     ] {
-        let found: Option<Position> = text.parse().ok();
-        assert_eq!(found, expect, "{text}");
-        if let Some(position) = found {
+        let parsed: Option<Position> = text.parse().ok();
+        assert_eq!(parsed, expected, "{text}");
+        if let Some(position) = parsed {
             assert_eq!(position.to_string(), text);
         }
     }
@@ -31,11 +31,11 @@ fn parses_and_prints_turns_and_steps() {
 
 #[test]
 fn json_rejects_fractions() {
-    let read = |json: &str| serde_json::from_str::<Position>(json).map_err(|error| error.to_string());
-    assert_eq!(read("4"), Ok(Position::turn(4)));
-    assert_eq!(read("\"4\""), Ok(Position::turn(4)));
-    assert_eq!(read("\"4.10\""), Ok(Position::step(4, 10)));
-    assert!(read("4.10").unwrap_err().contains("write a step of a turn in quotes"), "{:?}", read("4.10"));
-    assert!(read("4.0").is_err() && read("-1").is_err() && read("null").is_err());
+    let parse = |json: &str| serde_json::from_str::<Position>(json).map_err(|error| error.to_string());
+    assert_eq!(parse("4"), Ok(Position::turn(4)));
+    assert_eq!(parse("\"4\""), Ok(Position::turn(4)));
+    assert_eq!(parse("\"4.10\""), Ok(Position::step(4, 10)));
+    assert!(parse("4.10").unwrap_err().contains("write a step of a turn in quotes"), "{:?}", parse("4.10"));
+    assert!(parse("4.0").is_err() && parse("-1").is_err() && parse("null").is_err());
     assert_eq!(serde_json::to_string(&[Position::turn(4), Position::step(4, 10)]).unwrap(), "[4,\"4.10\"]");
 }

@@ -1,5 +1,5 @@
-//! Properties of all streams. Streams are made of random but well-formed elements, including overlays of both grammars,
-//! within the range of turns or not.
+//! Properties of all streams. Streams consist of random but well-formed elements, including overlays of both grammars.
+//! The ranges of overlays may be outside of the stream.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use jp_compact_core::projection::project;
 use jp_compact_core::render::{self, Provider};
 use jp_compact_core::request::{Ask, lines};
 use jp_compact_core::select::{Selection, select, select_for_summary};
-use jp_compact_core::source::{Reset, render as source_of, reset};
+use jp_compact_core::source::{Reset, render as render_source, reset};
 use jp_compact_core::splice::{Piece, concat};
 use jp_compact_core::validate::{Asked, Compaction, validate};
 use jp_compact_core::{Pairs, Stream, Survey, TurnRange, lint, open};
@@ -22,7 +22,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Map, Value, json};
 
-use crate::build::{at, base64, when};
+use crate::build::{base64, timestamp, timestamp_text};
 
 /// Text with escapes, in base64, or without either.
 fn text() -> impl Strategy<Value = String> {
@@ -44,7 +44,7 @@ fn event() -> impl Strategy<Value = Value> {
         2 => text().prop_map(|text| json!({"type": "chat_response", "message": text})),
         2 => text().prop_map(|text| json!({"type": "chat_response", "reasoning": text, "metadata": {"s": text}})),
         1 => text().prop_map(|text| json!({"type": "chat_response", "data": [text, 1]})),
-        2 => (text(), signature()).prop_map(|(text, metadata)| {
+        2 => (text(), reasoning_metadata()).prop_map(|(text, metadata)| {
             json!({"type": "chat_response", "reasoning": text, "metadata": metadata})
         }),
         3 => (id(), tool, text()).prop_map(|(id, tool, text)| {
@@ -61,8 +61,8 @@ fn event() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Data that providers want back with a thought.
-fn signature() -> impl Strategy<Value = Value> {
+/// Metadata that providers require back with reasoning.
+fn reasoning_metadata() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(json!({"anthropic_thinking_signature": "c2ln"})),
         Just(json!({"anthropic_redacted_thinking": "c2ln"})),
@@ -110,23 +110,23 @@ fn overlay() -> impl Strategy<Value = Value> {
         2 => own_policies().prop_map(|policies| ("jp_compact_overlay", policies)),
         1 => Just(("jp_compact_receipt", json!({"strategy": "s"}))),
     ];
-    let whole =
+    let turn_overlay =
         (kind, 60..64i64, turn_number(), turn_number()).prop_map(|((kind, policies), second, from, to)| {
             let mut overlay =
-                json!({"type": kind, "timestamp": at(second), "from_turn": from, "to_turn": to});
+                json!({"type": kind, "timestamp": timestamp_text(second), "from_turn": from, "to_turn": to});
             overlay.as_object_mut().unwrap().extend(policies.as_object().unwrap().clone());
             overlay
         });
-    prop_oneof![3 => whole, 1 => step_overlay()]
+    prop_oneof![3 => turn_overlay, 1 => step_overlay()]
 }
 
 fn step_overlay() -> impl Strategy<Value = Value> {
     let step = || prop_oneof![1 => Just(None), 3 => (0..4usize).prop_map(Some)];
     let policies = prop_oneof![policies(), own_policies()];
     let range = (0..4usize, step(), 0..3usize, step());
-    (policies, 60..64i64, range).prop_map(|(policies, second, (from, from_step, more, to_step))| {
+    (policies, 60..64i64, range).prop_map(|(policies, second, (from, from_step, length, to_step))| {
         let mut overlay = json!({
-            "type": "jp_compact_step_overlay", "timestamp": at(second), "from_turn": from, "to_turn": from + more,
+            "type": "jp_compact_step_overlay", "timestamp": timestamp_text(second), "from_turn": from, "to_turn": from + length,
         });
         for (name, step) in [("from_step", from_step), ("to_step", to_step)] {
             if let Some(step) = step {
@@ -139,7 +139,7 @@ fn step_overlay() -> impl Strategy<Value = Value> {
 }
 
 /// Formats elements as JP does, on one line, or one per line with unusual white space.
-fn written(elements: Vec<Value>, layout: u8) -> Bytes {
+fn serialize(elements: Vec<Value>, layout: u8) -> Bytes {
     let array = Value::from(elements);
     match layout {
         0 => format!("{array:#}\n"),
@@ -152,25 +152,26 @@ fn written(elements: Vec<Value>, layout: u8) -> Bytes {
     .into()
 }
 
-fn timed((second, mut event): (usize, Value)) -> Value {
-    event["timestamp"] = at(i64::try_from(second).unwrap()).into();
+fn with_timestamp((second, mut event): (usize, Value)) -> Value {
+    event["timestamp"] = timestamp_text(i64::try_from(second).unwrap()).into();
     event
 }
 
 fn history() -> impl Strategy<Value = Bytes> {
-    (prop::collection::vec(event(), 0..40), 0..3u8)
-        .prop_map(|(events, layout)| written(events.into_iter().enumerate().map(timed).collect(), layout))
+    (prop::collection::vec(event(), 0..40), 0..3u8).prop_map(|(events, layout)| {
+        serialize(events.into_iter().enumerate().map(with_timestamp).collect(), layout)
+    })
 }
 
 /// History with overlays at any position.
 pub(crate) fn transcript() -> impl Strategy<Value = Bytes> {
     let overlays = prop::collection::vec((any::<Index>(), overlay()), 0..8);
     (prop::collection::vec(event(), 0..40), overlays, 0..3u8).prop_map(|(events, overlays, layout)| {
-        let mut elements: Vec<_> = events.into_iter().enumerate().map(timed).collect();
-        for (place, overlay) in overlays {
-            elements.insert(place.index(elements.len() + 1), overlay);
+        let mut elements: Vec<_> = events.into_iter().enumerate().map(with_timestamp).collect();
+        for (index, overlay) in overlays {
+            elements.insert(index.index(elements.len() + 1), overlay);
         }
-        written(elements, layout)
+        serialize(elements, layout)
     })
 }
 
@@ -178,31 +179,32 @@ fn parse(bytes: &Bytes) -> Stream {
     Stream::parse(bytes.clone()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A proposal that a strategy might make for a range: every kind, and each call that may be listed.
+/// A possible proposal of a strategy for a range. `kind` selects a summary, two policies, or a list of all calls.
 fn proposal(stream: &Stream, range: TurnRange, kind: u8) -> Value {
-    let covering = |policies: Value| {
+    let payload_with = |policies: Value| {
         let mut payload = json!({"from_turn": range.from(), "to_turn": range.to()});
         payload.as_object_mut().unwrap().extend(policies.as_object().unwrap().clone());
         payload
     };
     match kind {
-        0 => json!([covering(json!({"summary": {"summary": "S \"\u{e9}\n"}}))]),
+        0 => json!([payload_with(json!({"summary": {"summary": "S \"\u{e9}\n"}}))]),
         1 => json!([
-            covering(json!({"reasoning": "strip"})),
-            covering(json!({"tool_calls": {"policy": "omit"}}))
+            payload_with(json!({"reasoning": "strip"})),
+            payload_with(json!({"tool_calls": {"policy": "omit"}}))
         ]),
         _ => {
-            let tools = stream.numbered().filter(|(_, element)| stream.events()[*element].kind.is_tool());
-            let inside = tools.filter(|(_, element)| range.contains(stream.events()[*element].turn));
+            let halves = stream.numbered().filter(|(_, element)| stream.events()[*element].kind.is_tool());
+            let inside = halves.filter(|(_, element)| range.contains(stream.events()[*element].turn));
             let calls: Vec<_> = inside.map(|(seq, _)| json!({"seq": seq, "omit": true})).collect();
-            json!([covering(
+            json!([payload_with(
                 json!({"reasoning": "strip", "tool_calls": {"policy": "selective", "calls": calls}})
             )])
         }
     }
 }
 
-fn valid(stream: &Stream, range: TurnRange, kind: u8) -> Vec<Compaction> {
+/// Returns the compactions of [`proposal`], or none if it is not valid.
+fn compactions(stream: &Stream, range: TurnRange, kind: u8) -> Vec<Compaction> {
     let pairs = Pairs::new(stream);
     let produces = &[Summary, Reasoning, ToolCalls];
     let (overlap, accepted, hints) = (Overlap::Partial, &[], &BTreeMap::new());
@@ -235,25 +237,25 @@ fn entries(compactions: Vec<Compaction>) -> Vec<Entry> {
     compactions.into_iter().map(|compaction| Entry { compaction, receipt: receipt.clone() }).collect()
 }
 
-fn resets(bytes: &Bytes, which: Reset) -> Bytes {
-    let pieces = reset(parse(bytes).index(), which).unwrap().pieces;
+fn reset_bytes(bytes: &Bytes, kind: Reset) -> Bytes {
+    let pieces = reset(parse(bytes).index(), kind).unwrap().pieces;
     concat(&pieces, bytes).into()
 }
 
-/// Removes the receipts without an overlay. `None` if there are none.
+/// Returns the elements without the receipts that have no overlay. `None` if all receipts have one.
 fn without_orphans(bytes: &Bytes) -> Option<Vec<Value>> {
     let elements: Vec<Value> = serde_json::from_slice(bytes).unwrap();
-    let origin = |element: &Value| ["timestamp", "from_turn", "to_turn"].map(|name| element[name].clone());
+    let key = |element: &Value| ["timestamp", "from_turn", "to_turn"].map(|name| element[name].clone());
     let is_overlay =
         |element: &&Value| element["type"] == "compaction" || element["type"] == "jp_compact_overlay";
-    let overlays: Vec<_> = elements.iter().filter(is_overlay).map(origin).collect();
-    let mut left = elements.clone();
-    left.retain(|element| element["type"] != "jp_compact_receipt" || overlays.contains(&origin(element)));
-    (left.len() < elements.len()).then_some(left)
+    let overlays: Vec<_> = elements.iter().filter(is_overlay).map(key).collect();
+    let mut remaining = elements.clone();
+    remaining.retain(|element| element["type"] != "jp_compact_receipt" || overlays.contains(&key(element)));
+    (remaining.len() < elements.len()).then_some(remaining)
 }
 
 /// Returns the events that providers receive, without their origin.
-fn sent(stream: &Stream) -> Vec<(usize, Map<String, Value>)> {
+fn provider_events(stream: &Stream) -> Vec<(usize, Map<String, Value>)> {
     project(stream).events(stream).map(|event| (event.turn, event.event)).collect()
 }
 
@@ -263,7 +265,7 @@ fn request(survey: &Survey<'_>, range: TurnRange, input: Input) -> Vec<u8> {
     description.scope = Scope::Conversation;
     description.wants = vec!["previous_summaries".into()];
     let options = Map::new();
-    let ask = Ask::new("c1", &description, range, &options, when(0));
+    let ask = Ask::new("c1", &description, range, &options, timestamp(0));
     lines(survey, &ask)
 }
 
@@ -274,35 +276,35 @@ proptest! {
     ) {
         let stream = parse(&bytes);
         let range = TurnRange::new(from, (from + length).min(stream.turns().saturating_sub(1)));
-        let compactions = range.map(|range| valid(&stream, range, kind)).unwrap_or_default();
+        let compactions = range.map(|range| compactions(&stream, range, kind)).unwrap_or_default();
         let entries = entries(compactions);
-        let made = append::stamp(&stream, &entries, when(now)).unwrap();
-        let mut file = Bytes::from(concat(&append::append(&stream, &entries, &made), &bytes));
+        let stamped = append::stamp(&stream, &entries, timestamp(now)).unwrap();
+        let mut file = Bytes::from(concat(&append::append(&stream, &entries, &stamped), &bytes));
 
         prop_assert_eq!(&file[..stream.body_end()], &bytes[..stream.body_end()]);
         prop_assert!(file.ends_with(&bytes[stream.body_end()..]));
-        let grown = parse(&file);
-        prop_assert!(stream.raw_input().eq(grown.raw_input()));
-        prop_assert_eq!(grown.turns(), stream.turns());
+        let appended = parse(&file);
+        prop_assert!(stream.raw_input().eq(appended.raw_input()));
+        prop_assert_eq!(appended.turns(), stream.turns());
         let newest = stream.overlays().iter().map(|overlay| overlay.stamp).max();
-        prop_assert!(made.iter().all(|made| Some(made.overlay.stamp) > newest));
-        let read = grown.overlays()[stream.overlays().len()..].iter().cloned();
-        let expected = made.iter().map(|made| made.overlay.clone());
-        let placeless = |overlay| jp_compact_core::overlay::Overlay { element: 0, ..overlay };
-        prop_assert_eq!(read.map(placeless).collect::<Vec<_>>(), expected.map(placeless).collect::<Vec<_>>());
-        let overlays: Vec<_> = stream.overlays().iter().cloned().chain(made.iter().map(|made| made.overlay.clone())).collect();
-        let foreseen = jp_compact_core::projection::project_through(&stream, &overlays);
-        let foreseen: Vec<_> = foreseen.events(&stream).map(|event| (event.turn, event.event)).collect();
-        prop_assert_eq!(foreseen, sent(&grown));
+        prop_assert!(stamped.iter().all(|stamped| Some(stamped.overlay.stamp) > newest));
+        let parsed_overlays = appended.overlays()[stream.overlays().len()..].iter().cloned();
+        let expected = stamped.iter().map(|stamped| stamped.overlay.clone());
+        let without_element = |overlay| jp_compact_core::overlay::Overlay { element: 0, ..overlay };
+        prop_assert_eq!(parsed_overlays.map(without_element).collect::<Vec<_>>(), expected.map(without_element).collect::<Vec<_>>());
+        let overlays: Vec<_> = stream.overlays().iter().cloned().chain(stamped.iter().map(|stamped| stamped.overlay.clone())).collect();
+        let projected_before = jp_compact_core::projection::project_through(&stream, &overlays);
+        let projected_before: Vec<_> = projected_before.events(&stream).map(|event| (event.turn, event.event)).collect();
+        prop_assert_eq!(projected_before, provider_events(&appended));
 
-        prop_assert_eq!(resets(&file, Reset::All), resets(&bytes, Reset::All));
-        for made in made.iter().rev() {
-            file = resets(&file, Reset::One(made.number));
+        prop_assert_eq!(reset_bytes(&file, Reset::All), reset_bytes(&bytes, Reset::All));
+        for overlay in stamped.iter().rev() {
+            file = reset_bytes(&file, Reset::One(overlay.number));
         }
         match without_orphans(&bytes) {
             None => prop_assert_eq!(file, bytes),
-            Some(_) if made.is_empty() => prop_assert_eq!(file, bytes),
-            Some(left) => prop_assert_eq!(serde_json::from_slice::<Vec<Value>>(&file).unwrap(), left),
+            Some(_) if stamped.is_empty() => prop_assert_eq!(file, bytes),
+            Some(remaining) => prop_assert_eq!(serde_json::from_slice::<Vec<Value>>(&file).unwrap(), remaining),
         }
     }
 
@@ -312,11 +314,11 @@ proptest! {
         let view = project(&stream);
         prop_assert_eq!(&view, &project(&parse(&bytes)));
         prop_assert!(view.items().windows(2).all(|pair| pair[0].turn <= pair[1].turn));
-        let source = Bytes::from(concat(&source_of(&stream, &view), &bytes));
-        let again = parse(&source);
-        prop_assert!(again.overlays().is_empty());
-        prop_assert_eq!(sent(&again), sent(&stream));
-        prop_assert_eq!(concat(&source_of(&again, &project(&again)), &source), source);
+        let rendered = Bytes::from(concat(&render_source(&stream, &view), &bytes));
+        let reparsed = parse(&rendered);
+        prop_assert!(reparsed.overlays().is_empty());
+        prop_assert_eq!(provider_events(&reparsed), provider_events(&stream));
+        prop_assert_eq!(concat(&render_source(&reparsed, &project(&reparsed)), &rendered), rendered);
     }
 
     #[test]
@@ -333,16 +335,16 @@ proptest! {
     fn clean_view_needs_no_repairs(bytes in transcript()) {
         let stream = parse(&bytes);
         let view = project(&stream);
-        let found = lint::view(&stream, stream.overlays(), &view);
+        let view_violations = lint::view(&stream, stream.overlays(), &view);
         for provider in Provider::ALL {
-            let found_in_body = lint::body(provider, &render::as_is(&stream, &view, provider));
+            let body_violations = lint::body(provider, &render::as_is(&stream, &view, provider));
             // Views have no rule for the first role (A2, M1, M2), two calls of one message with the same id (A3), and
             // ids that a single provider rejects (G8).
-            let of_a_view = |it: &lint::Violation| {
-                !matches!(it.rule, Rule::A2 | Rule::M1 | Rule::M2 | Rule::A3 | Rule::G8)
+            let is_rule_of_views = |violation: &lint::Violation| {
+                !matches!(violation.rule, Rule::A2 | Rule::M1 | Rule::M2 | Rule::A3 | Rule::G8)
             };
-            if found.is_empty() {
-                prop_assert_eq!(found_in_body.into_iter().find(of_a_view), None);
+            if view_violations.is_empty() {
+                prop_assert_eq!(body_violations.into_iter().find(is_rule_of_views), None);
             }
         }
     }
@@ -350,22 +352,22 @@ proptest! {
     #[test]
     fn without_overlays_source_equals_file(bytes in history()) {
         let stream = parse(&bytes);
-        prop_assert_eq!(source_of(&stream, &project(&stream)), [Piece::Old(0..bytes.len())]);
-        prop_assert_eq!(resets(&bytes, Reset::All), bytes);
+        prop_assert_eq!(render_source(&stream, &project(&stream)), [Piece::Old(0..bytes.len())]);
+        prop_assert_eq!(reset_bytes(&bytes, Reset::All), bytes);
     }
 
     #[test]
     fn reset_of_all_leaves_raw_input(bytes in transcript()) {
-        let plain = parse(&resets(&bytes, Reset::All));
-        prop_assert!(plain.overlays().is_empty());
-        prop_assert!(plain.raw_input().eq(parse(&bytes).raw_input()));
-        prop_assert_eq!(project(&plain).items().len(), plain.events().len());
+        let without_overlays = parse(&reset_bytes(&bytes, Reset::All));
+        prop_assert!(without_overlays.overlays().is_empty());
+        prop_assert!(without_overlays.raw_input().eq(parse(&bytes).raw_input()));
+        prop_assert_eq!(project(&without_overlays).items().len(), without_overlays.events().len());
     }
 
     #[test]
     fn ranges_stay_within_the_stream(bytes in transcript(), from in bound(), to in bound(), now in -10..80i64) {
         let stream = parse(&bytes);
-        if let Some(range) = bound::resolve(&stream, from, to, when(now)) {
+        if let Some(range) = bound::resolve(&stream, from, to, timestamp(now)) {
             prop_assert!(range.to() < stream.turns());
         }
     }
@@ -377,21 +379,21 @@ proptest! {
         let stream = parse(&bytes);
         let survey = Survey::new(&stream);
         let overlap = if union { Overlap::Union } else { Overlap::Partial };
-        let Ok(selected) = select(&survey, Selection { from, to, ..Selection::default() }, when(30)) else { return Ok(()) };
+        let Ok(selected) = select(&survey, Selection { from, to, ..Selection::default() }, timestamp(30)) else { return Ok(()) };
         let last = stream.turns() - 1;
-        let whole = |range: TurnRange, for_summary| {
+        let is_closed = |range: TurnRange, for_summary| {
             let open = open::open(&stream, &survey.pairs, for_summary).is_some();
             range.to() <= last && !(open && range.contains(last)) && survey.pairs.split_by(&stream, range).is_none()
         };
-        prop_assert!(whole(selected.range, false));
+        prop_assert!(is_closed(selected.range, false));
         prop_assert_eq!(selected.range, selected.requested);
         let accepted = [accepted];
-        if let Ok(closed) = select_for_summary(&survey, &selected, &accepted, overlap) {
-            prop_assert!(whole(closed.range, true));
-            prop_assert!(closed.range.covers(closed.requested));
-            let payload = json!([{"from_turn": closed.range.from(), "to_turn": closed.range.to(), "summary": {"summary": "S"}}]);
+        if let Ok(extended) = select_for_summary(&survey, &selected, &accepted, overlap) {
+            prop_assert!(is_closed(extended.range, true));
+            prop_assert!(extended.range.covers(extended.requested));
+            let payload = json!([{"from_turn": extended.range.from(), "to_turn": extended.range.to(), "summary": {"summary": "S"}}]);
             let asked = Asked {
-                stream: &stream, pairs: &survey.pairs, range: closed.range, requested: closed.requested,
+                stream: &stream, pairs: &survey.pairs, range: extended.range, requested: extended.requested,
                 produces: &[Summary], by_step: false, accepted: &accepted, overlap, hints: &BTreeMap::new(),
                 by_model: false,
             };
@@ -402,24 +404,24 @@ proptest! {
 
     #[test]
     fn extension_is_independent_of_order(
-        range in range(), summaries in prop::collection::vec((0..12usize, 0..12usize), 0..8), turned in any::<Index>(), union in any::<bool>(),
+        range in range(), summaries in prop::collection::vec((0..12usize, 0..12usize), 0..8), rotation in any::<Index>(), union in any::<bool>(),
     ) {
         let overlap = if union { Overlap::Union } else { Overlap::Partial };
         let summaries: Vec<_> = summaries.into_iter().filter_map(|(from, to)| TurnRange::new(from, to)).collect();
         let extended = extend(range, summaries.iter().copied(), overlap);
         prop_assert!(extended.covers(range));
         prop_assert_eq!(extend(extended, summaries.iter().copied(), overlap), extended);
-        let mut other = summaries.clone();
-        other.reverse();
-        prop_assert_eq!(extend(range, other.iter().copied(), overlap), extended);
-        if !other.is_empty() {
-            let at = turned.index(other.len());
-            other.rotate_left(at);
+        let mut reordered = summaries.clone();
+        reordered.reverse();
+        prop_assert_eq!(extend(range, reordered.iter().copied(), overlap), extended);
+        if !reordered.is_empty() {
+            let count = rotation.index(reordered.len());
+            reordered.rotate_left(count);
         }
-        prop_assert_eq!(extend(range, other.iter().copied(), overlap), extended);
-        for older in summaries {
-            let around = older.covers(extended);
-            prop_assert!(!older.meets(extended) || extended.covers(older) || (around && !union));
+        prop_assert_eq!(extend(range, reordered.iter().copied(), overlap), extended);
+        for summary in summaries {
+            let contains_range = summary.covers(extended);
+            prop_assert!(!summary.meets(extended) || extended.covers(summary) || (contains_range && !union));
         }
     }
 
@@ -428,24 +430,24 @@ proptest! {
         bytes in transcript(), edits in prop::collection::vec((any::<Index>(), any::<u8>(), 0..3u8), 0..4),
     ) {
         let mut bytes = bytes.to_vec();
-        for (place, byte, edit) in edits {
-            let place = place.index(bytes.len());
+        for (index, byte, edit) in edits {
+            let index = index.index(bytes.len());
             match edit {
-                0 => bytes[place] = byte,
-                1 => bytes.insert(place, byte),
-                _ if bytes.len() > 1 => drop(bytes.remove(place)),
+                0 => bytes[index] = byte,
+                1 => bytes.insert(index, byte),
+                _ if bytes.len() > 1 => drop(bytes.remove(index)),
                 _ => {}
             }
         }
         let bytes = Bytes::from(bytes);
         let Ok(stream) = Stream::parse(bytes.clone()) else { return Ok(()) };
         let survey = Survey::new(&stream);
-        let source = concat(&source_of(&stream, &survey.view), &bytes);
+        let source = concat(&render_source(&stream, &survey.view), &bytes);
         prop_assert!(Stream::parse(source.into()).is_ok());
         let mut json = Vec::new();
         survey.view.write_json(&stream, &mut json).unwrap();
         prop_assert!(serde_json::from_slice::<Vec<Value>>(&json).is_ok());
-        prop_assert!(resets(&bytes, Reset::All).len() <= bytes.len());
+        prop_assert!(reset_bytes(&bytes, Reset::All).len() <= bytes.len());
         if let Some(range) = TurnRange::new(0, stream.turns().saturating_sub(1)) {
             for input in [Input::None, Input::Outline, Input::Full] {
                 let lines = request(&survey, range, input);
@@ -468,5 +470,6 @@ fn bound() -> impl Strategy<Value = Option<Bound>> {
 }
 
 fn range() -> impl Strategy<Value = TurnRange> {
-    (0..12usize, 0..12usize).prop_map(|(one, two)| TurnRange::new(one.min(two), one.max(two)).unwrap())
+    (0..12usize, 0..12usize)
+        .prop_map(|(left, right)| TurnRange::new(left.min(right), left.max(right)).unwrap())
 }

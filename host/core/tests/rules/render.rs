@@ -1,10 +1,10 @@
-//! Rendered request bodies: the duties of the renderer, each as a view and the resulting body.
+//! Rendered request bodies: each duty of the renderer as a view and the resulting body.
 
 use jp_compact_core::projection::project;
 use jp_compact_core::render::{Provider, Rendered, ViewPosition, render};
 use serde_json::{Value, json};
 
-use crate::build::{Build, jp};
+use crate::build::{Build, compaction};
 
 fn rendered(build: &Build, provider: Provider) -> Rendered {
     let stream = build.stream();
@@ -120,7 +120,7 @@ fn ollama_gets_thoughts_and_object_arguments() {
 }
 
 /// Formats the texts of an Anthropic body, one word per block: `?user`, `=assistant`, `~thought`, `>call`, `<result`.
-fn shown(build: &Build) -> String {
+fn format_body(build: &Build) -> String {
     let rendered = rendered(build, Provider::Anthropic);
     let messages = rendered.body["messages"].as_array().unwrap().clone();
     let words = messages.iter().map(|message| {
@@ -141,7 +141,7 @@ fn shown(build: &Build) -> String {
 
 /// Adds a thought with Anthropic's signature.
 fn signed(build: Build, text: &str) -> Build {
-    build.raw(json!({
+    build.element(json!({
         "type": "chat_response", "timestamp": "2026-04-02 10:00:00.0", "reasoning": text,
         "metadata": {"anthropic_thinking_signature": "c2ln"},
     }))
@@ -149,19 +149,19 @@ fn signed(build: Build, text: &str) -> Build {
 
 #[test]
 fn summary_renders_as_a_pair() {
-    let build = Build::turns(3).raw(jp(50, 0, 1, json!({"summary": {"summary": "S"}})));
+    let build = Build::turns(3).element(compaction(50, 0, 1, json!({"summary": {"summary": "S"}})));
     let expected = "?[Summary of previous conversation] | =S | ?ask2 | >c2{\"of\":\"c2\"} | <c2:body2 | =say2 | ?[Continue]";
-    assert_eq!(shown(&build), expected);
+    assert_eq!(format_body(&build), expected);
 }
 
 #[test]
 fn merges_turn_without_answer_into_next_request() {
     let build = Build::default().turn().ask("q").call("a", "read").answer("a", "x").turn().ask("r").say("m");
-    let omitted = build.raw(jp(50, 0, 0, json!({"tool_calls": {"policy": "omit"}})));
-    assert_eq!(shown(&omitted), "?q ?r | =m | ?[Continue]");
-    let nothing = Build::default().turn().think("hm");
+    let omitted = build.element(compaction(50, 0, 0, json!({"tool_calls": {"policy": "omit"}})));
+    assert_eq!(format_body(&omitted), "?q ?r | =m | ?[Continue]");
+    let only_reasoning = Build::default().turn().think("hm");
     for provider in Provider::ALL {
-        let body = rendered(&nothing, provider).body;
+        let body = rendered(&only_reasoning, provider).body;
         if provider != Provider::Ollama {
             assert_eq!(body, json!({ provider.conversation(): [] }), "{provider}");
         }
@@ -171,101 +171,103 @@ fn merges_turn_without_answer_into_next_request() {
 #[test]
 fn adds_user_messages_at_both_ends() {
     let build = Build::default().say("Hello.").ask("").say("Well?");
-    assert_eq!(shown(&build), "?[Beginning of conversation] | =Hello. =Well? | ?[Continue]");
+    assert_eq!(format_body(&build), "?[Beginning of conversation] | =Hello. =Well? | ?[Continue]");
 }
 
 #[test]
 fn adds_missing_responses() {
     let build = Build::default().turn().ask("q").call("a", "read").answer("z", "x").ask("r").say(" ");
     let expected = "?q | >a{\"of\":\"a\"} | <a:[This call was not answered] ?r";
-    assert_eq!(shown(&build), expected);
-    let late = Build::default().turn().ask("q").call("a", "read").ask("r").say("m").answer("a", "x").say("n");
-    assert_eq!(shown(&late), "?q | >a{\"of\":\"a\"} | <a:x ?r | =m =n | ?[Continue]");
+    assert_eq!(format_body(&build), expected);
+    let late_response =
+        Build::default().turn().ask("q").call("a", "read").ask("r").say("m").answer("a", "x").say("n");
+    assert_eq!(format_body(&late_response), "?q | >a{\"of\":\"a\"} | <a:x ?r | =m =n | ?[Continue]");
 }
 
 #[test]
 fn renames_reused_ids() {
-    let call = |build: Build, text: &str| build.call("a", "read").answer("a", text);
-    let build = call(call(Build::default().turn().ask("q"), "1"), "2");
-    assert_eq!(shown(&build), "?q | >a{\"of\":\"a\"} | <a:1 | >a_2{\"of\":\"a\"} | <a_2:2");
+    let add_call = |build: Build, text: &str| build.call("a", "read").answer("a", text);
+    let build = add_call(add_call(Build::default().turn().ask("q"), "1"), "2");
+    assert_eq!(format_body(&build), "?q | >a{\"of\":\"a\"} | <a:1 | >a_2{\"of\":\"a\"} | <a_2:2");
 }
 
 #[test]
 fn sends_back_only_signed_thoughts() {
     let build = signed(Build::default().turn().ask("q").think("unsigned"), "why").say("m").turn().ask("r");
-    assert_eq!(shown(&build), "?q | ~why =m | ?r");
+    assert_eq!(format_body(&build), "?q | ~why =m | ?r");
     assert_eq!(
         rendered(&build, Provider::Anthropic).body["messages"][1]["content"][0],
         json!({"type": "thinking", "thinking": "why", "signature": "sig"})
     );
-    let led_to_nothing = signed(Build::default().turn().ask("q"), "why").turn().ask("r");
-    assert_eq!(shown(&led_to_nothing), "?q ?r");
+    let without_message = signed(Build::default().turn().ask("q"), "why").turn().ask("r");
+    assert_eq!(format_body(&without_message), "?q ?r");
     let body = rendered(&build, Provider::Openai).body.to_string();
     assert!(!body.contains("why"), "{body}");
 }
 
 #[test]
 fn drops_old_signed_thoughts_after_changed_content() {
-    let thinks = |build: Build, turn: usize| {
+    let add_turn = |build: Build, turn: usize| {
         signed(build.turn().ask(&format!("q{turn}")), &format!("t{turn}"))
             .call(&format!("c{turn}"), "read")
             .answer(&format!("c{turn}"), "x")
     };
-    let first = thinks(Build::default(), 0).say("m");
-    let build = thinks(thinks(first, 1).say("m"), 2);
+    let one_turn = add_turn(Build::default(), 0).say("m");
+    let build = add_turn(add_turn(one_turn, 1).say("m"), 2);
     let (c0, c1, c2) = (">c0{\"of\":\"c0\"}", ">c1{\"of\":\"c1\"}", ">c2{\"of\":\"c2\"}");
-    let whole = format!("?q0 | ~t0 {c0} | <c0:x | =m | ?q1 | ~t1 {c1} | <c1:x | =m | ?q2 | ~t2 {c2} | <c2:x");
-    assert_eq!(shown(&build), whole);
+    let unchanged =
+        format!("?q0 | ~t0 {c0} | <c0:x | =m | ?q1 | ~t1 {c1} | <c1:x | =m | ?q2 | ~t2 {c2} | <c2:x");
+    assert_eq!(format_body(&build), unchanged);
     let strip = json!({"tool_calls": {"policy": "strip", "request": false, "response": true}});
-    let changed = build.raw(jp(50, 1, 1, strip));
-    let expected = whole.replace("~t1 ", "").replace("<c1:x", "<c1:[compacted] read: success");
-    assert_eq!(shown(&changed), expected, "turn 0 precedes the change, and turn 2 is open");
+    let changed = build.element(compaction(50, 1, 1, strip));
+    let expected = unchanged.replace("~t1 ", "").replace("<c1:x", "<c1:[compacted] read: success");
+    assert_eq!(format_body(&changed), expected, "turn 0 precedes the change, and turn 2 is open");
 }
 
 #[test]
 fn sends_signatures_only_to_their_provider() {
-    let kept = |metadata: Value| {
+    let with_metadata = |metadata: Value| {
         Build::default()
             .turn()
             .ask("q")
-            .raw(json!({"type": "chat_response", "timestamp": "2026-04-02 10:00:00.0", "reasoning": "t", "metadata": metadata}))
+            .element(json!({"type": "chat_response", "timestamp": "2026-04-02 10:00:00.0", "reasoning": "t", "metadata": metadata}))
             .call("a", "read")
             .answer("a", "x")
     };
-    let google = kept(json!({"google_thought_signature": "c2ln"}));
+    let google = with_metadata(json!({"google_thought_signature": "c2ln"}));
     assert_eq!(
         rendered(&google, Provider::Gemini).body["contents"][1]["parts"][0],
         json!({"text": "t", "thought": true, "thoughtSignature": "sig"})
     );
-    let openai = kept(json!({"openai_item_id": "cnNfMQ==", "openai_encrypted_content": "c2ln"}));
+    let openai = with_metadata(json!({"openai_item_id": "cnNfMQ==", "openai_encrypted_content": "c2ln"}));
     assert_eq!(
         rendered(&openai, Provider::OpenaiResponses).body["input"][1],
         json!({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "t"}],
                "encrypted_content": "sig"})
     );
     assert_eq!(
-        shown(&kept(json!({"anthropic_redacted_thinking": "c2ln"}))),
+        format_body(&with_metadata(json!({"anthropic_redacted_thinking": "c2ln"}))),
         "?q | ~~sig >a{\"of\":\"a\"} | <a:x"
     );
-    for foreign in [google, openai] {
-        assert_eq!(shown(&foreign), "?q | >a{\"of\":\"a\"} | <a:x");
+    for build in [google, openai] {
+        assert_eq!(format_body(&build), "?q | >a{\"of\":\"a\"} | <a:x");
     }
 }
 
 #[test]
 fn messages_have_positions_in_the_stream() {
-    let build = Build::turns(2).raw(jp(50, 0, 0, json!({"summary": {"summary": "S"}})));
+    let build = Build::turns(2).element(compaction(50, 0, 0, json!({"summary": {"summary": "S"}})));
     let rendered = rendered(&build, Provider::Openai);
-    let of = |turn, event| ViewPosition { turn: Some(turn), event };
+    let position = |turn, event| ViewPosition { turn: Some(turn), event };
     assert_eq!(
         rendered.places,
         [
-            of(0, None),
-            of(0, None),
-            of(1, Some(7)),
-            of(1, Some(9)),
-            of(1, Some(10)),
-            of(1, Some(11)),
+            position(0, None),
+            position(0, None),
+            position(1, Some(7)),
+            position(1, Some(9)),
+            position(1, Some(10)),
+            position(1, Some(11)),
             ViewPosition::default()
         ]
     );

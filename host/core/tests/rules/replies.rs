@@ -12,16 +12,18 @@ use serde::Deserialize;
 
 use crate::build::Build;
 
-/// Returns the number of compactions, or the reason to reject the output. Other replies than results count as 0.
+/// Returns the number of compactions, or the reason to reject the output. The number is 0 for replies without a result.
 fn outcome(output: &[u8]) -> Result<usize, String> {
-    let answer = reply::read(output, "c1").map_err(|violation| violation.to_string())?;
-    let Terminal::Result(result) = answer.terminal else { return Ok(0) };
+    let reply = reply::read(output, "c1").map_err(|violation| violation.to_string())?;
+    let Terminal::Result(result) = reply.terminal else { return Ok(0) };
     let stream = Build::turns(2).stream();
     let range = TurnRange::new(0, 1).unwrap();
     let pairs = Pairs::new(&stream);
     let asked =
         Asked { by_step: true, ..Asked::new(&stream, &pairs, range, &[Summary, Reasoning, ToolCalls]) };
-    validate(&asked, result.compactions).map(|made| made.len()).map_err(|refusal| refusal.to_string())
+    validate(&asked, result.compactions)
+        .map(|compactions| compactions.len())
+        .map_err(|error| error.to_string())
 }
 
 #[derive(Deserialize)]
@@ -39,24 +41,24 @@ fn verdicts_match_the_shared_collection() {
         return;
     };
     let verdicts: BTreeMap<String, Expected> = serde_json::from_slice(&verdicts).unwrap();
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for (name, expected) in &verdicts {
         let output = replace(&std::fs::read(folder.join(name)).unwrap(), b"@ID@", b"c1");
         let outcome = outcome(&output);
         if outcome.is_ok() != (expected.verdict != "reject") {
-            wrong.push(format!("{name} ({}): {outcome:?}", expected.why));
+            failures.push(format!("{name} ({}): {outcome:?}", expected.why));
         }
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(failures.is_empty(), "{failures:#?}");
 }
 
 fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut replaced = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
-    while let Some(at) = rest.windows(from.len()).position(|window| window == from) {
-        replaced.extend_from_slice(&rest[..at]);
+    while let Some(index) = rest.windows(from.len()).position(|window| window == from) {
+        replaced.extend_from_slice(&rest[..index]);
         replaced.extend_from_slice(to);
-        rest = &rest[at + from.len()..];
+        rest = &rest[index + from.len()..];
     }
     replaced.extend_from_slice(rest);
     replaced
@@ -69,22 +71,22 @@ const PROGRESS: &str = r#"{"type":"progress","id":"c1","done":1}"#;
 const DECLINE: &str = r#"{"type":"decline","id":"c1","reason":"r"}"#;
 
 #[track_caller]
-fn takes(output: &str, compactions: usize) {
+fn accepts(output: &str, compactions: usize) {
     assert_eq!(outcome(output.as_bytes()), Ok(compactions));
 }
 
 #[test]
 fn accepts_one_terminal_line() {
-    takes(STRIP, 1);
-    takes(&format!("{STRIP}\n"), 1);
-    takes(&format!("\n \t\r\n{STRIP}\r\n\n  \n"), 1);
-    takes(&format!("{PROGRESS}\n{LOG}\n{PROGRESS}\n{STRIP}\n"), 1);
-    takes(&format!("{}\n{STRIP}\n", r#"{"type":"telemetry","id":7,"x":[[]]}"#), 1);
-    takes(&format!("  {STRIP}  "), 1);
-    takes(DECLINE, 0);
-    takes(r#"{"type":"error","id":"c1","code":"internal","message":"m"}"#, 0);
-    takes(r#"{"type":"needs","id":"c1","requests":{"k":{"kind":"tokens.count","text":"t"}}}"#, 0);
-    takes(
+    accepts(STRIP, 1);
+    accepts(&format!("{STRIP}\n"), 1);
+    accepts(&format!("\n \t\r\n{STRIP}\r\n\n  \n"), 1);
+    accepts(&format!("{PROGRESS}\n{LOG}\n{PROGRESS}\n{STRIP}\n"), 1);
+    accepts(&format!("{}\n{STRIP}\n", r#"{"type":"telemetry","id":7,"x":[[]]}"#), 1);
+    accepts(&format!("  {STRIP}  "), 1);
+    accepts(DECLINE, 0);
+    accepts(r#"{"type":"error","id":"c1","code":"internal","message":"m"}"#, 0);
+    accepts(r#"{"type":"needs","id":"c1","requests":{"k":{"kind":"tokens.count","text":"t"}}}"#, 0);
+    accepts(
         r#"{"type":"result","id":"c1","later":1,"compactions":[{"from_turn":1,"to_turn":1,"tool_calls":{"policy":"omit"}}]}"#,
         1,
     );
@@ -93,63 +95,63 @@ fn accepts_one_terminal_line() {
 #[test]
 fn keeps_logs_in_order() {
     let output = format!("{LOG}\n{}\n{DECLINE}", LOG.replace("\"m\"", "\"n\""));
-    let answer = reply::read(output.as_bytes(), "c1").unwrap();
-    assert_eq!(answer.logs.iter().map(|log| log.message.as_str()).collect::<Vec<_>>(), ["m", "n"]);
+    let reply = reply::read(output.as_bytes(), "c1").unwrap();
+    assert_eq!(reply.logs.iter().map(|log| log.message.as_str()).collect::<Vec<_>>(), ["m", "n"]);
 }
 
 #[track_caller]
-fn violates(output: impl AsRef<[u8]>, expected: &str) {
+fn rejects(output: impl AsRef<[u8]>, expected: &str) {
     let violation = reply::read(output.as_ref(), "c1").unwrap_err().to_string();
     assert!(violation.starts_with(expected), "{violation}");
 }
 
 #[test]
 fn rejects_all_other_output() {
-    violates("", "its output ended without a result, decline, needs or error");
-    violates("\n\n", "its output ended without");
-    violates(format!("{PROGRESS}\n{LOG}"), "its output ended without");
-    violates(
+    rejects("", "its output ended without a result, decline, needs or error");
+    rejects("\n\n", "its output ended without");
+    rejects(format!("{PROGRESS}\n{LOG}"), "its output ended without");
+    rejects(
         format!("{STRIP}\n{STRIP}"),
         "it sent another line after its terminal reply: {\"type\":\"result\"",
     );
-    violates(format!("{DECLINE}\n{LOG}"), "it sent another line after its terminal reply: {\"type\":\"log\"");
-    violates(format!("{DECLINE}\nbye"), "it sent another line after its terminal reply: bye");
-    violates(format!("hello\n{STRIP}"), "line 1 of its output is not a valid message (");
-    violates(format!("{LOG}\n\n[{STRIP}]"), "line 3 of its output is not a valid message (");
-    violates(format!("{STRIP}{STRIP}"), "line 1 of its output is not a valid message (");
-    violates(STRIP.replace("c1", "c2"), "it replied to request `c2`, but the request is `c1`");
-    violates(LOG.replace("c1", "c2"), "it replied to request `c2`");
-    violates(
+    rejects(format!("{DECLINE}\n{LOG}"), "it sent another line after its terminal reply: {\"type\":\"log\"");
+    rejects(format!("{DECLINE}\nbye"), "it sent another line after its terminal reply: bye");
+    rejects(format!("hello\n{STRIP}"), "line 1 of its output is not a valid message (");
+    rejects(format!("{LOG}\n\n[{STRIP}]"), "line 3 of its output is not a valid message (");
+    rejects(format!("{STRIP}{STRIP}"), "line 1 of its output is not a valid message (");
+    rejects(STRIP.replace("c1", "c2"), "it replied to request `c2`, but the request is `c1`");
+    rejects(LOG.replace("c1", "c2"), "it replied to request `c2`");
+    rejects(
         STRIP.replace(r#""id":"c1","#, ""),
         "line 1 of its output is not a valid message (missing field `id`",
     );
-    violates(STRIP.replace("strip", "stirp"), "line 1 of its output is not a valid message (");
-    violates(
+    rejects(STRIP.replace("strip", "stirp"), "line 1 of its output is not a valid message (");
+    rejects(
         STRIP.replace("reasoning", "raesoning"),
         "line 1 of its output is not a valid message (unknown field `raesoning`",
     );
-    violates(b"\xff", "its output is not UTF-8 at byte 0");
-    violates(
+    rejects(b"\xff", "its output is not UTF-8 at byte 0");
+    rejects(
         [STRIP.as_bytes(), b"\n\xc3"].concat(),
         &format!("its output is not UTF-8 at byte {}", STRIP.len() + 1),
     );
-    violates(format!("\u{feff}{STRIP}"), "line 1 of its output is not a valid message (");
+    rejects(format!("\u{feff}{STRIP}"), "line 1 of its output is not a valid message (");
 }
 
 #[test]
 fn unknown_members_must_be_valid_json() {
-    let behind = |value: &str| format!(r#"{},"later":{value}}}"#, STRIP.strip_suffix('}').unwrap());
-    let deep = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-    takes(&behind(&deep(100)), 1);
-    takes(&behind("1e300"), 1);
-    violates(
-        behind(&deep(127)),
+    let with_member = |value: &str| format!(r#"{},"later":{value}}}"#, STRIP.strip_suffix('}').unwrap());
+    let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    accepts(&with_member(&nested(100)), 1);
+    accepts(&with_member("1e300"), 1);
+    rejects(
+        with_member(&nested(127)),
         "line 1 of its output is not a valid message (values nest deeper than 127 \
          levels)",
     );
-    violates(behind(&deep(100_000)), "line 1 of its output is not a valid message (values nest deeper");
-    violates(behind("1e400"), "line 1 of its output is not a valid message (a number out of range)");
-    violates(behind(r#""\ud800""#), "line 1 of its output is not a valid message (");
+    rejects(with_member(&nested(100_000)), "line 1 of its output is not a valid message (values nest deeper");
+    rejects(with_member("1e400"), "line 1 of its output is not a valid message (a number out of range)");
+    rejects(with_member(r#""\ud800""#), "line 1 of its output is not a valid message (");
 }
 
 #[test]
@@ -157,33 +159,33 @@ fn quotes_at_most_200_bytes_of_whole_characters() {
     let long = format!("a{}", "\u{e9}".repeat(500));
     let reply::ReplyViolation::NotAMessage { quote, .. } = reply::read(long.as_bytes(), "c1").unwrap_err()
     else {
-        panic!("another violation");
+        panic!("expected an invalid message");
     };
     assert_eq!(quote, format!("a{}...", "\u{e9}".repeat(99)));
 }
 
 #[track_caller]
-fn needs(keys: &[&str], state_bytes: usize, rounds_before: u32, expect: Result<(), &str>) {
+fn check_needs(keys: &[&str], state_bytes: usize, rounds_before: u32, expected: Result<(), &str>) {
     let requests = keys.iter().map(|key| ((*key).to_owned(), NeedRequest::Unknown)).collect();
     let needs = Needs { id: "c1".into(), requests, state: Some("s".repeat(state_bytes)) };
     let answers = BTreeMap::from([("used".to_owned(), Answer::Ok(serde_json::Map::new()))]);
-    let checked =
-        reply::check_needs(&needs, rounds_before, &answers, false).map_err(|wrong| wrong.to_string());
-    assert_eq!(checked, expect.map_err(str::to_owned));
+    let result =
+        reply::check_needs(&needs, rounds_before, &answers, false).map_err(|error| error.to_string());
+    assert_eq!(result, expected.map_err(str::to_owned));
 }
 
 #[test]
 fn limits_needs_in_rounds_number_keys_and_state() {
-    needs(&["new"], 64 << 10, 7, Ok(()));
-    needs(&[], 0, 0, Ok(()));
-    needs(&["new"], 0, 8, Err("it replied `needs` more than 8 times"));
-    needs(&["new", "used"], 0, 1, Err("its `needs` reuse the key `used` of an earlier round"));
-    needs(&["new"], (64 << 10) + 1, 0, Err("its `state` has 65537 bytes; at most 65536 are allowed"));
+    check_needs(&["new"], 64 << 10, 7, Ok(()));
+    check_needs(&[], 0, 0, Ok(()));
+    check_needs(&["new"], 0, 8, Err("it replied `needs` more than 8 times"));
+    check_needs(&["new", "used"], 0, 1, Err("its `needs` reuse the key `used` of an earlier round"));
+    check_needs(&["new"], (64 << 10) + 1, 0, Err("its `state` has 65537 bytes; at most 65536 are allowed"));
     let keys: Vec<String> = (0..256).map(|number| number.to_string()).collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     // One key was answered before.
-    needs(&keys[1..], 0, 1, Ok(()));
-    needs(&keys, 0, 1, Err("it has 257 needs for one request; at most 256 are allowed"));
+    check_needs(&keys[1..], 0, 1, Ok(()));
+    check_needs(&keys, 0, 1, Err("it has 257 needs for one request; at most 256 are allowed"));
 }
 
 #[test]
@@ -193,24 +195,24 @@ fn limits_number_of_compactions() {
         format!(r#"{{"type":"result","id":"c1","compactions":[{}]}}"#, vec![strip; count].join(","))
     };
     assert_eq!(outcome(result(1_024).as_bytes()), Ok(1_024));
-    let refused = outcome(result(1_025).as_bytes()).unwrap_err();
-    assert_eq!(refused, "the result has 1025 compactions; at most 1024 are allowed");
+    let error = outcome(result(1_025).as_bytes()).unwrap_err();
+    assert_eq!(error, "the result has 1025 compactions; at most 1024 are allowed");
 }
 
 #[test]
 fn counts_logs_and_diagnostics_over_the_limit() {
     let log = r#"{"type":"log","id":"c1","level":"info","message":"l"}"#;
-    let found = r#"{"severity":"info","code":"c","message":"m"}"#;
+    let diagnostic = r#"{"severity":"info","code":"c","message":"m"}"#;
     let strip = r#"{"from_turn":0,"to_turn":1,"reasoning":"strip"}"#;
     let result = format!(
         r#"{{"type":"result","id":"c1","compactions":[{strip}],"diagnostics":[{}]}}"#,
-        vec![found; 1_007].join(",")
+        vec![diagnostic; 1_007].join(",")
     );
     let output = format!("{}\n{result}\n", vec![log; 5_000].join("\n"));
-    let answer = reply::read(output.as_bytes(), "c1").unwrap();
-    assert_eq!(answer.logs.len(), 1_001);
-    assert_eq!(answer.logs[1_000].message, "4000 more log lines");
-    let Terminal::Result(result) = answer.terminal else { panic!("expected a result") };
+    let reply = reply::read(output.as_bytes(), "c1").unwrap();
+    assert_eq!(reply.logs.len(), 1_001);
+    assert_eq!(reply.logs[1_000].message, "4000 more log lines");
+    let Terminal::Result(result) = reply.terminal else { panic!("expected a result") };
     assert_eq!(result.diagnostics.len(), 1_001);
     assert_eq!(result.diagnostics[1_000].message, "7 more diagnostics");
 }
@@ -227,7 +229,7 @@ fn truncates_long_texts() {
     }
     let decline = format!(r#"{{"type":"decline","id":"c1","reason":"{long}"}}"#);
     let Terminal::Decline(decline) = reply::read(decline.as_bytes(), "c1").unwrap().terminal else {
-        panic!("it declines")
+        panic!("expected a decline")
     };
     assert!(decline.reason.ends_with("x ... (904 bytes more)"));
 }

@@ -5,7 +5,7 @@ use jp_compact_core::receipts::receipts;
 use jp_compact_core::stats::{SizeChange, Stats, stats};
 use serde_json::{Value, json};
 
-use crate::build::{Build, jp, receipt};
+use crate::build::{Build, compaction, receipt};
 
 fn stats_of(build: &Build) -> Stats {
     stats(&Survey::new(&build.stream()))
@@ -13,10 +13,10 @@ fn stats_of(build: &Build) -> Stats {
 
 #[track_caller]
 fn check(build: &Build, expected: Value) {
-    let mut found = serde_json::to_value(stats_of(build)).unwrap();
-    let members = found.as_object_mut().unwrap();
+    let mut stats = serde_json::to_value(stats_of(build)).unwrap();
+    let members = stats.as_object_mut().unwrap();
     members.retain(|name, _| ["all", "by_type", "by_tool"].contains(&name.as_str()));
-    assert_eq!(found, expected);
+    assert_eq!(stats, expected);
 }
 
 /// Tokens and bytes, each of the raw events and of the view.
@@ -27,8 +27,12 @@ fn sizes(tokens: [u64; 2], bytes: [u64; 2]) -> Value {
 
 #[test]
 fn sums_tokens_and_bytes_by_type_and_tool() {
-    let build =
-        Build::turns(4).raw(jp(60, 0, 1, json!({"reasoning": "strip", "tool_calls": {"policy": "omit"}})));
+    let build = Build::turns(4).element(compaction(
+        60,
+        0,
+        1,
+        json!({"reasoning": "strip", "tool_calls": {"policy": "omit"}}),
+    ));
     check(
         &build,
         json!({
@@ -45,7 +49,12 @@ fn sums_tokens_and_bytes_by_type_and_tool() {
 
 #[test]
 fn counts_summaries_as_a_type() {
-    let build = Build::default().turn().ask("1234").raw(jp(60, 0, 0, json!({"summary": {"summary": "12"}})));
+    let build = Build::default().turn().ask("1234").element(compaction(
+        60,
+        0,
+        0,
+        json!({"summary": {"summary": "12"}}),
+    ));
     check(
         &build,
         json!({
@@ -86,28 +95,28 @@ fn counts_bytes_of_decoded_text() {
 
 #[test]
 fn sums_over_transcripts() {
-    let one = stats_of(&Build::turns(4).raw(jp(60, 0, 1, json!({"reasoning": "strip"}))));
-    let other = stats_of(&Build::default().turn().ask("1").call("a", "grep").answer("a", "1234"));
-    let sum: Stats = [&one, &other].into_iter().sum();
+    let first = stats_of(&Build::turns(4).element(compaction(60, 0, 1, json!({"reasoning": "strip"}))));
+    let second = stats_of(&Build::default().turn().ask("1").call("a", "grep").answer("a", "1234"));
+    let sum: Stats = [&first, &second].into_iter().sum();
     assert_eq!((sum.turns, sum.events, sum.overlays), (5, 28, 1));
     let numbers =
         |SizeChange { tokens, bytes }: &SizeChange| [tokens.before, tokens.after, bytes.before, bytes.after];
-    let added = |one, other| std::array::from_fn(|place| numbers(one)[place] + numbers(other)[place]);
-    assert_eq!(numbers(&sum.all), added(&one.all, &other.all));
+    let added = |first, second| std::array::from_fn(|index| numbers(first)[index] + numbers(second)[index]);
+    assert_eq!(numbers(&sum.all), added(&first.all, &second.all));
     let user = |stats: &Stats| stats.by_type["user"];
-    assert_eq!(numbers(&user(&sum)), added(&user(&one), &user(&other)));
-    assert_eq!(sum.by_type["reasoning"], one.by_type["reasoning"], "types of only one transcript stay");
-    assert_eq!((sum.by_tool["read"], sum.by_tool["grep"]), (one.by_tool["read"], other.by_tool["grep"]));
+    assert_eq!(numbers(&user(&sum)), added(&user(&first), &user(&second)));
+    assert_eq!(sum.by_type["reasoning"], first.by_type["reasoning"], "types of only one transcript stay");
+    assert_eq!((sum.by_tool["read"], sum.by_tool["grep"]), (first.by_tool["read"], second.by_tool["grep"]));
 }
 
 #[test]
 fn receipt_matches_overlay_by_time_and_range() {
     let stream = Build::turns(3)
-        .raw(jp(60, 0, 1, json!({"reasoning": "strip"})))
-        .raw(jp(61, 0, 1, json!({"reasoning": "strip"})))
-        .raw(receipt(61, 0, 1))
-        .raw(receipt(60, 0, 2))
+        .element(compaction(60, 0, 1, json!({"reasoning": "strip"})))
+        .element(compaction(61, 0, 1, json!({"reasoning": "strip"})))
+        .element(receipt(61, 0, 1))
+        .element(receipt(60, 0, 2))
         .stream();
-    let Value::Object(origin) = json!({"strategy": "s", "version": "1.0.0"}) else { unreachable!() };
-    assert_eq!(receipts(&stream), [None, Some(origin)]);
+    let Value::Object(receipt) = json!({"strategy": "s", "version": "1.0.0"}) else { unreachable!() };
+    assert_eq!(receipts(&stream), [None, Some(receipt)]);
 }

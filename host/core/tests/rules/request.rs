@@ -5,21 +5,21 @@ use jp_compact_core::{Stream, Survey, TurnRange};
 use jp_compact_schema::{Description, Input, Scope, catalog};
 use serde_json::{Map, Value, json};
 
-use crate::build::{Build, at, base64, jp, own, receipt, when};
+use crate::build::{Build, base64, compaction, own_overlay, receipt, timestamp, timestamp_text};
 
-fn describe(input: Input) -> Description {
+fn description(input: Input) -> Description {
     Description { input, ..Description::new("a-strategy", "1.0.0", "for a test") }
 }
 
 /// Returns the lines of a request for turn 1, each validated against its schema.
 #[track_caller]
-fn ask(stream: &Stream, description: &Description) -> Vec<Value> {
+fn request_lines(stream: &Stream, description: &Description) -> Vec<Value> {
     let turn_1 = TurnRange::new(1, 1).unwrap();
     let options = Map::from_iter([("mode".to_owned(), json!("strip"))]);
     let ask = Ask {
         conversation: Some("17738399468"),
         digest: Some("d1635"),
-        ..Ask::new("c1", description, turn_1, &options, when(500))
+        ..Ask::new("c1", description, turn_1, &options, timestamp(500))
     };
     let bytes = lines(&Survey::new(stream), &ask);
     assert!(bytes.ends_with(b"\n"));
@@ -37,12 +37,14 @@ fn ask(stream: &Stream, description: &Description) -> Vec<Value> {
 }
 
 fn summarized() -> Build {
-    Build::turns(3).raw(jp(60, 0, 0, json!({"summary": {"summary": "a secret"}}))).raw(receipt(60, 0, 0))
+    Build::turns(3)
+        .element(compaction(60, 0, 0, json!({"summary": {"summary": "a secret"}})))
+        .element(receipt(60, 0, 0))
 }
 
 #[test]
 fn input_none_gets_only_the_header() {
-    let lines = ask(&Build::turns(3).stream(), &describe(Input::None));
+    let lines = request_lines(&Build::turns(3).stream(), &description(Input::None));
     let row = json!({
         "turn": 1, "events": 6, "tokens": 6, "view_tokens": 6, "complete": true,
         "kinds": {"reasoning": 1, "reasoning_tokens": 2, "tool_calls": 1, "tool_errors": 0, "tool_request_tokens": 1, "tool_response_tokens": 2},
@@ -66,8 +68,8 @@ fn input_none_gets_only_the_header() {
 fn header_comes_first_with_stable_first_fields() {
     let stream = Build::turns(3).stream();
     let turn_1 = TurnRange::new(1, 1).unwrap();
-    let (description, options) = (describe(Input::Full), Map::new());
-    let ask = Ask { dry_run: true, ..Ask::new("c1", &description, turn_1, &options, when(0)) };
+    let (description, options) = (description(Input::Full), Map::new());
+    let ask = Ask { dry_run: true, ..Ask::new("c1", &description, turn_1, &options, timestamp(0)) };
     let bytes = lines(&Survey::new(&stream), &ask);
     assert!(bytes.starts_with(br#"{"type":"compact","id":"c1","protocol":1,"#));
 }
@@ -78,12 +80,12 @@ fn input_outline_gets_only_the_header() {
         .turn()
         .call("a", "grep")
         .fail("a", "x")
-        .raw(jp(60, 0, 0, json!({"reasoning": "strip"})))
-        .config()
+        .element(compaction(60, 0, 0, json!({"reasoning": "strip"})))
+        .config_delta()
         .unknown()
         .answer("lost", "y")
-        .raw(json!({"timestamp": at(0), "note": 1}));
-    let lines = ask(&build.stream(), &describe(Input::Outline));
+        .element(json!({"timestamp": timestamp_text(0), "note": 1}));
+    let lines = request_lines(&build.stream(), &description(Input::Outline));
     let [header] = lines.as_slice() else { panic!("expected only a header: {lines:?}") };
     assert_eq!(
         header["outline"],
@@ -101,18 +103,23 @@ fn outline_lists_hidden_events_and_sizes() {
     let strip =
         json!({"tool_calls": {"policy": "strip", "request": false, "response": true}, "reasoning": "strip"});
     let build = Build::turns(1).turn().call("a", "read").answer("a", "ä, stored in base64").call("b", "read");
-    let header = &ask(&build.clone().raw(jp(60, 1, 1, strip)).stream(), &describe(Input::Outline))[0];
+    let header = &request_lines(
+        &build.clone().element(compaction(60, 1, 1, strip)).stream(),
+        &description(Input::Outline),
+    )[0];
     assert_eq!(header["outline"]["hidden"], json!([8]));
     assert_eq!(header["outline"]["bytes"][2], "ä, stored in base64".len());
     let summary = json!({"summary": {"summary": "S"}});
-    let header = &ask(&build.raw(jp(60, 1, 1, summary)).stream(), &describe(Input::Outline))[0];
+    let header =
+        &request_lines(&build.element(compaction(60, 1, 1, summary)).stream(), &description(Input::Outline))
+            [0];
     assert_eq!(header["outline"]["hidden"], json!([6, 7, 8, 9]));
 }
 
 #[test]
 fn outline_names_tool_of_each_response() {
     let build = Build::turns(1).turn().call("a", "read").answer("a", "").call("a", "grep").answer("a", "");
-    let header = &ask(&build.stream(), &describe(Input::Outline))[0];
+    let header = &request_lines(&build.stream(), &description(Input::Outline))[0];
     assert_eq!(header["outline"]["tools"], json!(["read", "grep"]));
     assert_eq!(header["outline"]["tool"], json!([null, 0, 0, 1, 1]));
 }
@@ -120,40 +127,44 @@ fn outline_names_tool_of_each_response() {
 #[test]
 fn input_full_gets_header_events_and_end() {
     let build = Build::turns(1)
-        .raw(jp(60, 0, 0, json!({"reasoning": "strip"})))
+        .element(compaction(60, 0, 0, json!({"reasoning": "strip"})))
         .turn()
-        .config()
-        .raw(json!({"timestamp": at(1), "type": "chat_request", "content": base64("plain"), "later": base64("kept")}))
-        .raw(json!({"timestamp": at(2), "type": "tool_call_request", "id": "a", "name": "t",
+        .config_delta()
+        .element(json!({"timestamp": timestamp_text(1), "type": "chat_request", "content": base64("plain"), "later": base64("kept")}))
+        .element(json!({"timestamp": timestamp_text(2), "type": "tool_call_request", "id": "a", "name": "t",
                     "arguments": {"p": base64("x.rs"), "l": [base64("y"), 1]}, "metadata": {"m": base64("z")}}))
-        .raw(own(61, 0, 0, json!({"tool_calls": {"policy": "omit"}})))
+        .element(own_overlay(61, 0, 0, json!({"tool_calls": {"policy": "omit"}})))
         .answer("a", "found")
-        .raw(json!({"timestamp": at(3), "type": "bookmark", "content": base64("as it is")}));
-    let lines = ask(&build.stream(), &describe(Input::Full));
+        .element(json!({"timestamp": timestamp_text(3), "type": "bookmark", "content": base64("as it is")}));
+    let lines = request_lines(&build.stream(), &description(Input::Full));
     assert_eq!(lines[0]["events"], json!({"mode": "inline", "count": 5}));
     assert_eq!(lines[0]["outline"], Value::Null);
-    let line = |seq: u64, tokens: u64, event: Value| json!({"type": "event", "seq": seq, "turn": 1, "tokens": tokens, "event": event});
+    let event_line = |seq: u64, tokens: u64, event: Value| json!({"type": "event", "seq": seq, "turn": 1, "tokens": tokens, "event": event});
     assert_eq!(
         lines[1..],
         [
-            line(6, 0, json!({"timestamp": at(7), "type": "turn_start"})),
-            line(
+            event_line(6, 0, json!({"timestamp": timestamp_text(7), "type": "turn_start"})),
+            event_line(
                 7,
                 2,
-                json!({"timestamp": at(1), "type": "chat_request", "content": base64("plain"), "later": base64("kept")})
+                json!({"timestamp": timestamp_text(1), "type": "chat_request", "content": base64("plain"), "later": base64("kept")})
             ),
-            line(
+            event_line(
                 8,
                 2,
-                json!({"timestamp": at(2), "type": "tool_call_request", "id": "a", "name": "t",
+                json!({"timestamp": timestamp_text(2), "type": "tool_call_request", "id": "a", "name": "t",
                               "arguments": {"p": "x.rs", "l": ["y", 1]}, "metadata": {"m": "z"}})
             ),
-            line(
+            event_line(
                 9,
                 2,
-                json!({"timestamp": at(12), "type": "tool_call_response", "id": "a", "content": "found", "is_error": false})
+                json!({"timestamp": timestamp_text(12), "type": "tool_call_response", "id": "a", "content": "found", "is_error": false})
             ),
-            line(10, 0, json!({"timestamp": at(3), "type": "bookmark", "content": base64("as it is")})),
+            event_line(
+                10,
+                0,
+                json!({"timestamp": timestamp_text(3), "type": "bookmark", "content": base64("as it is")})
+            ),
             json!({"type": "events_end", "id": "c1", "count": 5}),
         ]
     );
@@ -161,8 +172,8 @@ fn input_full_gets_header_events_and_end() {
 
 #[test]
 fn skips_elements_that_are_not_objects() {
-    let build = Build::turns(2).raw(json!("text")).raw(json!(null));
-    let lines = ask(&build.stream(), &describe(Input::Full));
+    let build = Build::turns(2).element(json!("text")).element(json!(null));
+    let lines = request_lines(&build.stream(), &description(Input::Full));
     assert_eq!(lines[0]["events"]["count"], 6);
     assert_eq!(lines.len(), 8);
 }
@@ -170,14 +181,16 @@ fn skips_elements_that_are_not_objects() {
 #[test]
 fn scope_conversation_sends_every_turn() {
     for input in [Input::None, Input::Outline, Input::Full] {
-        let wide = Description { scope: Scope::Conversation, ..describe(input) };
-        let (wide, narrow) =
-            (ask(&Build::turns(3).stream(), &wide), ask(&Build::turns(3).stream(), &describe(input)));
-        let turns = |lines: &[Value]| lines[0]["context"]["turns"].as_array().unwrap().len();
-        assert_eq!((turns(&wide), turns(&narrow)), (3, 1));
-        let rows = |lines: &[Value]| lines[0]["outline"]["seq"].as_array().map_or(0, Vec::len);
-        let rows_expected = if input == Input::Outline { (18, 6) } else { (0, 0) };
-        assert_eq!((rows(&wide), rows(&narrow)), rows_expected);
+        let wide = Description { scope: Scope::Conversation, ..description(input) };
+        let (wide, narrow) = (
+            request_lines(&Build::turns(3).stream(), &wide),
+            request_lines(&Build::turns(3).stream(), &description(input)),
+        );
+        let turn_count = |lines: &[Value]| lines[0]["context"]["turns"].as_array().unwrap().len();
+        assert_eq!((turn_count(&wide), turn_count(&narrow)), (3, 1));
+        let outline_rows = |lines: &[Value]| lines[0]["outline"]["seq"].as_array().map_or(0, Vec::len);
+        let expected_rows = if input == Input::Outline { (18, 6) } else { (0, 0) };
+        assert_eq!((outline_rows(&wide), outline_rows(&narrow)), expected_rows);
         let events = if input == Input::Full { (20, 8) } else { (1, 1) };
         assert_eq!((wide.len(), narrow.len()), events);
         assert_eq!(wide[0]["range"], narrow[0]["range"]);
@@ -188,24 +201,24 @@ fn scope_conversation_sends_every_turn() {
 fn sends_summary_texts_only_on_request() {
     for input in [Input::None, Input::Outline, Input::Full] {
         for scope in [Scope::Range, Scope::Conversation] {
-            let description = Description { scope, ..describe(input) };
-            let all = Value::from(ask(&summarized().stream(), &description)).to_string();
-            assert!(!all.contains("a secret") && !all.contains("previous_summaries"), "{all}");
+            let description = Description { scope, ..description(input) };
+            let text = Value::from(request_lines(&summarized().stream(), &description)).to_string();
+            assert!(!text.contains("a secret") && !text.contains("previous_summaries"), "{text}");
         }
     }
-    let wants = Description { wants: vec!["previous_summaries".into()], ..describe(Input::None) };
-    let header = &ask(&summarized().stream(), &wants)[0];
+    let wants = Description { wants: vec!["previous_summaries".into()], ..description(Input::None) };
+    let header = &request_lines(&summarized().stream(), &wants)[0];
     let expected = json!([{"from_turn": 0, "to_turn": 0, "text": "a secret"}]);
     assert_eq!(header["context"]["previous_summaries"], expected);
-    let none_yet = &ask(&Build::turns(2).stream(), &wants)[0];
-    assert_eq!(none_yet["context"]["previous_summaries"], json!([]));
+    let header = &request_lines(&Build::turns(2).stream(), &wants)[0];
+    assert_eq!(header["context"]["previous_summaries"], json!([]));
 }
 
 #[test]
 fn sends_digest_only_on_request() {
     let digest = |wants: &[&str]| {
         let wants = wants.iter().map(|word| (*word).to_owned()).collect();
-        ask(&Build::turns(2).stream(), &Description { wants, ..describe(Input::None) })[0]["conversation"]
+        request_lines(&Build::turns(2).stream(), &Description { wants, ..description(Input::None) })[0]["conversation"]
             .get("digest")
             .cloned()
     };
@@ -216,12 +229,12 @@ fn sends_digest_only_on_request() {
 
 #[test]
 fn sends_ranges_and_kinds_of_earlier_overlays() {
-    let list = json!({"policy": "selective", "calls": [{"seq": 3, "id": "c0", "response": {"replace": "a secret"}}]});
+    let policy = json!({"policy": "selective", "calls": [{"seq": 3, "id": "c0", "response": {"replace": "a secret"}}]});
     let build = summarized()
-        .raw(jp(61, 1, 9, json!({"reasoning": "strip", "tool_calls": {"policy": "strip", "request": true, "response": false}})))
-        .raw(own(62, 0, 0, json!({"tool_calls": list})))
-        .raw(jp(63, 2, 2, json!({"tool_calls": {"policy": "omit"}})));
-    let header = &ask(&build.stream(), &describe(Input::None))[0];
+        .element(compaction(61, 1, 9, json!({"reasoning": "strip", "tool_calls": {"policy": "strip", "request": true, "response": false}})))
+        .element(own_overlay(62, 0, 0, json!({"tool_calls": policy})))
+        .element(compaction(63, 2, 2, json!({"tool_calls": {"policy": "omit"}})));
+    let header = &request_lines(&build.stream(), &description(Input::None))[0];
     assert_eq!(
         header["context"]["compactions"],
         json!([
@@ -237,13 +250,25 @@ fn sends_ranges_and_kinds_of_earlier_overlays() {
 #[test]
 fn numbers_and_raw_input_skip_overlays_and_config() {
     let plain = Build::turns(2).unknown();
-    let (before, after) =
-        (plain.stream(), plain.clone().config().raw(jp(60, 0, 0, json!({}))).raw(receipt(60, 0, 0)).stream());
+    let (before, after) = (
+        plain.stream(),
+        plain
+            .clone()
+            .config_delta()
+            .element(compaction(60, 0, 0, json!({})))
+            .element(receipt(60, 0, 0))
+            .stream(),
+    );
     assert_eq!(before.numbered().collect::<Vec<_>>(), after.numbered().collect::<Vec<_>>());
     assert!(before.raw_input().eq(after.raw_input()));
     assert_eq!(before.raw_input().count(), 13);
-    let interleaved =
-        Build::default().config().raw(jp(60, 0, 0, json!({}))).ask("").config().say("").stream();
+    let interleaved = Build::default()
+        .config_delta()
+        .element(compaction(60, 0, 0, json!({})))
+        .ask("")
+        .config_delta()
+        .say("")
+        .stream();
     assert_eq!(interleaved.numbered().collect::<Vec<_>>(), [(0, 2), (1, 4)]);
     assert_eq!(interleaved.events().iter().filter_map(|event| event.seq).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(

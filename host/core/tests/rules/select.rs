@@ -6,14 +6,14 @@ use jp_compact_core::select::{Selected, Selection, select, select_for_summary};
 use jp_compact_core::{Survey, TurnRange};
 use serde_json::json;
 
-use crate::build::{Build, jp, when};
+use crate::build::{Build, compaction, timestamp};
 
-fn wanted(from: &str, to: &str) -> Selection {
+fn selection(from: &str, to: &str) -> Selection {
     let bound = |text: &str| (!text.is_empty()).then(|| text.parse::<Bound>().unwrap());
     Selection { from: bound(from), to: bound(to), ..Selection::default() }
 }
 
-/// Formats a range and its notes, or the reason why there is nothing.
+/// Formats a range and its notes, or the reason why there is nothing to compact.
 fn describe(selected: Result<Selected, jp_compact_core::select::Nothing>) -> String {
     match selected {
         Ok(selected) => {
@@ -27,7 +27,7 @@ fn describe(selected: Result<Selected, jp_compact_core::select::Nothing>) -> Str
 #[track_caller]
 fn check(build: &Build, from: &str, to: &str, expected: &str) {
     let stream = build.stream();
-    assert_eq!(describe(select(&Survey::new(&stream), wanted(from, to), when(0))), expected);
+    assert_eq!(describe(select(&Survey::new(&stream), selection(from, to), timestamp(0))), expected);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn check_summary(build: &Build, from: &str, to: &str, accepted: &[(usize, usize)
     let stream = build.stream();
     let survey = Survey::new(&stream);
     let accepted: Vec<_> = accepted.iter().map(|(from, to)| TurnRange::new(*from, *to).unwrap()).collect();
-    let selected = select(&survey, wanted(from, to), when(0)).unwrap();
+    let selected = select(&survey, selection(from, to), timestamp(0)).unwrap();
     for (overlap, expected) in [Overlap::Partial, Overlap::Union].into_iter().zip(expected) {
         assert_eq!(
             describe(select_for_summary(&survey, &selected, &accepted, overlap)),
@@ -125,15 +125,15 @@ fn check_summary(build: &Build, from: &str, to: &str, accepted: &[(usize, usize)
 }
 
 fn summary(from: usize, to: usize) -> serde_json::Value {
-    jp(60, from, to, json!({"summary": {"summary": "S"}}))
+    compaction(60, from, to, json!({"summary": {"summary": "S"}}))
 }
 
 #[test]
 fn extends_summary_over_older_ones() {
-    let build = Build::turns(10).raw(summary(0, 4));
+    let build = Build::turns(10).element(summary(0, 4));
     check_summary(&build, "5", "6", &[], ["turns 5-6"; 2]);
-    let closed = "turns 0-6\nextended turns 3-6 to turns 0-6, to include older summaries completely";
-    check_summary(&build, "3", "6", &[], [closed; 2]);
+    let extended = "turns 0-6\nextended turns 3-6 to turns 0-6, to include older summaries completely";
+    check_summary(&build, "3", "6", &[], [extended; 2]);
     check_summary(
         &build,
         "1",
@@ -151,21 +151,21 @@ fn extends_summary_over_older_ones() {
 #[test]
 fn keeps_notes_of_the_selection_for_summaries() {
     let open = Build::turns(2).turn().ask("").call("w", "t");
-    let left_out = "turns 0-1\nturn 2 is skipped: one of its tool calls has no response yet";
-    check_summary(&open, "", "-0", &[], [left_out; 2]);
+    let expected = "turns 0-1\nturn 2 is skipped: one of its tool calls has no response yet";
+    check_summary(&open, "", "-0", &[], [expected; 2]);
 }
 
 #[test]
 fn extends_over_summaries_of_the_same_run() {
-    let closed = "turns 2-6\nextended turns 4-6 to turns 2-6, to include older summaries completely";
-    check_summary(&Build::turns(10), "4", "6", &[(2, 5)], [closed; 2]);
+    let extended = "turns 2-6\nextended turns 4-6 to turns 2-6, to include older summaries completely";
+    check_summary(&Build::turns(10), "4", "6", &[(2, 5)], [extended; 2]);
 }
 
 #[test]
 fn clamps_older_summary_to_end_of_stream() {
-    let build = Build::turns(6).raw(summary(3, usize::MAX));
-    let closed = "turns 1-5\nextended turns 1-4 to turns 1-5, to include older summaries completely";
-    check_summary(&build, "1", "4", &[], [closed; 2]);
+    let build = Build::turns(6).element(summary(3, usize::MAX));
+    let extended = "turns 1-5\nextended turns 1-4 to turns 1-5, to include older summaries completely";
+    check_summary(&build, "1", "4", &[], [extended; 2]);
     check_summary(
         &build,
         "3",
@@ -177,22 +177,22 @@ fn clamps_older_summary_to_end_of_stream() {
             "turns 3-5\nextended turns 3-4 to turns 3-5, to include older summaries completely",
         ],
     );
-    check_summary(&Build::turns(6).raw(summary(6, 9)), "0", "5", &[], ["turns 0-5"; 2]);
+    check_summary(&Build::turns(6).element(summary(6, 9)), "0", "5", &[], ["turns 0-5"; 2]);
 }
 
 #[test]
 fn extension_never_includes_open_turn() {
-    let build = Build::turns(4).turn().ask("unanswered").raw(summary(2, 4));
-    let closed = "turns 1-3\nextended turns 1-2 to turns 1-3, to include older summaries completely";
-    check_summary(&build, "1", "2", &[], [closed; 2]);
-    let left_out = "turn 4 is skipped: it does not end with an assistant message";
-    check_summary(&Build::turns(4).turn().ask(""), "1", "4", &[], [&format!("turns 1-3\n{left_out}"); 2]);
+    let build = Build::turns(4).turn().ask("unanswered").element(summary(2, 4));
+    let extended = "turns 1-3\nextended turns 1-2 to turns 1-3, to include older summaries completely";
+    check_summary(&build, "1", "2", &[], [extended; 2]);
+    let note = "turn 4 is skipped: it does not end with an assistant message";
+    check_summary(&Build::turns(4).turn().ask(""), "1", "4", &[], [&format!("turns 1-3\n{note}"); 2]);
 }
 
 #[test]
 fn rejects_extension_that_would_split_a_call() {
-    let build = Build::turns(4).turn().call("w", "t").turn().answer("w", "").say("").raw(summary(2, 4));
-    let nothing = "nothing to compact: turns 1-2, extended to turns 1-4 to include older summaries, would \
+    let build = Build::turns(4).turn().call("w", "t").turn().answer("w", "").say("").element(summary(2, 4));
+    let expected = "nothing to compact: turns 1-2, extended to turns 1-4 to include older summaries, would \
                    split a tool call";
-    check_summary(&build, "1", "2", &[], [nothing; 2]);
+    check_summary(&build, "1", "2", &[], [expected; 2]);
 }

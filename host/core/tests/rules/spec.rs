@@ -4,30 +4,30 @@ use jp_compact_core::spec::{Options, Spec, typed, whole};
 use serde_json::{Value, json};
 
 #[track_caller]
-fn pairs(text: &str, name: &str, expected: &[(&str, &str)]) {
+fn check_pairs(text: &str, name: &str, expected: &[(&str, &str)]) {
     let expected = expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     assert_eq!(text.parse(), Ok(Spec { name: name.into(), options: Options::Pairs(expected) }));
 }
 
 #[test]
 fn parses_name_with_and_without_pairs() {
-    pairs("strip-tools", "strip-tools", &[]);
-    pairs("s:a=1", "s", &[("a", "1")]);
-    pairs("s:a=1,b=two", "s", &[("a", "1"), ("b", "two")]);
-    pairs("s:a=x=y", "s", &[("a", "x=y")]);
-    pairs("s:a=", "s", &[("a", "")]);
-    pairs("s:url=http://host:1/", "s", &[("url", "http://host:1/")]);
+    check_pairs("strip-tools", "strip-tools", &[]);
+    check_pairs("s:a=1", "s", &[("a", "1")]);
+    check_pairs("s:a=1,b=two", "s", &[("a", "1"), ("b", "two")]);
+    check_pairs("s:a=x=y", "s", &[("a", "x=y")]);
+    check_pairs("s:a=", "s", &[("a", "")]);
+    check_pairs("s:url=http://host:1/", "s", &[("url", "http://host:1/")]);
 }
 
 #[test]
 fn splits_at_commas_outside_quotes_and_brackets() {
-    pairs(r#"s:a=["x","y"],b=2"#, "s", &[("a", r#"["x","y"]"#), ("b", "2")]);
-    pairs(r#"s:a={"x":1,"y":[2,3]},b=2"#, "s", &[("a", r#"{"x":1,"y":[2,3]}"#), ("b", "2")]);
-    pairs(r#"s:a="x,y",b=2"#, "s", &[("a", r#""x,y""#), ("b", "2")]);
-    pairs(r#"s:a="x\",y",b=2"#, "s", &[("a", r#""x\",y""#), ("b", "2")]);
-    pairs("s:a=f(1,2),b=2", "s", &[("a", "f(1,2)"), ("b", "2")]);
-    pairs("s:a=],b=2", "s", &[("a", "]"), ("b", "2")]);
-    pairs("s:a=\u{e9},b=\u{1f600}", "s", &[("a", "\u{e9}"), ("b", "\u{1f600}")]);
+    check_pairs(r#"s:a=["x","y"],b=2"#, "s", &[("a", r#"["x","y"]"#), ("b", "2")]);
+    check_pairs(r#"s:a={"x":1,"y":[2,3]},b=2"#, "s", &[("a", r#"{"x":1,"y":[2,3]}"#), ("b", "2")]);
+    check_pairs(r#"s:a="x,y",b=2"#, "s", &[("a", r#""x,y""#), ("b", "2")]);
+    check_pairs(r#"s:a="x\",y",b=2"#, "s", &[("a", r#""x\",y""#), ("b", "2")]);
+    check_pairs("s:a=f(1,2),b=2", "s", &[("a", "f(1,2)"), ("b", "2")]);
+    check_pairs("s:a=],b=2", "s", &[("a", "]"), ("b", "2")]);
+    check_pairs("s:a=\u{e9},b=\u{1f600}", "s", &[("a", "\u{e9}"), ("b", "\u{1f600}")]);
 }
 
 #[test]
@@ -40,23 +40,23 @@ fn parses_json_objects_and_files() {
 }
 
 #[track_caller]
-fn refused(text: &str, expected: &str) {
+fn check_error(text: &str, expected: &str) {
     let error = text.parse::<Spec>().unwrap_err();
     assert!(error.starts_with(expected), "{text}: {error}");
 }
 
 #[test]
 fn rejects_invalid_specs() {
-    refused("", "expected NAME");
-    refused(":a=1", "expected NAME");
-    refused("s:", "expected `key=value`, not ``");
-    refused("s:a", "expected `key=value`, not `a`");
-    refused("s:a=1,", "expected `key=value`, not ``");
-    refused("s:a=1,a=2", "option `a` is given twice");
-    refused("s:@", "expected a file name after `@`");
-    refused(r#"s:{"a":1,"a":2}"#, "option `a` is given twice");
-    refused(r#"s:{"a":1"#, "EOF");
-    refused(r#"s:{"a":1} x"#, "trailing characters");
+    check_error("", "expected NAME");
+    check_error(":a=1", "expected NAME");
+    check_error("s:", "expected `key=value`, not ``");
+    check_error("s:a", "expected `key=value`, not `a`");
+    check_error("s:a=1,", "expected `key=value`, not ``");
+    check_error("s:a=1,a=2", "option `a` is given twice");
+    check_error("s:@", "expected a file name after `@`");
+    check_error(r#"s:{"a":1,"a":2}"#, "option `a` is given twice");
+    check_error(r#"s:{"a":1"#, "EOF");
+    check_error(r#"s:{"a":1} x"#, "trailing characters");
     assert!(whole("[1]").is_err());
 }
 
@@ -70,46 +70,46 @@ fn schema() -> Value {
 }
 
 #[track_caller]
-fn parses_to(key: &str, text: &str, expected: Value) {
+fn check_typed(key: &str, text: &str, expected: Value) {
     let options = typed(&[(key.into(), text.into())], Some(&schema())).unwrap();
     assert_eq!(options[key], expected, "{key}={text}");
 }
 
 #[test]
 fn keeps_text_for_string_options() {
-    parses_to("text", "5", json!("5"));
-    parses_to("text", r#""5""#, json!(r#""5""#));
-    parses_to("mode", "strip", json!("strip"));
-    parses_to("fixed", "x", json!("x"));
-    parses_to("either", "z", json!("z"));
+    check_typed("text", "5", json!("5"));
+    check_typed("text", r#""5""#, json!(r#""5""#));
+    check_typed("mode", "strip", json!("strip"));
+    check_typed("fixed", "x", json!("x"));
+    check_typed("either", "z", json!("z"));
 }
 
 #[test]
 fn parses_json_for_other_options() {
-    parses_to("count", "5", json!(5));
-    parses_to("on", "true", json!(true));
-    parses_to("list", "[1,\"a\"]", json!([1, "a"]));
-    parses_to("mixed", "1", json!(1));
-    parses_to("several", "null", json!(null));
-    parses_to("or_null", r#""z""#, json!("z"));
-    parses_to("any", "{}", json!({}));
+    check_typed("count", "5", json!(5));
+    check_typed("on", "true", json!(true));
+    check_typed("list", "[1,\"a\"]", json!([1, "a"]));
+    check_typed("mixed", "1", json!(1));
+    check_typed("several", "null", json!(null));
+    check_typed("or_null", r#""z""#, json!("z"));
+    check_typed("any", "{}", json!({}));
 }
 
 #[track_caller]
-fn rejects_option(key: &str, text: &str, schema: Option<&Value>, expected: &str) {
+fn check_option_error(key: &str, text: &str, schema: Option<&Value>, expected: &str) {
     let error = typed(&[(key.into(), text.into())], schema).unwrap_err();
     assert!(error.starts_with(expected), "{error}");
 }
 
 #[test]
 fn rejects_unknown_options_and_invalid_json() {
-    rejects_option("count", "five", Some(&schema()), "option `/count`: expected JSON, not `five`: ");
-    rejects_option(
+    check_option_error("count", "five", Some(&schema()), "option `/count`: expected JSON, not `five`: ");
+    check_option_error(
         "cuont",
         "5",
         Some(&schema()),
         "option `cuont` is unknown; known options: `text`, `count`, `on`, ",
     );
-    rejects_option("a", "5", None, "option `a` is unknown; the strategy has no options");
-    rejects_option("a", "5", Some(&json!({})), "option `a` is unknown; the strategy has no options");
+    check_option_error("a", "5", None, "option `a` is unknown; the strategy has no options");
+    check_option_error("a", "5", Some(&json!({})), "option `a` is unknown; the strategy has no options");
 }

@@ -10,22 +10,22 @@ use jp_compact_schema::Role;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::build::{Build, at, jp, shown, when};
+use crate::build::{Build, compaction, format_projection, timestamp, timestamp_text};
 use crate::properties::transcript;
 
-/// Checks the messages to the model, one per line. `?` marks the user's.
+/// Checks the messages to the model. `?` marks those of the user, `=` those of the assistant.
 #[track_caller]
 fn check(build: Build, expected: &str) {
     let stream = build.stream();
-    let asked = spoken(&stream, &project(&stream), "next");
-    let lines: Vec<_> = asked
+    let messages = spoken(&stream, &project(&stream), "next");
+    let texts: Vec<_> = messages
         .iter()
-        .map(|said| {
-            let mark = if said.role == Role::User { '?' } else { '=' };
-            format!("{mark}{}", said.content.replace("\n\n", "/"))
+        .map(|message| {
+            let mark = if message.role == Role::User { '?' } else { '=' };
+            format!("{mark}{}", message.content.replace("\n\n", "/"))
         })
         .collect();
-    assert_eq!(lines.join(" "), expected);
+    assert_eq!(texts.join(" "), expected);
 }
 
 #[test]
@@ -64,21 +64,26 @@ fn renders_unanswered_calls_as_errors() {
 #[test]
 fn renders_the_view() {
     let summary = json!({"summary": {"summary": "S"}});
-    check(Build::turns(3).raw(jp(90, 0, 2, summary)), "?[Summary of previous conversation] =S ?next");
+    check(
+        Build::turns(3).element(compaction(90, 0, 2, summary)),
+        "?[Summary of previous conversation] =S ?next",
+    );
 }
 
 #[test]
 fn appends_turn_in_jp_layout() {
-    let held = Held { request: "q \"\u{e9}\n", asked: when(50), response: "a", answered: when(52) };
-    for build in [Build::default(), Build::turns(1).raw(jp(90, 0, 0, json!({"reasoning": "strip"})))] {
+    let held = Held { request: "q \"\u{e9}\n", asked: timestamp(50), response: "a", answered: timestamp(52) };
+    for build in
+        [Build::default(), Build::turns(1).element(compaction(90, 0, 0, json!({"reasoning": "strip"})))]
+    {
         let stream = build.stream();
         let bytes = concat(&turn(&stream, &held), stream.bytes());
-        let held = [
-            json!({"timestamp": at(50), "type": "turn_start"}),
-            json!({"timestamp": at(50), "type": "chat_request", "content": "q \"\u{e9}\n"}),
-            json!({"timestamp": at(52), "type": "chat_response", "message": "a"}),
+        let elements = [
+            json!({"timestamp": timestamp_text(50), "type": "turn_start"}),
+            json!({"timestamp": timestamp_text(50), "type": "chat_request", "content": "q \"\u{e9}\n"}),
+            json!({"timestamp": timestamp_text(52), "type": "chat_response", "message": "a"}),
         ];
-        assert_eq!(bytes, build.all(&held).bytes());
+        assert_eq!(bytes, build.elements(&elements).bytes());
     }
 }
 
@@ -86,24 +91,24 @@ proptest! {
     #[test]
     fn roles_alternate_without_blank_texts(bytes in transcript()) {
         let stream = Stream::parse(bytes).unwrap();
-        let asked = spoken(&stream, &project(&stream), "next");
-        for (place, said) in asked.iter().enumerate() {
-            prop_assert_eq!(said.role, if place % 2 == 0 { Role::User } else { Role::Assistant });
-            prop_assert!(!said.content.trim().is_empty());
+        let messages = spoken(&stream, &project(&stream), "next");
+        for (index, message) in messages.iter().enumerate() {
+            prop_assert_eq!(message.role, if index % 2 == 0 { Role::User } else { Role::Assistant });
+            prop_assert!(!message.content.trim().is_empty());
         }
-        prop_assert!(asked.len() % 2 == 1 && asked[asked.len() - 1].content.ends_with("next"));
+        prop_assert!(messages.len() % 2 == 1 && messages[messages.len() - 1].content.ends_with("next"));
     }
 
     #[test]
     fn appending_a_turn_keeps_history(bytes in transcript()) {
         let stream = Stream::parse(bytes.clone()).unwrap();
-        let held = Held { request: "q", asked: when(80), response: "a", answered: when(81) };
-        let longer = Bytes::from(concat(&turn(&stream, &held), &bytes));
-        prop_assert!(longer.starts_with(&bytes[..stream.body_end()]));
-        let longer = Stream::parse(longer).unwrap();
-        prop_assert_eq!(longer.turns(), stream.turns() + 1);
-        prop_assert!(shown(&longer).ends_with("?q =a") || !stream.overlays().is_empty());
-        let elements: Vec<Value> = serde_json::from_slice(longer.bytes()).unwrap();
+        let held = Held { request: "q", asked: timestamp(80), response: "a", answered: timestamp(81) };
+        let appended = Bytes::from(concat(&turn(&stream, &held), &bytes));
+        prop_assert!(appended.starts_with(&bytes[..stream.body_end()]));
+        let appended = Stream::parse(appended).unwrap();
+        prop_assert_eq!(appended.turns(), stream.turns() + 1);
+        prop_assert!(format_projection(&appended).ends_with("?q =a") || !stream.overlays().is_empty());
+        let elements: Vec<Value> = serde_json::from_slice(appended.bytes()).unwrap();
         prop_assert_eq!(&elements[elements.len() - 1]["message"], "a");
     }
 }

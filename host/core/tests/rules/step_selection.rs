@@ -8,10 +8,10 @@ use jp_compact_core::select::{
 use jp_compact_core::{Survey, TurnRange};
 use serde_json::json;
 
-use crate::build::{Build, stepped, when};
+use crate::build::{Build, step_overlay, timestamp};
 
-/// Two short turns, and a third with steps that each call and get a result of 400 characters.
-fn long(steps: usize) -> Build {
+/// Two short turns, and a third with steps of a call and a response of 400 characters.
+fn long_turn(steps: usize) -> Build {
     (0..steps).fold(Build::turns(2).turn().ask("go"), |build, step| {
         let id = format!("x{step}");
         build.call(&id, "read").answer(&id, &"y".repeat(400))
@@ -42,7 +42,7 @@ fn describe_result(selected: Result<Selected, Nothing>) -> String {
 fn selected(build: &Build, selection: TypedSelection, traits: StrategyTraits) -> String {
     let stream = build.stream();
     let survey = Survey::new(&stream);
-    let range = resolve(&survey, selection.with(Keep::DEFAULT), when(0));
+    let range = resolve(&survey, selection.with(Keep::DEFAULT), timestamp(0));
     describe_result(range.and_then(|range| select_for(&survey, range, traits)))
 }
 
@@ -53,26 +53,26 @@ fn check(build: &Build, selection: TypedSelection, expected: &str) {
 
 #[test]
 fn bounds_name_steps() {
-    check(&long(5).say("end"), between("", "2.3"), "turns 0-2.3");
-    check(&long(5).say("end"), between("2.1", "2.3"), "steps 2.1-2.3");
-    check(&long(5).say("end"), between("2.1", "2"), "turns 2.1-2");
-    check(&long(5).say("end"), between("2.1", "2.99"), "steps 2.1-2.5");
-    check(&long(5).say("end"), between("1.9", "2"), "turn 2");
-    let none = "nothing to compact: the bounds select no turns; turns are numbered 0 to 2";
-    check(&long(5).say("end"), between("2.9", "2"), none);
-    check(&long(5).say("end"), between("2.3", "2.1"), none);
-    let done = long(5).raw(stepped(60, "0", "2.2", json!({"reasoning": "strip"})));
-    check(&done.say("end"), between("last", "2"), "turns 2.3-2");
+    check(&long_turn(5).say("end"), between("", "2.3"), "turns 0-2.3");
+    check(&long_turn(5).say("end"), between("2.1", "2.3"), "steps 2.1-2.3");
+    check(&long_turn(5).say("end"), between("2.1", "2"), "turns 2.1-2");
+    check(&long_turn(5).say("end"), between("2.1", "2.99"), "steps 2.1-2.5");
+    check(&long_turn(5).say("end"), between("1.9", "2"), "turn 2");
+    let error = "nothing to compact: the bounds select no turns; turns are numbered 0 to 2";
+    check(&long_turn(5).say("end"), between("2.9", "2"), error);
+    check(&long_turn(5).say("end"), between("2.3", "2.1"), error);
+    let compacted = long_turn(5).element(step_overlay(60, "0", "2.2", json!({"reasoning": "strip"})));
+    check(&compacted.say("end"), between("last", "2"), "turns 2.3-2");
 }
 
 #[test]
 fn keep_steps_replaces_the_default_of_three_turns() {
-    check(&long(5).say("end"), keeping(None, Some(2), None), "turns 0-2.3");
-    check(&long(5).say("end"), keeping(None, Some(6), None), "turns 0-1");
-    check(&long(5).say("end"), keeping(None, Some(7), None), "turns 0-1.0");
-    check(&long(5).say("end"), keeping(None, Some(0), None), "turns 0-2");
+    check(&long_turn(5).say("end"), keeping(None, Some(2), None), "turns 0-2.3");
+    check(&long_turn(5).say("end"), keeping(None, Some(6), None), "turns 0-1");
+    check(&long_turn(5).say("end"), keeping(None, Some(7), None), "turns 0-1.0");
+    check(&long_turn(5).say("end"), keeping(None, Some(0), None), "turns 0-2");
     check(
-        &long(5).say("end"),
+        &long_turn(5).say("end"),
         keeping(None, Some(10), None),
         "nothing to compact: the last 10 steps are kept, and the conversation has 3 turns and 10 steps",
     );
@@ -80,11 +80,11 @@ fn keep_steps_replaces_the_default_of_three_turns() {
 
 #[test]
 fn keep_tokens_keeps_the_newest_steps_that_fit() {
-    check(&long(5), keeping(None, None, Some(250)), "turns 0-2.2");
-    check(&long(5), keeping(None, None, Some(10)), "turns 0-2");
-    check(&long(5), keeping(None, None, Some(0)), "turns 0-2");
+    check(&long_turn(5), keeping(None, None, Some(250)), "turns 0-2.2");
+    check(&long_turn(5), keeping(None, None, Some(10)), "turns 0-2");
+    check(&long_turn(5), keeping(None, None, Some(0)), "turns 0-2");
     check(
-        &long(5),
+        &long_turn(5),
         keeping(None, None, Some(100_000)),
         "nothing to compact: the last 100000 tokens are kept, and the conversation has 3 turns and 9 steps",
     );
@@ -92,25 +92,25 @@ fn keep_tokens_keeps_the_newest_steps_that_fit() {
 
 #[test]
 fn typed_rules_combine() {
-    check(&long(5), keeping(Some(1), Some(2), None), "turns 0-1");
-    check(&long(5), keeping(Some(0), Some(3), Some(250)), "turns 0-2.1");
+    check(&long_turn(5), keeping(Some(1), Some(2), None), "turns 0-1");
+    check(&long_turn(5), keeping(Some(0), Some(3), Some(250)), "turns 0-2.1");
     let to = TypedSelection {
         keep_last: KeepLast { steps: Some(4), ..KeepLast::default() },
         ..between("", "2.3")
     };
-    check(&long(5), to, "turns 0-2.0");
+    check(&long_turn(5), to, "turns 0-2.0");
 }
 
 #[test]
 fn the_closed_steps_of_an_open_turn_are_selected() {
-    let open = long(3).call("w", "read");
+    let open = long_turn(3).call("w", "read");
     let note = "turn 2 is compacted up to step 2.2: a later tool call has no response yet";
     check(&open, between("", "2"), &format!("turns 0-2.2\n{note}"));
     check(&open, keeping(None, Some(0), None), &format!("turns 0-2.2\n{note}"));
     check(&open, keeping(None, Some(2), None), "turns 0-2.1");
     check(&open, between("2", "2"), &format!("turns 2-2.2\n{note}"));
     check(
-        &long(0).call("w", "read"),
+        &long_turn(0).call("w", "read"),
         between("2", "2"),
         "nothing to compact: turn 2 is skipped: one of its tool calls has no response yet",
     );
@@ -123,18 +123,18 @@ fn the_closed_steps_of_an_open_turn_are_selected() {
 
 #[test]
 fn other_strategies_get_whole_turns() {
-    let whole = |build: &Build, selection| selected(build, selection, StrategyTraits::default());
+    let whole_turns = |build: &Build, selection| selected(build, selection, StrategyTraits::default());
     let note = "the strategy compacts whole turns only";
     assert_eq!(
-        whole(&long(5).say("end"), keeping(None, Some(2), None)),
+        whole_turns(&long_turn(5).say("end"), keeping(None, Some(2), None)),
         format!("turns 0-1\nreduced turns 0-2.3 to turns 0-1: {note}")
     );
     assert_eq!(
-        whole(&long(5).say("end"), between("2.1", "2.3")),
+        whole_turns(&long_turn(5).say("end"), between("2.1", "2.3")),
         format!("nothing to compact: {note}, and steps 2.1-2.3 has none")
     );
     assert_eq!(
-        whole(&long(3).call("w", "read"), between("", "2")),
+        whole_turns(&long_turn(3).call("w", "read"), between("", "2")),
         "turns 0-1\nturn 2 is skipped: one of its tool calls has no response yet"
     );
 }
@@ -143,14 +143,19 @@ fn other_strategies_get_whole_turns() {
 fn signed_reasoning_stays_in_an_open_turn() {
     let signed = json!({"timestamp": "2026-04-02 09:10:00", "type": "chat_response", "reasoning": "t",
         "metadata": {"anthropic_thinking_signature": "c2ln"}});
-    let strips = StrategyTraits { reasoning: true, ..STEPS };
-    let open =
-        Build::turns(2).turn().ask("go").raw(signed.clone()).call("a", "t").answer("a", "x").call("w", "t");
-    let left_out = "turn 2 is skipped: one of its tool calls has no response yet";
-    assert_eq!(selected(&open, between("", "2"), strips), format!("turns 0-1\n{left_out}"));
+    let strips_reasoning = StrategyTraits { reasoning: true, ..STEPS };
+    let open = Build::turns(2)
+        .turn()
+        .ask("go")
+        .element(signed.clone())
+        .call("a", "t")
+        .answer("a", "x")
+        .call("w", "t");
+    let note = "turn 2 is skipped: one of its tool calls has no response yet";
+    assert_eq!(selected(&open, between("", "2"), strips_reasoning), format!("turns 0-1\n{note}"));
     assert!(selected(&open, between("", "2"), STEPS).starts_with("turns 0-2.0\n"));
     let unsigned = Build::turns(2).turn().ask("go").think("t").call("a", "t").answer("a", "x").call("w", "t");
-    assert!(selected(&unsigned, between("", "2"), strips).starts_with("turns 0-2.0\n"));
+    assert!(selected(&unsigned, between("", "2"), strips_reasoning).starts_with("turns 0-2.0\n"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use jp_compact_core::{Pairs, Stream, open};
 
 use crate::build::Build;
 
-/// Formats the step of each event: a letter for its kind and the number, or `-` for none. `|` begins a turn.
+/// Formats each event as a letter for its kind and the number of its step, or `-` if it has no step. `|` begins a turn.
 fn format_steps(stream: &Stream) -> String {
     let (steps, mut turn) = (stream.steps(), 0);
     let mut out = String::new();
@@ -40,8 +40,8 @@ fn check(build: &Build, expected: &str) {
 fn a_step_begins_after_a_result_or_a_user_event() {
     let build = Build::default().turn().ask("q").think("t").call("a", "read").answer("a", "x").say("done");
     check(&build, "u- r0 c0 a0 m1");
-    let again = build.clone().ask("more").say("yes").turn().ask("q").say("m");
-    check(&again, "u- r0 c0 a0 m1 u- m2 | u- m0");
+    let continued = build.clone().ask("more").say("yes").turn().ask("q").say("m");
+    check(&continued, "u- r0 c0 a0 m1 u- m2 | u- m0");
     check(&Build::default().say("m").say("n"), "m0 m0");
 }
 
@@ -67,7 +67,7 @@ fn reused_ids_pair_within_their_turn() {
 }
 
 #[track_caller]
-fn closed(build: &Build, expected: usize) {
+fn check_closed(build: &Build, expected: usize) {
     let stream = build.stream();
     assert_eq!(open::closed_steps(&stream, &Pairs::new(&stream)), expected, "{}", format_steps(&stream));
 }
@@ -76,14 +76,14 @@ fn closed(build: &Build, expected: usize) {
 fn steps_before_an_unanswered_call_are_closed() {
     let build =
         Build::default().ask("q").call("a", "read").answer("a", "x").call("b", "read").answer("b", "y");
-    closed(&build, 2);
-    closed(&build.clone().say("m"), 3);
-    closed(&build.clone().call("c", "read"), 2);
-    closed(&build.clone().call("c", "read").call("d", "read").answer("d", "z"), 2);
+    check_closed(&build, 2);
+    check_closed(&build.clone().say("m"), 3);
+    check_closed(&build.clone().call("c", "read"), 2);
+    check_closed(&build.clone().call("c", "read").call("d", "read").answer("d", "z"), 2);
     // A call that the model did not wait for does not keep the turn open.
-    closed(&build.clone().call("c", "read").say("m").call("d", "read").answer("d", "z"), 3);
-    closed(&Build::default(), 0);
-    closed(&Build::default().ask("q").call("a", "read"), 0);
+    check_closed(&build.clone().call("c", "read").say("m").call("d", "read").answer("d", "z"), 3);
+    check_closed(&Build::default(), 0);
+    check_closed(&Build::default().ask("q").call("a", "read"), 0);
 }
 
 #[test]
@@ -91,6 +91,6 @@ fn a_late_response_after_an_unanswered_call_keeps_its_step_open() {
     let build =
         Build::default().ask("q").call("a", "read").answer("a", "x").call("b", "read").call("c", "read");
     let build = build.answer("c", "z").call("d", "read");
-    closed(&build, 1);
-    closed(&build.answer("b", "y"), 1);
+    check_closed(&build, 1);
+    check_closed(&build.answer("b", "y"), 1);
 }

@@ -1,9 +1,8 @@
-//! A classifier for blocks of bytes: finds the bytes that matter in a JSON string, many bytes at a time. Nearly all
-//! bytes of a transcript pass through it.
+//! A classifier for blocks of bytes: finds the bytes that matter in a JSON string, many at a time. Nearly all bytes of a
+//! transcript pass through it.
 
 use wide::u8x16;
 
-/// The number of bytes per step.
 pub(crate) const BLOCK_BYTES: usize = 64;
 
 /// Classes of the bytes in a block, one bit per byte. The lowest bit is for the first byte.
@@ -12,20 +11,20 @@ pub(crate) struct Block {
     /// Quotes, backslashes, and control characters.
     pub(crate) stops: u64,
     /// Bytes outside of ASCII.
-    pub(crate) high: u64,
+    pub(crate) non_ascii: u64,
 }
 
 impl Block {
     pub(crate) fn new(bytes: [u8; BLOCK_BYTES]) -> Self {
-        let mut block = Self { stops: 0, high: 0 };
-        for (sixteen, bytes) in bytes.as_chunks().0.iter().enumerate() {
+        let mut block = Self { stops: 0, non_ascii: 0 };
+        for (lane, bytes) in bytes.as_chunks().0.iter().enumerate() {
             let bytes = u8x16::new(*bytes);
-            let is = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
+            let equals = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
             // `min` leaves a byte unchanged only if it is not greater.
             let is_control = bytes.min(u8x16::splat(0x1F)).simd_eq(bytes);
-            let stops = (is(b'"') | is(b'\\') | is_control).to_bitmask();
-            block.stops |= u64::from(stops) << (16 * sixteen);
-            block.high |= u64::from(bytes.to_bitmask()) << (16 * sixteen);
+            let stops = (equals(b'"') | equals(b'\\') | is_control).to_bitmask();
+            block.stops |= u64::from(stops) << (16 * lane);
+            block.non_ascii |= u64::from(bytes.to_bitmask()) << (16 * lane);
         }
         block
     }
@@ -33,8 +32,8 @@ impl Block {
     /// Classifies an incomplete block. Missing bytes count as control characters.
     pub(crate) fn of_rest(rest: &[u8]) -> Self {
         let mut bytes = [0; BLOCK_BYTES];
-        for (byte, of_rest) in bytes.iter_mut().zip(rest) {
-            *byte = *of_rest;
+        for (byte, source) in bytes.iter_mut().zip(rest) {
+            *byte = *source;
         }
         Self::new(bytes)
     }
@@ -47,13 +46,13 @@ mod tests {
 
     #[track_caller]
     fn check(text: &[u8]) {
-        let bits = |is: fn(u8) -> bool| {
-            text.iter().enumerate().fold(0, |bits, (place, byte)| bits | (u64::from(is(*byte)) << place))
+        let mask = |matches: fn(u8) -> bool| {
+            text.iter().enumerate().fold(0, |mask, (index, byte)| mask | (u64::from(matches(*byte)) << index))
         };
-        let stops = bits(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\'));
-        let behind = u64::MAX.checked_shl(u32::try_from(text.len()).unwrap()).unwrap_or(0);
+        let stops = mask(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\'));
+        let missing = u64::MAX.checked_shl(u32::try_from(text.len()).unwrap()).unwrap_or(0);
         let block = Block::of_rest(text);
-        assert_eq!((block.stops, block.high), (stops | behind, bits(|byte| byte >= 0x80)), "{text:?}");
+        assert_eq!((block.stops, block.non_ascii), (stops | missing, mask(|byte| byte >= 0x80)), "{text:?}");
         if let Ok(whole) = text.try_into() {
             assert_eq!(Block::new(whole).stops, stops, "{text:?}");
         }
@@ -62,9 +61,9 @@ mod tests {
     #[test]
     fn classifies_every_byte_at_every_position() {
         for byte in 0..=u8::MAX {
-            for place in 0..BLOCK_BYTES {
+            for index in 0..BLOCK_BYTES {
                 let mut text = [b'a'; BLOCK_BYTES];
-                text[place] = byte;
+                text[index] = byte;
                 check(&text);
             }
         }
