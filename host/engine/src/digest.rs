@@ -1,4 +1,4 @@
-//! Hexadecimal digests of raw input and of output.
+//! Hexadecimal digests of the events that a strategy reads, and of the bytes that a run writes.
 
 use jp_compact_core::splice::Piece;
 use jp_compact_core::{Stream, TurnRange};
@@ -6,8 +6,8 @@ use jp_compact_runtime::digest::hexadecimal;
 use sha2::{Digest as _, Sha256};
 use twox_hash::xxhash3_128;
 
-/// Returns the SHA-256 of the raw input: every numbered event, followed by a newline. Overlays and changes of the
-/// configuration do not affect it.
+/// Returns the SHA-256 of the raw input: the events that have a number, each followed by a newline. Overlays and changes
+/// of the configuration have no number, so they do not affect it.
 #[must_use]
 pub fn of_raw_input(stream: &Stream) -> String {
     let mut hash = Sha256::new();
@@ -18,8 +18,8 @@ pub fn of_raw_input(stream: &Stream) -> String {
     hexadecimal(hash)
 }
 
-/// Returns the 128-bit XXH3 of the events in a range, each followed by a newline. It is computed at every read, and
-/// does not protect against an attacker.
+/// Returns the 128-bit XXH3 of the events in a range, each followed by a newline. Every read of a transcript computes it,
+/// so it must be fast. It does not protect against an attacker.
 #[must_use]
 pub fn of_range(stream: &Stream, range: TurnRange) -> String {
     let mut hash = xxhash3_128::Hasher::new();
@@ -30,9 +30,11 @@ pub fn of_range(stream: &Stream, range: TurnRange) -> String {
     format!("{:032x}", hash.finish_128())
 }
 
-/// Returns the SHA-256 of the bytes of these pieces.
+/// Returns the SHA-256 of the content that these pieces compose. `old` is the content that they change.
 pub(crate) fn of_pieces(pieces: &[Piece], old: &[u8]) -> String {
     let mut hash = Sha256::new();
-    pieces.iter().for_each(|piece| hash.update(piece.bytes(old)));
+    for piece in pieces {
+        hash.update(piece.bytes(old));
+    }
     hexadecimal(hash)
 }

@@ -1,5 +1,4 @@
-//! Forks a conversation: copies its last turns, with the overlays for them, into a new folder. The source is only
-//! read.
+//! Forks a conversation: copies its last turns and their overlays into a new folder. The source is never changed.
 
 use std::path::Path;
 
@@ -9,8 +8,7 @@ use jp_compact_core::{Stream, append};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_transcripts::import;
 
-use crate::compact::Error;
-use crate::compact::{self, Opened};
+use crate::compact::{self, Error, Opened};
 use jp_compact_store::{self as store, JpFiles};
 
 /// The content of a fork.
@@ -22,10 +20,10 @@ pub struct Plan {
     pub stream: Stream,
 }
 
-/// Plans a fork of the last turns, or of all turns without `last`.
+/// Plans a fork with this number of last turns. `None` keeps all turns.
 ///
 /// # Errors
-/// JP would not load the fork.
+/// The source is not a conversation of JP, or JP would not load the fork.
 pub fn plan(source: &Opened, last: Option<usize>) -> Result<Plan, Error> {
     compact::only_jp(source, "forked")?;
     let path = || source.place.path().to_owned();
@@ -40,14 +38,14 @@ pub fn plan(source: &Opened, last: Option<usize>) -> Result<Plan, Error> {
     Ok(Plan { fork, stream })
 }
 
-/// Creates the fork's folder completely, or not at all.
+/// Creates the folder of the fork, completely or not at all.
 ///
 /// # Errors
 /// The folder cannot be created.
 pub fn write(source: &Opened, plan: &Plan, dest: &Path, environment: &Environment) -> Result<(), Error> {
-    let missing = JpFiles {
+    let defaults = JpFiles {
         base_config: (!import::has_base_config(&plan.stream)).then(|| import::base_config(None, None)),
         metadata: Some(import::metadata(&plan.stream, None)),
     };
-    Ok(store::create(dest, &source.place, plan.stream.bytes(), &missing, environment)?)
+    Ok(store::create(dest, &source.place, plan.stream.bytes(), &defaults, environment)?)
 }

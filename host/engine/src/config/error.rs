@@ -1,4 +1,4 @@
-//! Errors of the configuration.
+//! The errors of the configuration.
 
 use super::origin::ConfigError;
 

@@ -1,4 +1,4 @@
-//! The schema of a configuration file: the tables of RFD 064 and D17, and `[llm]`. All keys are optional, and
+//! The types of a configuration file: the tables of RFD 064 and D17, `[llm]`, and `[limits]`. All keys are optional, and
 //! unknown keys are rejected.
 
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ pub(super) struct Compaction {
     pub(super) keep_tokens: Option<usize>,
     #[serde(deserialize_with = "count")]
     pub(super) keep_first: Option<usize>,
-    #[serde(deserialize_with = "word")]
+    #[serde(deserialize_with = "parsed")]
     pub(super) overlap: Option<Overlap>,
     #[serde(deserialize_with = "fraction")]
     pub(super) min_saving: Option<f64>,
@@ -129,13 +129,13 @@ pub(super) struct Tool {
     pub(super) compaction: Option<ToolCompaction>,
 }
 
-/// A value that is a word or, for more detail, a table.
+/// A value that is a word, or a table with more detail.
 trait WordOrTable: Sized {
     type Table: DeserializeOwned;
-    /// The expectation for error messages.
+    /// The valid values, for error messages.
     const EXPECTED: &'static str;
-    fn of_word(word: &str) -> Result<Self, String>;
-    fn of_table(table: Self::Table) -> Result<Self, String>;
+    fn from_word(word: &str) -> Result<Self, String>;
+    fn from_table(table: Self::Table) -> Result<Self, String>;
 }
 
 struct WordOrTableVisitor<T>(PhantomData<T>);
@@ -148,12 +148,12 @@ impl<'de, T: WordOrTable> Visitor<'de> for WordOrTableVisitor<T> {
     }
 
     fn visit_str<E: Error>(self, word: &str) -> Result<T, E> {
-        T::of_word(word).map_err(E::custom)
+        T::from_word(word).map_err(E::custom)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<T, A::Error> {
         let table = T::Table::deserialize(MapAccessDeserializer::new(table))?;
-        T::of_table(table).map_err(A::Error::custom)
+        T::from_table(table).map_err(A::Error::custom)
     }
 }
 
@@ -181,11 +181,11 @@ impl WordOrTable for ToolCalls {
     const EXPECTED: &'static str = "`strip`, `strip-requests`, `strip-responses`, `omit`, or \
                                     `{ policy = \"strip\", request = true, response = true }`";
 
-    fn of_word(word: &str) -> Result<Self, String> {
+    fn from_word(word: &str) -> Result<Self, String> {
         word.parse().map(Self)
     }
 
-    fn of_table(table: ToolCallsTable) -> Result<Self, String> {
+    fn from_table(table: ToolCallsTable) -> Result<Self, String> {
         match (table.policy, table.request, table.response) {
             (ToolCallsPolicy::Omit, None, None) => Ok(Self(ToolsMode::Omit)),
             (ToolCallsPolicy::Omit, ..) => {
@@ -226,12 +226,12 @@ impl WordOrTable for Strategy {
     type Table = StrategyTable;
     const EXPECTED: &'static str = "a strategy's name, or `{ name = \"...\", options = { ... } }`";
 
-    fn of_word(word: &str) -> Result<Self, String> {
-        Self::of_table(StrategyTable { name: word.to_owned(), options: Map::new() })
+    fn from_word(word: &str) -> Result<Self, String> {
+        Self::from_table(StrategyTable { name: word.to_owned(), options: Map::new() })
     }
 
-    fn of_table(table: StrategyTable) -> Result<Self, String> {
-        // Only a name is allowed here. Paths can only be used on the command line.
+    fn from_table(table: StrategyTable) -> Result<Self, String> {
+        // A path is not allowed here. Only the command line accepts paths.
         let name = StrategyName::parse(&table.name).map_err(|error| error.to_string())?;
         Ok(Self(Call { options: table.options, ..Call::named(name.as_str()) }))
     }
@@ -259,22 +259,21 @@ impl WordOrTable for ToolCompaction {
     const EXPECTED: &'static str = "`keep`, `strip`, `strip-requests`, `strip-responses`, or \
                                     `{ request = \"keep\", response = \"strip\" }`";
 
-    fn of_word(word: &str) -> Result<Self, String> {
-        let hint =
-            |request, response| Ok(Self(ToolHint { request: Some(request), response: Some(response) }));
-        match word.parse() {
-            _ if word == "keep" => hint(Hint::Keep, Hint::Keep),
-            Ok(ToolsMode::Strip) => hint(Hint::Strip, Hint::Strip),
-            Ok(ToolsMode::StripRequests) => hint(Hint::Strip, Hint::Keep),
-            Ok(ToolsMode::StripResponses) => hint(Hint::Keep, Hint::Strip),
+    fn from_word(word: &str) -> Result<Self, String> {
+        let (request, response) = match word.parse() {
+            _ if word == "keep" => (Hint::Keep, Hint::Keep),
+            Ok(ToolsMode::Strip) => (Hint::Strip, Hint::Strip),
+            Ok(ToolsMode::StripRequests) => (Hint::Strip, Hint::Keep),
+            Ok(ToolsMode::StripResponses) => (Hint::Keep, Hint::Strip),
             Ok(ToolsMode::Omit) => {
-                Err("a hint keeps or strips; `omit` is for the `tool_calls` of a profile".into())
+                return Err("a hint keeps or strips; `omit` is for the `tool_calls` of a profile".into());
             }
-            Err(_) => Err(format!("expected {}, not `{word}`", Self::EXPECTED)),
-        }
+            Err(_) => return Err(format!("expected {}, not `{word}`", Self::EXPECTED)),
+        };
+        Ok(Self(ToolHint { request: Some(request), response: Some(response) }))
     }
 
-    fn of_table(table: ToolCompactionTable) -> Result<Self, String> {
+    fn from_table(table: ToolCompactionTable) -> Result<Self, String> {
         Ok(Self(ToolHint { request: table.request, response: table.response }))
     }
 }
@@ -285,25 +284,26 @@ impl<'de> Deserialize<'de> for ToolCompaction {
     }
 }
 
-/// Parses a word with the `FromStr` of its type.
-fn word<'de, T: FromStr<Err = String>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+/// Deserializes a string with the `FromStr` of the type.
+fn parsed<'de, T: FromStr<Err = String>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
     String::deserialize(deserializer)?.parse().map(Some).map_err(D::Error::custom)
 }
 
 fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
-    deserializer.deserialize_any(Number { expected: "a whole number, 0 or more" }).map(
-        |number| match number {
-            Numeral::Whole(number) => Ok(Some(number)),
-            Numeral::Fraction(_) => Err(D::Error::custom("expected a whole number, 0 or more")),
-        },
-    )?
+    const EXPECTED: &str = "a whole number, 0 or more";
+    match deserializer.deserialize_any(NumberVisitor { expected: EXPECTED })? {
+        Number::Whole(number) => Ok(Some(number)),
+        Number::Fraction(_) => Err(D::Error::custom(format!("expected {EXPECTED}"))),
+    }
 }
 
 fn fraction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     const EXPECTED: &str = "a fraction from 0 to 1, such as 0.01 for 1 %";
-    let number = match deserializer.deserialize_any(Number { expected: EXPECTED })? {
-        Numeral::Whole(number) => number as f64,
-        Numeral::Fraction(number) => number,
+    let number = match deserializer.deserialize_any(NumberVisitor { expected: EXPECTED })? {
+        Number::Whole(number) => number as f64,
+        Number::Fraction(number) => number,
     };
     if (0.0..=1.0).contains(&number) {
         return Ok(Some(number));
@@ -311,29 +311,29 @@ fn fraction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D
     Err(D::Error::custom(format!("expected {EXPECTED}, not {number}")))
 }
 
-/// A number with a description of the expected values.
-struct Number {
-    expected: &'static str,
-}
-
-enum Numeral {
+enum Number {
     Whole(usize),
     Fraction(f64),
 }
 
-impl Visitor<'_> for Number {
-    type Value = Numeral;
+/// Visits a number. `expected` is for error messages.
+struct NumberVisitor {
+    expected: &'static str,
+}
+
+impl Visitor<'_> for NumberVisitor {
+    type Value = Number;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.expected)
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Numeral, E> {
-        let whole = usize::try_from(number).map(Numeral::Whole);
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Number, E> {
+        let whole = usize::try_from(number).map(Number::Whole);
         whole.map_err(|_| E::custom(format!("expected {}, not {number}", self.expected)))
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Numeral, E> {
-        Ok(Numeral::Fraction(number))
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Number, E> {
+        Ok(Number::Fraction(number))
     }
 }

@@ -14,7 +14,7 @@ use jp_compact_store as store;
 const WORKSPACE_FILE: &str = ".jp-compact.toml";
 const USER_FILE: &str = "config.toml";
 
-/// The files that exist.
+/// The existing configuration files.
 pub(super) struct ConfigFiles {
     /// Each file with its text, in order of precedence.
     pub(super) layers: Vec<(Source, String)>,
@@ -23,7 +23,7 @@ pub(super) struct ConfigFiles {
 }
 
 /// Reads the user's file, the workspace file in `root`, and the files from the command line.
-pub(super) fn layers(
+pub(super) fn read_files(
     environment: &Environment,
     root: Option<&Path>,
     files: &[PathBuf],
@@ -42,14 +42,14 @@ pub(super) fn layers(
             ));
             continue;
         }
-        let read = match &source {
-            // Users may keep their file elsewhere and link to it.
+        let bytes = match &source {
+            // The user's file may be a symbolic link.
             Source::User(path) if path.exists() => small_file::read_through_links(path, CONFIGURATION),
             Source::Workspace(path) if path.exists() => store::read_small(path, CONFIGURATION, environment),
             _ => continue,
         };
-        let read = read.and_then(|bytes| bytes.map(small_file::text).transpose());
-        if let Some(text) = read.map_err(|error| unreadable(&source, &error))? {
+        let text = bytes.and_then(|bytes| bytes.map(small_file::text).transpose());
+        if let Some(text) = text.map_err(|error| unreadable(&source, &error))? {
             layers.push((source, text));
         }
     }
@@ -63,8 +63,9 @@ pub(super) fn layers(
     Ok(ConfigFiles { layers, warnings })
 }
 
-/// Returns the nearest folder, starting with the current one, that is a workspace or contains a `.jp-compact.toml`.
-pub(super) fn find_root(environment: &Environment) -> Option<PathBuf> {
+/// Returns the nearest folder that is a workspace or contains a `.jp-compact.toml`: the current folder or one of its
+/// parents.
+pub(super) fn nearest_root(environment: &Environment) -> Option<PathBuf> {
     let is_root = |folder: &&Path| folder.join(".jp").is_dir() || folder.join(WORKSPACE_FILE).exists();
     environment.cwd.ancestors().find(is_root).map(Path::to_path_buf)
 }

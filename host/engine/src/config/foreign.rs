@@ -1,5 +1,5 @@
-//! Values of a configuration that are not the user's own, and that select a model or its prompt. They are computed from
-//! the layers. `consent` decides whether a model may be asked.
+//! Foreign values: values of a configuration that are not the user's own and that select a model or its prompt. This
+//! module only describes them. `consent` decides whether they may lead to a request to a model.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::Origin;
 use super::origin::Source;
 use jp_compact_llm::ModelName;
 
-/// A value that is not the user's own, with its origin.
+/// A configured value that is not the user's own, with its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreign {
     /// The decision that the value makes.
@@ -51,17 +51,17 @@ pub enum ModelDecision {
     },
 }
 
-/// The key of the model of a conversation.
-const OWN_MODEL: &str = "assistant.model";
+/// JP's key for the model of a conversation.
+const CONVERSATION_MODEL_KEY: &str = "assistant.model";
 
 impl Foreign {
-    /// Returns a value if its source is not the user's own.
+    /// Returns a decision with its origin, or `None` if the origin is the user's own.
     pub(super) fn from_origin(
         origin: Option<&Origin>,
-        subject: impl FnOnce() -> ModelDecision,
+        decision: impl FnOnce() -> ModelDecision,
     ) -> Option<Self> {
         let origin = origin.filter(|origin| !origin.source.is_the_users())?;
-        Some(Self { subject: subject(), origin: origin.clone() })
+        Some(Self { subject: decision(), origin: origin.clone() })
     }
 }
 
@@ -82,7 +82,8 @@ impl fmt::Display for Foreign {
 }
 
 impl ModelDecision {
-    /// Returns all parts as text. The user sees these rows, and an approval is a digest of them.
+    /// Returns all parts of the decision as pairs of label and text. The user reads these rows, and an approval is a
+    /// digest of them.
     #[must_use]
     pub fn rows(&self) -> Vec<(String, String)> {
         let row = |label: &str, value: &str| (label.to_owned(), value.to_owned());
@@ -103,11 +104,8 @@ impl ModelDecision {
     /// Returns the digest of the rows.
     #[must_use]
     pub fn sha256(&self) -> String {
-        of_bytes(
-            Value::from_iter(self.rows().into_iter().map(|(label, text)| vec![label, text]))
-                .to_string()
-                .as_bytes(),
-        )
+        let rows = self.rows().into_iter().map(|(label, text)| vec![label, text]);
+        of_bytes(Value::from_iter(rows).to_string().as_bytes())
     }
 }
 
@@ -128,8 +126,8 @@ fn call_rows(calls: &[Call]) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// The values that led to a strategy and are not the user's own. Empty if the strategy was typed, configured
-/// by the user, or built in.
+/// The values that led to a call of a strategy and are not the user's own. Empty if the user typed or configured the call,
+/// or if it is built in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Provenance(pub(super) Vec<Foreign>);
 
@@ -162,62 +160,63 @@ impl ConfiguredModel {
     pub fn of_conversation(model: ModelName, origin: &Origin) -> Self {
         let foreign = Foreign::from_origin(Some(origin), || ModelDecision::Model {
             model: model.clone(),
-            key: OWN_MODEL,
+            key: CONVERSATION_MODEL_KEY,
         });
         Self { model, foreign }
     }
 
-    /// Returns whether it is the model of the conversation.
+    /// Returns whether a file of JP selected it for the conversation.
     #[must_use]
     pub fn is_of_conversation(&self) -> bool {
-        let subject = self.foreign.as_ref().map(|foreign| &foreign.subject);
-        matches!(subject, Some(ModelDecision::Model { key, .. }) if *key == OWN_MODEL)
+        let decision = self.foreign.as_ref().map(|foreign| &foreign.subject);
+        matches!(decision, Some(ModelDecision::Model { key, .. }) if *key == CONVERSATION_MODEL_KEY)
     }
 }
 
-/// The folder whose files apply to a transcript.
+/// The folder whose configuration applies to a transcript.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigScope {
-    /// The folder whose files apply.
+    /// The folder whose configuration applies.
     pub(super) root: Option<PathBuf>,
-    /// Whether the transcript is in it.
-    pub(super) contains: bool,
+    /// Whether the transcript is in `root`.
+    pub(super) contains_transcript: bool,
     /// The folder of the transcript.
-    pub(super) own: Option<PathBuf>,
+    pub(super) transcript_folder: Option<PathBuf>,
 }
 
 impl ConfigScope {
-    /// Returns the folder whose files apply.
+    /// Returns the folder whose configuration applies.
     #[must_use]
     pub fn root(&self) -> Option<&Path> {
         self.root.as_deref()
     }
 
-    /// Returns the folder that must be approved for a value from this origin. `None` if no approval is
-    /// possible, because the transcript is in another folder.
+    /// Returns the folder for which the user can approve a value from this origin. `None` if the user cannot approve it,
+    /// because the transcript is in another folder than the value.
     #[must_use]
     pub fn approved_by(&self, origin: &Origin) -> Option<&Path> {
-        if self.contains {
+        if self.contains_transcript {
             return self.root.as_deref();
         }
-        self.own.as_deref().filter(|_| self.is_of_transcript(origin))
+        self.transcript_folder.as_deref().filter(|_| self.is_of_transcript(origin))
     }
 
-    /// Returns the folder to inspect before approving a value from this origin.
+    /// Returns the folder for which `config trust` shows a value from this origin.
     #[must_use]
-    pub fn shown_by(&self, origin: &Origin) -> Option<&Path> {
-        if self.is_of_transcript(origin) { self.own.as_deref() } else { self.root.as_deref() }
+    pub fn shown_with(&self, origin: &Origin) -> Option<&Path> {
+        if self.is_of_transcript(origin) { self.transcript_folder.as_deref() } else { self.root.as_deref() }
     }
 
     /// Returns whether a value is in the transcript or in a file next to it.
     fn is_of_transcript(&self, origin: &Origin) -> bool {
-        matches!(&origin.source, Source::Jp(path) if self.own.is_some() && path.parent() == self.own.as_deref())
+        let Source::Jp(path) = &origin.source else { return false };
+        self.transcript_folder.is_some() && path.parent() == self.transcript_folder.as_deref()
     }
 
-    /// Removes the folder of the transcript if it does not affect the decision. Transcripts with equal scopes
-    /// can then be grouped.
+    /// Returns the scope without the folder of the transcript. Equal scopes can share a plan if no setting comes from the
+    /// folder of a transcript.
     #[must_use]
-    pub fn without_own(self) -> Self {
-        Self { own: None, ..self }
+    pub fn without_transcript_folder(self) -> Self {
+        Self { transcript_folder: None, ..self }
     }
 }

@@ -1,5 +1,5 @@
-//! Settings from JP's own files that apply here: the model and `conversation.compaction.rules`. The files
-//! belong to JP, so invalid content causes a warning and never an error. Other keys are ignored.
+//! Settings from JP's own files that this program uses: the model and `conversation.compaction.rules`. The files belong to
+//! JP, so invalid content causes a warning and never an error. Other keys are ignored.
 
 mod rules;
 
@@ -19,16 +19,16 @@ use super::{ConfiguredModel, Profile};
 use jp_compact_llm::ModelName;
 use jp_compact_store::{self as store, Place};
 
-/// Keys of this program that users put into JP's configuration, because RFD 064 proposes them there.
+/// Keys that only this program reads. Users put them into JP's configuration, because RFD 064 proposes them there.
 const RFD_064_KEYS: [&str; 7] =
     ["default_profile", "keep_last", "keep_first", "overlap", "min_saving", "profiles", "auto"];
 
-/// A limit, because a transcript could cause any number of warnings.
+/// The maximum number of warnings. A transcript could cause any number.
 const WARNINGS_MAX: usize = 32;
-/// The number of keys in one warning.
+/// The maximum number of keys that a warning lists.
 const KEYS_SHOWN: usize = 3;
 
-/// The settings from JP's files.
+/// The settings from JP's own files.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JpOwn {
     pub(super) model: Option<(ModelName, Origin)>,
@@ -36,42 +36,44 @@ pub struct JpOwn {
     warnings: Vec<String>,
 }
 
-/// The state while files are read. JP writes only the changed parts of a model.
+/// The settings of the files that were read so far.
 #[derive(Default)]
 struct JpOwnBuilder {
-    own: JpOwn,
+    settings: JpOwn,
+    /// The provider and the name of the model. They are separate, because a file may change only one of them.
     provider: Option<String>,
     name: Option<String>,
+    /// The provider and the name of the model for each alias.
     aliases: BTreeMap<String, (String, String)>,
-    /// Keys of this program, and the first file with one of them.
-    misplaced: BTreeSet<String>,
+    /// Keys of this program that JP does not know.
+    misplaced_keys: BTreeSet<String>,
+    /// The first file with a misplaced key.
     misplaced_in: Option<Source>,
 }
 
 impl JpOwn {
     /// Reads the workspace's `.jp/config.toml`, the conversation's `base_config.json`, and its config deltas.
-    /// The last model wins. Rules of `.jp/config.toml` override those of the conversation, as they do for `jp
-    /// c compact`. A file that cannot be read is skipped with a warning.
+    /// The last model applies. Rules in `.jp/config.toml` override those of the conversation, as in `jp c compact`. A file
+    /// that cannot be read is skipped with a warning.
     #[must_use]
     pub fn read(environment: &Environment, place: Option<&Place>, stream: Option<&Stream>) -> Self {
         let mut builder = JpOwnBuilder::default();
-        if let (Some(root), _) = super::root(environment, place) {
+        if let Some(root) = super::root(environment, place) {
             let path = root.join(".jp/config.toml");
             match trust::other_owner(&path) {
                 Some(owner) => builder.warn(format!(
                     "skipped {}: it is owned by uid {owner}, neither root nor you",
                     path.display()
                 )),
-                None => builder.file(path, environment, |text| {
+                None => builder.read_file(path, environment, |text| {
                     toml::from_str(text).map_err(|error| error.message().to_owned())
                 }),
             }
         }
-        // `jp c compact` reads rules only from its files. The rules in the conversation are a snapshot of an
-        // older state.
-        let rules = builder.own.rules.take();
+        // `jp c compact` reads rules only from JP's configuration files. The rules in a conversation are an old copy.
+        let workspace_rules = builder.settings.rules.take();
         if let Some(folder) = place.and_then(|place| place.path().parent()) {
-            builder.file(folder.join("base_config.json"), environment, |text| {
+            builder.read_file(folder.join("base_config.json"), environment, |text| {
                 serde_json::from_str(text).map_err(|error| error.to_string())
             });
         }
@@ -80,11 +82,11 @@ impl JpOwn {
             let deltas = stream.events().iter().filter(|event| event.kind == Kind::ConfigDelta);
             for delta in deltas {
                 if let Some(value) = stream.value(delta.span) {
-                    builder.add(&value["delta"], &Source::Jp(path.clone()));
+                    builder.add_values(&value["delta"], &Source::Jp(path.clone()));
                 }
             }
         }
-        builder.own.rules = rules.or(builder.own.rules.take());
+        builder.settings.rules = workspace_rules.or(builder.settings.rules.take());
         builder.finish()
     }
 
@@ -106,7 +108,7 @@ impl JpOwn {
         self.rules.as_ref().map(|(profile, _)| profile)
     }
 
-    /// Returns warnings about content without effect.
+    /// Returns the warnings about content that is ignored.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -123,14 +125,14 @@ impl JpOwn {
     pub(super) fn from_values(values: &[Value]) -> Self {
         let mut builder = JpOwnBuilder::default();
         for value in values {
-            builder.add(value, &Source::Jp("config.toml".into()));
+            builder.add_values(value, &Source::Jp("config.toml".into()));
         }
         builder.finish()
     }
 }
 
 impl JpOwnBuilder {
-    fn file(
+    fn read_file(
         &mut self,
         path: PathBuf,
         environment: &Environment,
@@ -142,85 +144,87 @@ impl JpOwnBuilder {
             Err(error) => Err(error),
         };
         match text.map_err(|error| error.to_string()).and_then(|text| parse(&text)) {
-            Ok(value) => self.add(&value, &Source::Jp(path)),
-            Err(what) => self.warn(format!("failed to read {}: {what}", path.display())),
+            Ok(value) => self.add_values(&value, &Source::Jp(path)),
+            Err(reason) => self.warn(format!("failed to read {}: {reason}", path.display())),
         }
     }
 
-    fn add(&mut self, value: &Value, source: &Source) {
+    fn add_values(&mut self, value: &Value, source: &Source) {
         let origin = Origin { source: source.clone(), line: None };
         for (alias, model) in value["providers"]["llm"]["aliases"].as_object().into_iter().flatten() {
-            if let Some((Some(provider), Some(name))) = parts(model) {
+            if let Some((Some(provider), Some(name))) = provider_and_name(model) {
                 self.aliases.insert(alias.clone(), (provider, name));
             }
         }
         let model = &value["assistant"]["model"];
-        self.model(if model.is_object() { &model["id"] } else { model }, &origin);
+        self.set_model(if model.is_object() { &model["id"] } else { model }, &origin);
         let compaction = &value["conversation"]["compaction"];
-        match rules::profile(&compaction["rules"]) {
+        match rules::to_profile(&compaction["rules"]) {
             Ok(None) => {}
-            Ok(Some(profile)) => self.own.rules = Some((profile, origin)),
-            Err(what) => self.warn(format!("ignored JP's compaction rules in {source}: {what}")),
+            Ok(Some(profile)) => self.settings.rules = Some((profile, origin)),
+            Err(reason) => self.warn(format!("ignored JP's compaction rules in {source}: {reason}")),
         }
         for key in RFD_064_KEYS {
             if compaction.get(key).is_some() {
-                self.misplaced(&format!("conversation.compaction.{key}"), source);
+                self.add_misplaced_key(format!("conversation.compaction.{key}"), source);
             }
         }
-        for (tool, of_tool) in value["conversation"]["tools"].as_object().into_iter().flatten() {
-            if of_tool.get("compaction").is_some() {
-                self.misplaced(&format!("conversation.tools.{tool}.compaction"), source);
+        for (tool, settings) in value["conversation"]["tools"].as_object().into_iter().flatten() {
+            if settings.get("compaction").is_some() {
+                self.add_misplaced_key(format!("conversation.tools.{tool}.compaction"), source);
             }
         }
     }
 
-    fn model(&mut self, id: &Value, origin: &Origin) {
-        let (provider, name) = match (id, parts(id)) {
+    /// Changes the model. If `id` has only a provider or only a name, the other one stays unchanged.
+    fn set_model(&mut self, id: &Value, origin: &Origin) {
+        let (provider, name) = match (id, provider_and_name(id)) {
             (Value::Null, _) => return,
             (_, Some((provider, name))) => (provider.or(self.provider.take()), name.or(self.name.take())),
             (Value::String(alias), None) => self.aliases.get(alias).cloned().unzip(),
             _ => (None, None),
         };
         let model = provider.as_ref().zip(name.as_ref()).map(|(provider, name)| format!("{provider}/{name}"));
-        self.own.model = match model.map(|model| model.parse::<ModelName>()).transpose() {
+        self.settings.model = match model.map(|model| model.parse::<ModelName>()).transpose() {
             Ok(model) => model.map(|model| (model, origin.clone())),
-            Err(what) => {
-                self.warn(format!("the model in {origin} is ignored: {what}"));
+            Err(reason) => {
+                self.warn(format!("the model in {origin} is ignored: {reason}"));
                 None
             }
         };
         (self.provider, self.name) = (provider, name);
     }
 
-    fn misplaced(&mut self, key: &str, source: &Source) {
-        self.misplaced.insert(key.to_owned());
+    fn add_misplaced_key(&mut self, key: String, source: &Source) {
+        self.misplaced_keys.insert(key);
         self.misplaced_in.get_or_insert_with(|| source.clone());
     }
 
-    /// Adds one warning for all misplaced keys.
+    /// Adds one warning for all misplaced keys, and returns the settings.
     fn finish(mut self) -> JpOwn {
         if let Some(source) = self.misplaced_in.take() {
-            let shown = self.misplaced.iter().take(KEYS_SHOWN).map(|key| format!("`{key}`"));
-            let mut keys = shown.collect::<Vec<_>>().join(", ");
-            if let Some(rest @ 1..) = self.misplaced.len().checked_sub(KEYS_SHOWN) {
-                let _ = write!(keys, " and {rest} more");
+            let quoted = self.misplaced_keys.iter().take(KEYS_SHOWN).map(|key| format!("`{key}`"));
+            let mut keys = quoted.collect::<Vec<_>>().join(", ");
+            if let Some(hidden @ 1..) = self.misplaced_keys.len().checked_sub(KEYS_SHOWN) {
+                let _ = write!(keys, " and {hidden} more");
             }
             self.warn(format!(
                 "ignored {keys} in {source}: JP reads this file and may refuse them. Move them to .jp-compact.toml"
             ));
         }
-        self.own
+        self.settings
     }
 
     fn warn(&mut self, warning: String) {
-        if self.own.warnings.len() < WARNINGS_MAX && !self.own.warnings.contains(&warning) {
-            self.own.warnings.push(warning);
+        let warnings = &mut self.settings.warnings;
+        if warnings.len() < WARNINGS_MAX && !warnings.contains(&warning) {
+            warnings.push(warning);
         }
     }
 }
 
-/// Returns provider and name of a model: `"provider/name"`, or a table with one or both.
-fn parts(id: &Value) -> Option<(Option<String>, Option<String>)> {
+/// Returns the provider and the name of a model. The value is the text `provider/name`, or a table with one of them or both.
+fn provider_and_name(id: &Value) -> Option<(Option<String>, Option<String>)> {
     let part = |key: &str| id[key].as_str().map(str::to_owned);
     match id {
         Value::String(text) => {

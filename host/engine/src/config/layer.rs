@@ -1,5 +1,5 @@
-//! Parses one layer into values by key, each with its line. Errors are detected here, because the line is
-//! known here. Pure functions.
+//! Parses one layer into values by key, each with its line. Each layer is checked completely before layers are merged,
+//! because the position of an error is not known after that. Pure functions.
 
 use jp_compact_schema::Hint;
 use serde::Deserialize as _;
@@ -11,12 +11,12 @@ use super::file::{File, ToolCompaction};
 use super::origin::{ConfigError, Origin, Source};
 
 /// The keys that lead to a value.
-pub(super) type Path = Vec<String>;
+pub(super) type KeyPath = Vec<String>;
 
 /// One value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Leaf {
-    pub(super) path: Path,
+    pub(super) path: KeyPath,
     pub(super) value: toml::Value,
     pub(super) origin: Origin,
 }
@@ -25,25 +25,24 @@ pub(super) struct Leaf {
 ///
 /// # Errors
 /// The first error with its position.
-pub(super) fn read(source: &Source, text: &str) -> Result<Vec<Leaf>, ConfigError> {
+pub(super) fn parse(source: &Source, text: &str) -> Result<Vec<Leaf>, ConfigError> {
     let toml_error = |error: toml::de::Error| match error.span() {
-        Some(span) => ConfigError::at(source, text, span.start, error.message()),
+        Some(span) => ConfigError::new(source, error.message()).with_position(text, span.start),
         None => ConfigError::new(source, error.message()),
     };
     let table = DeTable::parse(text).map_err(toml_error)?;
-    if let Some((offset, mut wrong)) = checks::check(table.get_ref(), source) {
-        wrong.at = ConfigError::at(source, text, offset, "").at;
-        return Err(wrong);
+    if let Some((offset, error)) = checks::check(table.get_ref(), source) {
+        return Err(error.with_position(text, offset));
     }
     toml::from_str::<File>(text).map_err(toml_error)?;
     let mut leaves = Vec::new();
-    // Computed once, because a file in a cloned repository may have tens of thousands of values.
-    let ends: Vec<usize> = text.match_indices('\n').map(|(end, _)| end).collect();
+    // Line ends are searched once, because a file in a cloned repository may have tens of thousands of values.
+    let line_ends: Vec<usize> = text.match_indices('\n').map(|(end, _)| end).collect();
     walk(table.get_ref(), &mut Vec::new(), &mut |path, value| {
-        let line = ends.partition_point(|&end| end < value.span().start) + 1;
+        let line = line_ends.partition_point(|&end| end < value.span().start) + 1;
         let is_file = !matches!(source, Source::Set(_) | Source::BuiltIn);
         let origin = Origin { source: source.clone(), line: is_file.then_some(line) };
-        leaves.extend(normalized(path, value, &origin));
+        leaves.extend(normalize(path, value, &origin));
     });
     Ok(leaves)
 }
@@ -67,35 +66,37 @@ pub(super) fn from_pair(pair: &str) -> Result<(Source, String), ConfigError> {
     Ok((source, format!("{key} = {value}")))
 }
 
-fn walk(table: &DeTable<'_>, path: &mut Path, leaf: &mut impl FnMut(&Path, &Spanned<DeValue<'_>>)) {
+/// Calls `visit` for each value that is merged as a whole.
+fn walk(table: &DeTable<'_>, path: &mut KeyPath, visit: &mut impl FnMut(&KeyPath, &Spanned<DeValue<'_>>)) {
     for (key, value) in table {
         path.push(key.get_ref().to_string());
         match value.get_ref() {
-            DeValue::Table(inner) if !is_replaced_whole(path) => walk(inner, path, leaf),
-            _ => leaf(path, value),
+            DeValue::Table(inner) if !is_merged_as_whole(path) => walk(inner, path, visit),
+            _ => visit(path, value),
         }
         path.pop();
     }
 }
 
-/// Returns whether a table is replaced as a whole and not merged key by key.
-fn is_replaced_whole(path: &[String]) -> bool {
+/// Returns whether a table replaces the table of an earlier layer as a whole.
+fn is_merged_as_whole(path: &[String]) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     matches!(path.as_slice(), ["conversation", "compaction", "profiles", _, "tool_calls"])
 }
 
-/// Normalizes a value for merging. The one-word hint of a tool becomes its two halves.
-fn normalized(path: &Path, value: &Spanned<DeValue<'_>>, origin: &Origin) -> Vec<Leaf> {
-    let whole = || ValueDeserializer::from(value.clone());
-    let leaf = |path: Path, value| Leaf { path, value, origin: origin.clone() };
+/// Converts a value to the form that is merged. A tool hint of one word becomes the keys `request` and `response`.
+fn normalize(path: &KeyPath, value: &Spanned<DeValue<'_>>, origin: &Origin) -> Vec<Leaf> {
+    let deserializer = || ValueDeserializer::from(value.clone());
+    let leaf = |path: KeyPath, value| Leaf { path, value, origin: origin.clone() };
     let is_hint = path.len() == 4 && path[..2] == ["conversation", "tools"] && path[3] == "compaction";
-    if is_hint && let Ok(ToolCompaction(hint)) = ToolCompaction::deserialize(whole()) {
-        let word = |half| if half == Hint::Keep { "keep" } else { "strip" };
-        let halves = [("request", hint.request), ("response", hint.response)];
-        let halves = halves.into_iter().filter_map(|(key, half)| Some((key, half?)));
-        return halves
-            .map(|(key, half)| leaf([path, &[key.to_owned()][..]].concat(), word(half).into()))
-            .collect();
+    if is_hint && let Ok(ToolCompaction(tool_hint)) = ToolCompaction::deserialize(deserializer()) {
+        let mut leaves = Vec::new();
+        for (key, hint) in [("request", tool_hint.request), ("response", tool_hint.response)] {
+            let Some(hint) = hint else { continue };
+            let text = if hint == Hint::Keep { "keep" } else { "strip" };
+            leaves.push(leaf([path, &[key.to_owned()][..]].concat(), text.into()));
+        }
+        return leaves;
     }
-    toml::Value::deserialize(whole()).map(|value| leaf(path.clone(), value)).into_iter().collect()
+    toml::Value::deserialize(deserializer()).map(|value| leaf(path.clone(), value)).into_iter().collect()
 }

@@ -1,5 +1,5 @@
-//! The configuration: layers of TOML, merged key by key. `find` knows the files, and `jp` reads JP's own
-//! files. All other modules are functions of texts.
+//! The configuration: layers of TOML, merged key by key. `find` reads the files of this program, and `jp` reads JP's own
+//! files. All other modules are pure functions of their texts.
 //!
 //! Each layer overrides the earlier ones: built-in defaults, the user's file, the workspace's
 //! `.jp-compact.toml`, `--config FILE`, `--set key=value`. A workspace file may come with a cloned
@@ -37,7 +37,8 @@ pub use origin::{ConfigError, Origin, Source};
 pub use planned::Planned;
 pub use profile::Profile;
 
-use file::File;
+use file::{File, ToolCompaction};
+use find::ConfigFiles;
 use jp_compact_llm::{self as llm, ModelName};
 use jp_compact_store::{self as store, Place};
 use merge::Merged;
@@ -45,8 +46,8 @@ use merge::Merged;
 /// A commented file with every key.
 pub const EXAMPLE: &str = include_str!("example.toml");
 const BUILT_IN: &str = include_str!("built_in.toml");
-/// The profile that is built from JP's own rules.
-const RULES: &str = "rules";
+/// The name of the profile that is built from JP's own rules.
+const RULES_PROFILE: &str = "rules";
 
 /// The merged configuration.
 #[derive(Debug, Clone)]
@@ -101,10 +102,10 @@ pub struct Auto {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
-    /// A warning.
+    /// The user gets a warning.
     #[default]
     Continue,
-    /// An error.
+    /// The command fails.
     Fail,
 }
 
@@ -120,72 +121,74 @@ pub fn load(
     jp: JpOwn,
 ) -> Result<Config, Error> {
     let scope = scope(environment, place);
-    let found = find::layers(environment, scope.root(), files).map_err(Error::Invalid)?;
-    let mut config = Config::layered(found.layers, sets, jp)?;
-    config.warnings.extend(found.warnings);
+    let ConfigFiles { mut layers, warnings } =
+        find::read_files(environment, scope.root(), files).map_err(Error::Invalid)?;
+    add_sets(&mut layers, sets)?;
+    let mut config = Config::from_layers(&layers, jp).map_err(Box::new).map_err(Error::Invalid)?;
+    config.warnings.extend(warnings);
     config.scope = scope;
     Ok(config)
 }
 
-/// Returns the folder whose configuration applies to a transcript: its workspace, or the nearest folder with
-/// a configuration. Also returns whether the transcript is in it.
+/// Returns the folder whose configuration applies to a transcript: its workspace, or otherwise the nearest folder with a
+/// configuration. Also returns whether the transcript is in that folder.
 #[must_use]
 pub fn scope(environment: &Environment, place: Option<&Place>) -> ConfigScope {
     Scopes::default().scope(environment, place)
 }
 
-/// Returns the folder whose files apply, and whether it is the workspace of the transcript.
-fn root(environment: &Environment, place: Option<&Place>) -> (Option<PathBuf>, bool) {
-    match place.and_then(|place| store::workspace_root(place, environment)) {
-        Some(workspace) => (Some(workspace), true),
-        None => (find::find_root(environment), false),
-    }
+/// Returns the folder whose configuration applies to a transcript.
+fn root(environment: &Environment, place: Option<&Place>) -> Option<PathBuf> {
+    let workspace = place.and_then(|place| store::workspace_root(place, environment));
+    workspace.or_else(|| find::nearest_root(environment))
 }
 
-/// The scopes of many transcripts. The folder around the current one is searched only once.
+/// Computes the scopes of many transcripts. Searches for the nearest folder with a configuration only once.
 #[derive(Debug, Default)]
 pub struct Scopes {
-    around: OnceLock<Option<Around>>,
+    nearest_root: OnceLock<Option<NearestRoot>>,
 }
 
-/// The nearest folder with a configuration, starting with the current one.
+/// The nearest folder with a configuration: the current folder or one of its parents.
 #[derive(Debug)]
-struct Around {
-    folder: PathBuf,
-    /// The real path, if it can be resolved.
-    real: Option<PathBuf>,
+struct NearestRoot {
+    path: PathBuf,
+    /// The path without symbolic links. `None` if it cannot be resolved.
+    real_path: Option<PathBuf>,
 }
 
 impl Scopes {
     /// Returns the scope of a transcript, as [`scope`] does.
     #[must_use]
     pub fn scope(&self, environment: &Environment, place: Option<&Place>) -> ConfigScope {
-        let own = place.and_then(|place| place.path().parent()).map(Path::to_path_buf);
+        let transcript_folder = place.and_then(|place| place.path().parent()).map(Path::to_path_buf);
         if let Some(workspace) = place.and_then(|place| store::workspace_root(place, environment)) {
-            return ConfigScope { root: Some(workspace), contains: true, own };
+            return ConfigScope { root: Some(workspace), contains_transcript: true, transcript_folder };
         }
-        let around = self.around.get_or_init(|| {
-            let folder = find::find_root(environment)?;
-            Some(Around { real: folder.canonicalize().ok(), folder })
+        let nearest_root = self.nearest_root.get_or_init(|| {
+            let path = find::nearest_root(environment)?;
+            Some(NearestRoot { real_path: path.canonicalize().ok(), path })
         });
-        let Some(Around { folder, real }) = around else {
-            return ConfigScope { root: None, contains: false, own };
+        let Some(NearestRoot { path, real_path }) = nearest_root else {
+            return ConfigScope { root: None, contains_transcript: false, transcript_folder };
         };
-        let is_in = |own: &PathBuf| own.canonicalize().ok().zip(real.as_ref());
-        let contains = own.as_ref().and_then(is_in).is_some_and(|(own, root)| own.starts_with(root));
-        ConfigScope { root: Some(folder.clone()), contains, own }
+        let contains_transcript = match (&transcript_folder, real_path) {
+            (Some(folder), Some(root)) => folder.canonicalize().is_ok_and(|folder| folder.starts_with(root)),
+            _ => false,
+        };
+        ConfigScope { root: Some(path.clone()), contains_transcript, transcript_folder }
     }
 }
 
-/// Loads the model settings, which do not depend on the transcript. A workspace must not set addresses and keys.
+/// Loads the model settings from the user's own layers only, because a workspace must not set addresses and keys.
 ///
 /// # Errors
 /// A file cannot be read, or a key or value is invalid.
 pub fn models(environment: &Environment, files: &[PathBuf], sets: &[String]) -> Result<llm::Settings, Error> {
-    Ok(user_file(environment, files, sets)?.llm)
+    Ok(merge_user_layers(environment, files, sets)?.llm)
 }
 
-/// Returns the size limit of a private directory. Only the user can set it.
+/// Returns the size limit for the private directory of a strategy. Only the user can set it.
 ///
 /// # Errors
 /// The same as [`models`].
@@ -194,32 +197,33 @@ pub fn private_bytes_max(
     files: &[PathBuf],
     sets: &[String],
 ) -> Result<u64, Error> {
-    let bytes = user_file(environment, files, sets)?.limits.private_dir_bytes;
+    let bytes = merge_user_layers(environment, files, sets)?.limits.private_dir_bytes;
     Ok(bytes.map_or(PRIVATE_BYTES_MAX, |bytes| bytes as u64))
 }
 
 /// Merges only the user's own layers. Profile names are not checked, because they may refer to profiles of a
 /// workspace or to JP's rules.
-fn user_file(environment: &Environment, files: &[PathBuf], sets: &[String]) -> Result<File, Error> {
-    let mut layers = find::layers(environment, None, files).map_err(Error::Invalid)?.layers;
-    with_sets(&mut layers, sets)?;
+fn merge_user_layers(environment: &Environment, files: &[PathBuf], sets: &[String]) -> Result<File, Error> {
+    let mut layers = find::read_files(environment, None, files).map_err(Error::Invalid)?.layers;
+    add_sets(&mut layers, sets)?;
     let (_, file) = merge(&layers).map_err(Box::new).map_err(Error::Invalid)?;
     Ok(file)
 }
 
-fn with_sets(layers: &mut Vec<(Source, String)>, sets: &[String]) -> Result<(), Error> {
+/// Adds a layer for each `--set key=value`.
+fn add_sets(layers: &mut Vec<(Source, String)>, sets: &[String]) -> Result<(), Error> {
     for pair in sets {
         layers.push(layer::from_pair(pair).map_err(Box::new).map_err(Error::Invalid)?);
     }
     Ok(())
 }
 
-/// Adds layers to the built-in defaults and parses the result.
+/// Merges layers with the built-in defaults and parses the result.
 fn merge(layers: &[(Source, String)]) -> Result<(Merged, File), ConfigError> {
     let mut merged = Merged::default();
-    merged.put(layer::read(&Source::BuiltIn, BUILT_IN)?);
+    merged.add_layer(layer::parse(&Source::BuiltIn, BUILT_IN)?);
     for (source, text) in layers {
-        merged.put(layer::read(source, text)?);
+        merged.add_layer(layer::parse(source, text)?);
     }
     let file: File = merged
         .table()
@@ -228,19 +232,42 @@ fn merge(layers: &[(Source, String)]) -> Result<(Merged, File), ConfigError> {
     Ok((merged, file))
 }
 
-impl Config {
-    fn layered(mut layers: Vec<(Source, String)>, sets: &[String], jp: JpOwn) -> Result<Self, Error> {
-        with_sets(&mut layers, sets)?;
-        Self::from_layers(&layers, jp).map_err(Box::new).map_err(Error::Invalid)
-    }
+/// Returns the error for a key that the built-in defaults do not set.
+fn missing_default(key: &str) -> ConfigError {
+    ConfigError::new(&Source::BuiltIn, format!("`{key}` is missing"))
+}
 
+fn resolve_auto(auto: file::Auto) -> Result<Auto, ConfigError> {
+    Ok(Auto {
+        enabled: auto.enabled.unwrap_or_default(),
+        trigger_ratio: auto.trigger_ratio.ok_or_else(|| missing_default("auto.trigger_ratio"))?,
+        token_threshold: auto.token_threshold.map(|tokens| tokens as u64),
+        profile: auto.profile.ok_or_else(|| missing_default("auto.profile"))?,
+        min_turns: auto.min_turns.ok_or_else(|| missing_default("auto.min_turns"))?,
+        always: auto.always.unwrap_or_default(),
+        on_failure: auto.on_failure.unwrap_or_default(),
+    })
+}
+
+/// Removes the built-in trigger ratios of profiles if a layer sets a ratio for all profiles.
+fn remove_built_in_ratios(profiles: &mut BTreeMap<String, Profile>, merged: &Merged) {
+    if merged.is_built_in(&compaction_key(&["auto", "trigger_ratio"])) {
+        return;
+    }
+    for (name, profile) in profiles {
+        if merged.is_built_in(&compaction_key(&["profiles", name, "trigger_ratio"])) {
+            profile.trigger_ratio = None;
+        }
+    }
+}
+
+impl Config {
     /// Merges layers with the built-in defaults.
     ///
     /// # Errors
     /// The first invalid key or value.
     pub fn from_layers(layers: &[(Source, String)], jp: JpOwn) -> Result<Self, ConfigError> {
         let (merged, file) = merge(layers)?;
-        let built_in = |key: &str| ConfigError::new(&Source::BuiltIn, format!("`{key}` is missing"));
         let compaction = file.conversation.compaction;
         let mut profiles = BTreeMap::new();
         for (name, raw) in &compaction.profiles {
@@ -248,53 +275,35 @@ impl Config {
         }
         let keep_last = compaction.keep_last();
         if keep_last.is_empty() {
-            return Err(built_in("keep_last"));
+            return Err(missing_default("keep_last"));
         }
-        let mut default_profile = compaction.default_profile.ok_or_else(|| built_in("default_profile"))?;
+        let mut default_profile =
+            compaction.default_profile.ok_or_else(|| missing_default("default_profile"))?;
         if let Some(rules) = jp.rules()
-            && !profiles.contains_key(RULES)
+            && !profiles.contains_key(RULES_PROFILE)
         {
-            profiles.insert(RULES.to_owned(), rules.clone());
-            let named =
-                merged.origin(&DEFAULT_PROFILE).is_some_and(|origin| origin.source != Source::BuiltIn);
-            if !named {
-                RULES.clone_into(&mut default_profile);
+            profiles.insert(RULES_PROFILE.to_owned(), rules.clone());
+            // JP's rules replace the built-in default profile, but not one that a layer sets.
+            if merged.is_built_in(&DEFAULT_PROFILE) {
+                RULES_PROFILE.clone_into(&mut default_profile);
             }
         }
-        // A ratio of the user for all profiles precedes the ratio of a built-in profile.
-        let is_built_in =
-            |key: &[&str]| merged.origin(key).is_none_or(|origin| origin.source == Source::BuiltIn);
-        let [conversation, table, auto] = AUTO;
-        if !is_built_in(&[conversation, table, auto, "trigger_ratio"]) {
-            for (name, profile) in &mut profiles {
-                if is_built_in(&[conversation, table, "profiles", name, "trigger_ratio"]) {
-                    profile.trigger_ratio = None;
-                }
+        remove_built_in_ratios(&mut profiles, &merged);
+        let mut hints = BTreeMap::new();
+        for (tool, settings) in file.conversation.tools {
+            if let Some(ToolCompaction(hint)) = settings.compaction {
+                hints.insert(tool, hint);
             }
         }
-        let auto = compaction.auto;
         let config = Self {
             default_profile,
             keep_last,
-            keep_first: compaction.keep_first.ok_or_else(|| built_in("keep_first"))?,
-            overlap: compaction.overlap.ok_or_else(|| built_in("overlap"))?,
-            min_saving: compaction.min_saving.ok_or_else(|| built_in("min_saving"))?,
+            keep_first: compaction.keep_first.ok_or_else(|| missing_default("keep_first"))?,
+            overlap: compaction.overlap.ok_or_else(|| missing_default("overlap"))?,
+            min_saving: compaction.min_saving.ok_or_else(|| missing_default("min_saving"))?,
             profiles,
-            hints: file
-                .conversation
-                .tools
-                .into_iter()
-                .filter_map(|(tool, of_tool)| Some((tool, of_tool.compaction?.0)))
-                .collect(),
-            auto: Auto {
-                enabled: auto.enabled.unwrap_or_default(),
-                trigger_ratio: auto.trigger_ratio.ok_or_else(|| built_in("auto.trigger_ratio"))?,
-                token_threshold: auto.token_threshold.map(|tokens| tokens as u64),
-                profile: auto.profile.ok_or_else(|| built_in("auto.profile"))?,
-                min_turns: auto.min_turns.ok_or_else(|| built_in("auto.min_turns"))?,
-                always: auto.always.unwrap_or_default(),
-                on_failure: auto.on_failure.unwrap_or_default(),
-            },
+            hints,
+            auto: resolve_auto(compaction.auto)?,
             llm: file.llm,
             assistant_model: jp.model().cloned(),
             warnings: jp.warnings().to_vec(),
@@ -302,7 +311,7 @@ impl Config {
             merged,
             jp,
         };
-        config.check_names()?;
+        config.check_profile_names()?;
         Ok(config)
     }
 
@@ -326,7 +335,7 @@ impl Config {
         }
     }
 
-    /// Returns the condition under which a profile is due for a model with this context window.
+    /// Returns the condition under which automatic compaction with a profile is due, for a model with this context window.
     #[must_use]
     pub fn trigger(&self, profile: &Profile, window: Option<u64>) -> Trigger {
         let ratio = profile.trigger_ratio.unwrap_or(self.auto.trigger_ratio);
@@ -335,29 +344,28 @@ impl Config {
     }
 
     /// Checks that every referenced profile exists.
-    fn check_names(&self) -> Result<(), ConfigError> {
-        let [conversation, compaction, auto] = AUTO;
-        let profile = [conversation, compaction, auto, "profile"];
-        let always = [conversation, compaction, auto, "always"];
-        let named = [(&DEFAULT_PROFILE[..], &self.default_profile), (&profile[..], &self.auto.profile)];
-        let named = named.into_iter().chain(self.auto.always.iter().map(|name| (&always[..], name)));
-        for (key, name) in named {
-            if let Err(failure) = self.profile(name)
-                && let Some(origin) = self.merged.origin(key)
-            {
-                let known: Vec<_> = self.profiles.keys().map(String::as_str).collect();
-                return Err(ConfigError::with(
-                    origin,
-                    format!("{failure}; known profiles: {}", known.join(", ")),
-                ));
-            }
+    fn check_profile_names(&self) -> Result<(), ConfigError> {
+        self.check_profile_name(&DEFAULT_PROFILE, &self.default_profile)?;
+        self.check_profile_name(&compaction_key(&["auto", "profile"]), &self.auto.profile)?;
+        for name in &self.auto.always {
+            self.check_profile_name(&compaction_key(&["auto", "always"]), name)?;
         }
         Ok(())
     }
+
+    fn check_profile_name(&self, key: &[&str], name: &str) -> Result<(), ConfigError> {
+        let Err(error) = self.profile(name) else { return Ok(()) };
+        let Some(origin) = self.merged.origin(key) else { return Ok(()) };
+        let known: Vec<_> = self.profiles.keys().map(String::as_str).collect();
+        Err(ConfigError::at_origin(origin, format!("{error}; known profiles: {}", known.join(", "))))
+    }
 }
 
-const COMPACTION: [&str; 2] = ["conversation", "compaction"];
-const AUTO: [&str; 3] = ["conversation", "compaction", "auto"];
+/// Returns the full path of a key in the table `conversation.compaction`.
+fn compaction_key<'a>(keys: &[&'a str]) -> Vec<&'a str> {
+    [&["conversation", "compaction"][..], keys].concat()
+}
+
 const DEFAULT_PROFILE: [&str; 3] = ["conversation", "compaction", "default_profile"];
 
 #[cfg(test)]

@@ -30,9 +30,9 @@ impl Source {
         }
     }
 
-    /// Returns the path if it is a configuration file of this program, which could be passed to `--config`.
+    /// Returns the path of a workspace file. The user could also pass it to `--config`.
     #[must_use]
-    pub fn configuration(&self) -> Option<&Path> {
+    pub fn workspace_file(&self) -> Option<&Path> {
         match self {
             Self::Workspace(path) => Some(path),
             _ => None,
@@ -52,7 +52,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// The position of a value.
+/// The layer and the line of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The layer.
@@ -75,37 +75,39 @@ pub struct ConfigError {
     pub source: Source,
     /// Line and column, counted from 1, if the layer is a file.
     pub at: Option<(usize, Option<usize>)>,
-    /// The problem and the expectation.
-    pub what: String,
-    /// Whether the value would be valid in the user's own file.
+    /// The problem, and the expected value.
+    pub message: String,
+    /// Whether the value would be valid in the user's own file, but not in a workspace file.
     pub is_the_users: bool,
 }
 
 impl ConfigError {
     /// Returns an error about a whole layer.
-    pub(super) fn new(source: &Source, what: impl Into<String>) -> Self {
-        Self { source: source.clone(), at: None, what: what.into(), is_the_users: false }
+    pub(super) fn new(source: &Source, message: impl Into<String>) -> Self {
+        Self { source: source.clone(), at: None, message: message.into(), is_the_users: false }
     }
 
-    /// Returns an error at an offset in the text of a layer.
-    pub(super) fn at(source: &Source, text: &str, offset: usize, what: impl Into<String>) -> Self {
+    /// Adds the position of an offset in the text of the layer. The text of a `--set` needs no position.
+    pub(super) fn with_position(self, text: &str, offset: usize) -> Self {
+        if matches!(self.source, Source::Set(_)) {
+            return self;
+        }
         let (line, column) = line_and_column(text, offset);
-        let is_file = !matches!(source, Source::Set(_));
-        Self { at: is_file.then_some((line, Some(column))), ..Self::new(source, what) }
+        Self { at: Some((line, Some(column))), ..self }
     }
 
-    /// Returns an error that is only visible after merging.
-    pub(super) fn with(origin: &Origin, what: impl Into<String>) -> Self {
-        Self { at: origin.line.map(|line| (line, None)), ..Self::new(&origin.source, what) }
+    /// Returns an error about a merged value.
+    pub(super) fn at_origin(origin: &Origin, message: impl Into<String>) -> Self {
+        Self { at: origin.line.map(|line| (line, None)), ..Self::new(&origin.source, message) }
     }
 }
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.at {
-            Some((line, Some(column))) => write!(f, "line {line}, column {column}: {}", self.what),
-            Some((line, None)) => write!(f, "line {line}: {}", self.what),
-            None => f.write_str(&self.what),
+            Some((line, Some(column))) => write!(f, "line {line}, column {column}: {}", self.message),
+            Some((line, None)) => write!(f, "line {line}: {}", self.message),
+            None => f.write_str(&self.message),
         }
     }
 }
@@ -113,7 +115,7 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 /// Returns line and column of a byte offset, in characters, counted from 1.
-pub(super) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = &text[..text.floor_char_boundary(offset)];
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or(before).chars().count() + 1;

@@ -1,20 +1,19 @@
-//! The calls to run, selected by the name of a profile, with the values that led to them and are not the
-//! user's own. Commands cannot get the calls of a profile without these values.
+//! The calls of a selected profile, with their provenance: the configured values that led to them and are not the user's
+//! own. Commands cannot get the calls of a profile without the provenance, which consent needs.
 
 use jp_compact_core::call::Call;
 
 use super::Error;
 use super::foreign::{ConfigScope, ConfiguredModel, Foreign, ModelDecision, Provenance};
-use super::{AUTO, COMPACTION, Config, DEFAULT_PROFILE, Profile, RULES};
+use super::{Config, Profile, RULES_PROFILE, compaction_key};
 
-/// Calls with the values that led to them.
+/// Calls with their provenance.
 #[derive(Debug, Clone)]
 pub struct Planned<'a> {
-    /// The calls.
     pub calls: Vec<Call>,
-    /// The profile that they belong to, if any.
+    /// The profile that the calls belong to, if any.
     pub profile: Option<&'a Profile>,
-    /// The values that led to them and are not the user's own.
+    /// The values that led to the calls and are not the user's own.
     pub provenance: Provenance,
 }
 
@@ -43,7 +42,7 @@ impl Config {
         Ok(Planned {
             calls: profile.calls.clone(),
             profile: Some(profile),
-            provenance: Provenance(self.definition(profile).into_iter().collect()),
+            provenance: Provenance(self.foreign_definition(profile).into_iter().collect()),
         })
     }
 
@@ -52,7 +51,7 @@ impl Config {
     /// # Errors
     /// The profile does not exist.
     pub fn by_default(&self) -> Result<Planned<'_>, Error> {
-        self.chosen(&DEFAULT_PROFILE, "default_profile", &self.default_profile)
+        self.selected_by("default_profile", &self.default_profile)
     }
 
     /// Returns the profile for automatic compaction.
@@ -60,7 +59,7 @@ impl Config {
     /// # Errors
     /// The profile does not exist.
     pub fn by_auto(&self) -> Result<Planned<'_>, Error> {
-        self.chosen(&[&AUTO[..], &["profile"]].concat(), "auto.profile", &self.auto.profile)
+        self.selected_by("auto.profile", &self.auto.profile)
     }
 
     /// Returns the profiles that run before the automatic compaction.
@@ -68,35 +67,44 @@ impl Config {
     /// # Errors
     /// A profile does not exist.
     pub fn by_always(&self) -> Result<Vec<Planned<'_>>, Error> {
-        let key = [&AUTO[..], &["always"]].concat();
-        self.auto.always.iter().map(|name| self.chosen(&key, "auto.always", name)).collect()
+        self.auto.always.iter().map(|name| self.selected_by("auto.always", name)).collect()
     }
 
     /// Returns the value that enables automatic compaction, if it is not the user's own.
     #[must_use]
     pub fn foreign_auto(&self) -> Option<Foreign> {
-        let origin = self.merged.origin(&[&AUTO[..], &["enabled"]].concat());
+        let origin = self.merged.origin(&compaction_key(&["auto", "enabled"]));
         Foreign::from_origin(origin, || ModelDecision::AutoCompact)
     }
 
-    fn chosen(&self, key: &[&str], shown: &'static str, name: &str) -> Result<Planned<'_>, Error> {
-        let mut planned = self.named(name)?;
-        // The calls of a foreign profile are a separate value.
+    /// Returns the profile that the value of a key selects. The key is below `conversation.compaction`.
+    fn selected_by(&self, key: &'static str, profile: &str) -> Result<Planned<'_>, Error> {
+        let mut planned = self.named(profile)?;
+        // If the profile is foreign too, its definition has the calls, and the user approves them with it.
         let calls = if planned.provenance.0.is_empty() { planned.calls.clone() } else { Vec::new() };
-        planned.provenance.0.extend(Foreign::from_origin(self.merged.origin(key), || {
-            ModelDecision::Choice { key: shown, profile: name.to_owned(), calls }
-        }));
+        let path = compaction_key(&key.split('.').collect::<Vec<_>>());
+        let foreign_choice = Foreign::from_origin(self.merged.origin(&path), || ModelDecision::Choice {
+            key,
+            profile: profile.to_owned(),
+            calls,
+        });
+        planned.provenance.0.extend(foreign_choice);
         Ok(planned)
     }
 
-    /// Returns the definition of a profile if parts of it are not the user's own.
-    pub(super) fn definition(&self, profile: &Profile) -> Option<Foreign> {
-        let below = [COMPACTION[0], COMPACTION[1], "profiles", &profile.name];
-        let subject = || ModelDecision::Profile { name: profile.name.clone(), calls: profile.calls.clone() };
-        let layers =
-            self.merged.origins_below(&below).find_map(|origin| Foreign::from_origin(Some(origin), subject));
-        let rules = self.jp.rules.as_ref().filter(|(rules, _)| profile.name == RULES && rules == profile);
-        layers.or_else(|| Foreign::from_origin(rules.map(|(_, origin)| origin), subject))
+    /// Returns the definition of a profile if a part of it is not the user's own.
+    fn foreign_definition(&self, profile: &Profile) -> Option<Foreign> {
+        let decision = || ModelDecision::Profile { name: profile.name.clone(), calls: profile.calls.clone() };
+        let path = compaction_key(&["profiles", &profile.name]);
+        let mut origins = self.merged.origins_below(&path);
+        if let Some(foreign) = origins.find_map(|origin| Foreign::from_origin(Some(origin), decision)) {
+            return Some(foreign);
+        }
+        let (rules, origin) = self.jp.rules.as_ref()?;
+        if profile.name != RULES_PROFILE || rules != profile {
+            return None;
+        }
+        Foreign::from_origin(Some(origin), decision)
     }
 
     /// Returns the configured model.
@@ -121,33 +129,33 @@ impl Config {
         &self.scope
     }
 
-    /// Returns every value that is not the user's own and that selects a model or its prompt. `asks` decides
+    /// Returns every value that is not the user's own and that selects a model or its prompt. `asks_model` returns
     /// whether a call asks a model.
     #[must_use]
-    pub fn foreign(&self, asks: impl Fn(&Call) -> bool) -> Vec<Foreign> {
-        let mut found: Vec<Foreign> =
-            self.profiles.values().filter_map(|profile| self.definition(profile)).collect();
-        let chosen = [self.by_default(), self.by_auto()].into_iter().flatten();
-        let always = self.by_always().into_iter().flatten();
-        for planned in chosen.chain(always) {
-            for foreign in planned.provenance.0 {
-                if !found.contains(&foreign) {
-                    found.push(foreign);
+    pub fn foreign(&self, asks_model: impl Fn(&Call) -> bool) -> Vec<Foreign> {
+        let (default, auto) = (self.by_default().ok(), self.by_auto().ok());
+        let always = self.by_always().unwrap_or_default();
+        let mut values: Vec<Foreign> =
+            self.profiles.values().filter_map(|profile| self.foreign_definition(profile)).collect();
+        for planned in default.iter().chain(&auto).chain(&always) {
+            for foreign in planned.provenance.foreign() {
+                if !values.contains(foreign) {
+                    values.push(foreign.clone());
                 }
             }
         }
-        found.retain(|foreign| match &foreign.subject {
+        values.retain(|foreign| match &foreign.subject {
             ModelDecision::Choice { profile: name, .. } | ModelDecision::Profile { name, .. } => {
-                self.profiles.get(name).is_none_or(|profile| profile.calls.iter().any(&asks))
+                self.profiles.get(name).is_none_or(|profile| profile.calls.iter().any(&asks_model))
             }
             ModelDecision::AutoCompact | ModelDecision::Model { .. } => true,
         });
-        let runs = [self.by_auto()].into_iter().flatten().chain(self.by_always().into_iter().flatten());
-        let foreign_auto = self.foreign_auto().filter(|_| self.auto.enabled);
-        found
-            .extend(foreign_auto.filter(|_| runs.into_iter().any(|planned| planned.calls.iter().any(&asks))));
+        let mut automatic_calls = auto.iter().chain(&always).flat_map(|planned| &planned.calls);
+        if self.auto.enabled && automatic_calls.any(&asks_model) {
+            values.extend(self.foreign_auto());
+        }
         let models = [self.configured_model(), self.conversation_model()];
-        found.extend(models.into_iter().flatten().filter_map(|named| named.foreign));
-        found
+        values.extend(models.into_iter().flatten().filter_map(|model| model.foreign));
+        values
     }
 }

@@ -3,38 +3,38 @@
 use jp_compact_schema::document::{CallReport, ConfigReport, ProfileReport};
 use serde_json::{Map, Value, json};
 
-use super::layer::Path;
 use super::{Config, DEFAULT_PROFILE, Profile};
 
 impl Config {
-    /// Formats the configuration as an equivalent file. With `explain`, each value is followed by its origin.
-    /// Settings from JP's files are comments, because they have no key here.
+    /// Formats the configuration as an equivalent file. With `explain`, a comment after each value names its origin.
+    /// Settings from JP's files are comments, because a configuration file has no keys for them.
     #[must_use]
     pub fn to_toml(&self, explain: bool) -> String {
         let mut rows: Vec<(&[String], &String, String)> = Vec::new();
         for (path, value, origin) in self.merged.iter() {
-            let Some((last, table)) = path.split_last() else { continue };
-            // JP's rules replace the built-in default. A file that names the default profile would select it instead.
+            let Some((name, table)) = path.split_last() else { continue };
+            // If JP's rules are the default profile, the formatted file must not set `default_profile`. Otherwise, it
+            // would override the rules when it is read.
             if *path == DEFAULT_PROFILE && value.as_str() != Some(&self.default_profile) {
                 continue;
             }
-            // A comment ends with its line, but typed text may have several lines.
-            let comment = origin.to_string().replace(char::is_control, " ");
-            let suffix = if explain { format!("  # {comment}") } else { String::new() };
-            rows.push((table, last, format!("{} = {value}{suffix}\n", key(last))));
+            // A comment is one line, but the text of a `--set` may have several.
+            let origin = origin.to_string().replace(char::is_control, " ");
+            let comment = if explain { format!("  # {origin}") } else { String::new() };
+            rows.push((table, name, format!("{} = {value}{comment}\n", quote_key(name))));
         }
-        // The keys of a table come together, before its subtables.
-        rows.sort_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)));
-        let (mut text, mut open): (String, Option<&[String]>) = (String::new(), None);
+        // In TOML, the keys of a table must precede its subtables.
+        rows.sort_by_key(|&(table, name, _)| (table, name));
+        let (mut text, mut current_table): (String, Option<&[String]>) = (String::new(), None);
         for (table, _, row) in rows {
-            if open != Some(table) {
-                let name: Vec<String> = table.iter().map(|name| key(name)).collect();
-                text += &format!("{}[{}]\n", if open.is_some() { "\n" } else { "" }, name.join("."));
-                open = Some(table);
+            if current_table != Some(table) {
+                let separator = if current_table.is_some() { "\n" } else { "" };
+                text += &format!("{separator}[{}]\n", dotted(table));
+                current_table = Some(table);
             }
             text += &row;
         }
-        for line in self.of_jp() {
+        for line in self.jp_settings() {
             text += &format!("\n# {line}");
         }
         text.trim_end().to_owned() + "\n"
@@ -44,8 +44,8 @@ impl Config {
     #[must_use]
     pub fn document(&self) -> ConfigReport {
         let merged = self.merged.iter().map(|(path, _, origin)| (dotted(path), origin.to_string()));
-        let of_jp = self.jp.model.iter().map(|(_, origin)| ("assistant.model".into(), origin.to_string()));
-        let profiles = self.profiles.iter().map(|(name, profile)| (name.clone(), of_profile(profile)));
+        let jp_model = self.jp.model.iter().map(|(_, origin)| ("assistant.model".into(), origin.to_string()));
+        let profiles = self.profiles.iter().map(|(name, profile)| (name.clone(), profile_report(profile)));
         ConfigReport {
             config: match json!(self.merged.table()) {
                 Value::Object(values) => values,
@@ -54,13 +54,13 @@ impl Config {
             default_profile: self.default_profile.clone(),
             profiles: profiles.collect(),
             assistant_model: self.assistant_model.as_ref().map(ToString::to_string),
-            origins: merged.chain(of_jp).collect(),
+            origins: merged.chain(jp_model).collect(),
             warnings: self.warnings.clone(),
         }
     }
 
-    /// Returns the settings from JP's files that apply.
-    fn of_jp(&self) -> Vec<String> {
+    /// Describes the settings from JP's files that apply, one line each.
+    fn jp_settings(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some((model, origin)) = &self.jp.model {
             lines.push(format!("the conversation's own model is {model}  ({origin})"));
@@ -68,21 +68,19 @@ impl Config {
         if let Some((profile, origin)) = &self.jp.rules {
             let default = if self.default_profile == profile.name { ", the default one" } else { "" };
             lines.push(format!("profile `{}`{default}, is JP's own rules  ({origin})", profile.name));
-            let calls = profile.calls.iter().map(|call| {
-                let options = if call.options.is_empty() {
-                    String::new()
+            for call in &profile.calls {
+                lines.push(if call.options.is_empty() {
+                    format!("  {}", call.strategy)
                 } else {
-                    format!(" {}", Value::Object(call.options.clone()))
-                };
-                format!("  {}{options}", call.strategy)
-            });
-            lines.extend(calls);
+                    format!("  {} {}", call.strategy, Value::Object(call.options.clone()))
+                });
+            }
         }
         lines
     }
 }
 
-fn of_profile(profile: &Profile) -> ProfileReport {
+fn profile_report(profile: &Profile) -> ProfileReport {
     let calls = profile
         .calls
         .iter()
@@ -97,14 +95,14 @@ fn of_profile(profile: &Profile) -> ProfileReport {
     }
 }
 
-fn dotted(path: &Path) -> String {
-    path.iter().map(|name| key(name)).collect::<Vec<_>>().join(".")
+fn dotted(path: &[String]) -> String {
+    path.iter().map(|name| quote_key(name)).collect::<Vec<_>>().join(".")
 }
 
 /// Quotes a TOML key if necessary.
-fn key(name: &str) -> String {
-    let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    if !name.is_empty() && name.bytes().all(bare) {
+fn quote_key(name: &str) -> String {
+    let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if !name.is_empty() && name.bytes().all(is_bare) {
         return name.to_owned();
     }
     // JSON escapes are valid in TOML.

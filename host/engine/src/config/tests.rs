@@ -24,19 +24,20 @@ fn config(text: &str) -> Config {
     Config::from_layers(&[user(text)], JpOwn::default()).unwrap()
 }
 
+/// Checks the calls of a profile with this text.
 #[track_caller]
 fn calls(profile: &str, expected: &[Call]) {
     let config = config(&format!("[conversation.compaction.profiles.p]\n{profile}"));
     assert_eq!(config.profile("p").unwrap().calls, expected, "{profile}");
 }
 
-/// Checks the position and message of an error.
+/// Checks the position and the message of the error in the user's file.
 #[track_caller]
-fn wrong(text: &str, line: usize, column: usize, what: &str) {
-    let wrong = Config::from_layers(&[user(text)], JpOwn::default()).unwrap_err();
-    assert_eq!(wrong.source, user("").0);
-    assert!(wrong.what.contains(what), "{}", wrong.what);
-    assert_eq!(wrong.at, Some((line, Some(column))), "{}", wrong.what);
+fn rejects(text: &str, line: usize, column: usize, message: &str) {
+    let error = Config::from_layers(&[user(text)], JpOwn::default()).unwrap_err();
+    assert_eq!(error.source, user("").0);
+    assert!(error.message.contains(message), "{}", error.message);
+    assert_eq!(error.at, Some((line, Some(column))), "{}", error.message);
 }
 
 #[test]
@@ -77,40 +78,39 @@ fn one_key_enables_collapse_with_its_defaults() {
 
 #[test]
 fn reads_every_key_of_compaction() {
-    let with = |line: &str| config(&format!("[conversation.compaction]\n{line}"));
-    assert_eq!(with("default_profile = \"light\"").default_profile, "light");
-    assert_eq!(with("keep_last = 7").keep_last, KeepLast::turns(7));
-    assert_eq!(with("keep_first = 2").keep_first, 2);
-    assert_eq!(with("overlap = \"union\"").overlap, Overlap::Union);
-    assert_eq!(with("min_saving = 0.2").min_saving, 0.2);
-    assert_eq!(with("min_saving = 0").min_saving, 0.0);
+    let config = |line: &str| config(&format!("[conversation.compaction]\n{line}"));
+    assert_eq!(config("default_profile = \"light\"").default_profile, "light");
+    assert_eq!(config("keep_last = 7").keep_last, KeepLast::turns(7));
+    assert_eq!(config("keep_first = 2").keep_first, 2);
+    assert_eq!(config("overlap = \"union\"").overlap, Overlap::Union);
+    assert_eq!(config("min_saving = 0.2").min_saving, 0.2);
+    assert_eq!(config("min_saving = 0").min_saving, 0.0);
 }
 
 #[test]
 fn reads_every_key_of_auto() {
-    let with = |line: &str| config(&format!("[conversation.compaction.auto]\n{line}")).auto;
-    assert!(with("enabled = true").enabled);
-    assert_eq!(with("trigger_ratio = 0.5").trigger_ratio, 0.5);
-    assert_eq!(with("token_threshold = 204800").token_threshold, Some(204_800));
-    assert_eq!(with("profile = \"heavy\"").profile, "heavy");
-    assert_eq!(with("min_turns = 9").min_turns, 9);
-    assert_eq!(with("always = [\"light\", \"default\"]").always, ["light", "default"]);
-    assert_eq!(with("on_failure = \"fail\"").on_failure, OnFailure::Fail);
+    let auto = |line: &str| config(&format!("[conversation.compaction.auto]\n{line}")).auto;
+    assert!(auto("enabled = true").enabled);
+    assert_eq!(auto("trigger_ratio = 0.5").trigger_ratio, 0.5);
+    assert_eq!(auto("token_threshold = 204800").token_threshold, Some(204_800));
+    assert_eq!(auto("profile = \"heavy\"").profile, "heavy");
+    assert_eq!(auto("min_turns = 9").min_turns, 9);
+    assert_eq!(auto("always = [\"light\", \"default\"]").always, ["light", "default"]);
+    assert_eq!(auto("on_failure = \"fail\"").on_failure, OnFailure::Fail);
 }
 
 #[test]
 fn policies_become_strategy_calls() {
-    let tools = |mode| [Call::tools(mode)];
     calls("reasoning = \"strip\"", &[Call::reasoning()]);
-    calls("tool_calls = \"strip\"", &tools(ToolsMode::Strip));
-    calls("tool_calls = \"strip-responses\"", &tools(ToolsMode::StripResponses));
-    calls("tool_calls = \"strip-requests\"", &tools(ToolsMode::StripRequests));
-    calls("tool_calls = \"omit\"", &tools(ToolsMode::Omit));
-    let table = |rest: &str| format!("tool_calls = {{ policy = {rest} }}");
-    calls(&table("\"strip\", request = true, response = true"), &tools(ToolsMode::Strip));
-    calls(&table("\"strip\", request = false, response = true"), &tools(ToolsMode::StripResponses));
-    calls(&table("\"strip\", request = true, response = false"), &tools(ToolsMode::StripRequests));
-    calls(&table("\"omit\""), &tools(ToolsMode::Omit));
+    let tool_calls = |value: &str, mode| calls(&format!("tool_calls = {value}"), &[Call::tools(mode)]);
+    tool_calls("\"strip\"", ToolsMode::Strip);
+    tool_calls("\"strip-responses\"", ToolsMode::StripResponses);
+    tool_calls("\"strip-requests\"", ToolsMode::StripRequests);
+    tool_calls("\"omit\"", ToolsMode::Omit);
+    tool_calls("{ policy = \"strip\", request = true, response = true }", ToolsMode::Strip);
+    tool_calls("{ policy = \"strip\", request = false, response = true }", ToolsMode::StripResponses);
+    tool_calls("{ policy = \"strip\", request = true, response = false }", ToolsMode::StripRequests);
+    tool_calls("{ policy = \"omit\" }", ToolsMode::Omit);
     calls(
         "tool_calls = \"strip\"\nreasoning = \"strip\"",
         &[Call::reasoning(), Call::tools(ToolsMode::Strip)],
@@ -158,20 +158,22 @@ fn a_profile_overrides_kept_turns_and_trigger() {
         [config.keep(Some(heavy)), config.keep(None)],
         [Keep { first: 0, last: KeepLast::turns(3) }; 2]
     );
-    let due = |threshold| Trigger { threshold, min_turns: 5 };
-    assert_eq!(config.trigger(light, Some(9)), due(Threshold::Ratio(0.5, Some(9))));
-    assert_eq!(config.trigger(heavy, None), due(Threshold::Ratio(0.75, None)));
-    let everywhere = self::config(
+    let trigger = |threshold| Trigger { threshold, min_turns: 5 };
+    assert_eq!(config.trigger(light, Some(9)), trigger(Threshold::Ratio(0.5, Some(9))));
+    assert_eq!(config.trigger(heavy, None), trigger(Threshold::Ratio(0.75, None)));
+    let with_ratio = self::config(
         "[conversation.compaction]\nauto.trigger_ratio = 0.6\nprofiles.light = { trigger_ratio = 0.5 }\n",
     );
     for (name, ratio) in [("collapse", 0.6), ("heavy", 0.6), ("light", 0.5)] {
-        let profile = everywhere.profile(name).unwrap();
-        assert_eq!(everywhere.trigger(profile, Some(9)), due(Threshold::Ratio(ratio, Some(9))), "{name}");
+        let profile = with_ratio.profile(name).unwrap();
+        assert_eq!(with_ratio.trigger(profile, Some(9)), trigger(Threshold::Ratio(ratio, Some(9))), "{name}");
     }
-    let absolute = self::config("conversation.compaction.auto = { token_threshold = 7, min_turns = 5 }\n");
-    assert_eq!(absolute.trigger(absolute.profile("heavy").unwrap(), Some(9)), due(Threshold::Tokens(7)));
+    let with_tokens = self::config("conversation.compaction.auto = { token_threshold = 7, min_turns = 5 }\n");
+    let heavy = with_tokens.profile("heavy").unwrap();
+    assert_eq!(with_tokens.trigger(heavy, Some(9)), trigger(Threshold::Tokens(7)));
 }
 
+/// Checks the hint of a tool with this text.
 #[track_caller]
 fn hint(text: &str, request: Option<Hint>, response: Option<Hint>) {
     let config = config(&format!("[conversation.tools.t]\n{text}"));
@@ -179,7 +181,7 @@ fn hint(text: &str, request: Option<Hint>, response: Option<Hint>) {
 }
 
 #[test]
-fn reads_tool_hints_as_word_or_halves() {
+fn reads_tool_hints_as_word_or_table() {
     let (keep, strip) = (Some(Hint::Keep), Some(Hint::Strip));
     hint("compaction = \"keep\"", keep, keep);
     hint("compaction = \"strip\"", strip, strip);
@@ -206,45 +208,46 @@ fn reads_model_settings() {
 
 #[test]
 fn a_missing_profile_lists_the_known_ones() {
-    let failure = config("").profile("nope").unwrap_err();
-    assert_eq!(failure.to_string(), "there is no profile `nope`");
-    let Error::NoSuchProfile { known, .. } = failure else { panic!("{failure}") };
+    let error = config("").profile("nope").unwrap_err();
+    assert_eq!(error.to_string(), "there is no profile `nope`");
+    let Error::NoSuchProfile { known, .. } = error else { panic!("{error}") };
     assert_eq!(known, ["auto-summarize", "collapse", "default", "heavy", "light", "micro", "offline"]);
 }
 
 #[test]
 fn rejects_unknown_keys_and_lists_valid_ones() {
-    wrong(
+    rejects(
         "[conversation.compaction]\nkeep_lst = 3\n",
         2,
         1,
         "unknown field `keep_lst`, expected one of `default_profile`",
     );
-    wrong("[conversation]\n\n[conversation.compactions]\n", 3, 15, "unknown field `compactions`");
-    wrong(
+    rejects("[conversation]\n\n[conversation.compactions]\n", 3, 15, "unknown field `compactions`");
+    rejects(
         "[conversations]\n",
         1,
         2,
         "unknown field `conversations`, expected one of `conversation`, `llm`, `limits`",
     );
-    wrong("[conversation.compaction.auto]\nratio = 1\n", 2, 1, "`trigger_ratio`");
-    wrong("[conversation.compaction.profiles.p]\ntools = \"strip\"\n", 2, 1, "`tool_calls`");
-    wrong("[conversation.compaction.profiles.p.summary]\nmodl = \"a/b\"\n", 2, 1, "`instructions`");
-    wrong("[conversation.tools.t]\nsource = \"x\"\n", 2, 1, "expected `compaction`");
-    wrong("[conversation.tools.t.compaction]\nargs = \"keep\"\n", 2, 1, "expected `request` or `response`");
-    wrong(
+    rejects("[conversation.compaction.auto]\nratio = 1\n", 2, 1, "`trigger_ratio`");
+    rejects("[conversation.compaction.profiles.p]\ntools = \"strip\"\n", 2, 1, "`tool_calls`");
+    rejects("[conversation.compaction.profiles.p.summary]\nmodl = \"a/b\"\n", 2, 1, "`instructions`");
+    rejects("[conversation.tools.t]\nsource = \"x\"\n", 2, 1, "expected `compaction`");
+    rejects("[conversation.tools.t.compaction]\nargs = \"keep\"\n", 2, 1, "expected `request` or `response`");
+    rejects(
         "[llm]\nurl = \"x\"\n",
         2,
         1,
         "expected one of `model`, `budget_tokens`, `budget_requests`, `providers`, `models`",
     );
-    wrong("[llm.providers.p]\nkey = \"x\"\n", 2, 1, "`api_key_env`");
+    rejects("[llm.providers.p]\nkey = \"x\"\n", 2, 1, "`api_key_env`");
 }
 
 #[test]
 fn rejects_invalid_values_with_the_expectation() {
-    let compaction =
-        |line: &str, column, what| wrong(&format!("[conversation.compaction]\n{line}"), 2, column, what);
+    let compaction = |line: &str, column, message| {
+        rejects(&format!("[conversation.compaction]\n{line}"), 2, column, message)
+    };
     compaction("keep_last = -1", 13, "expected a whole number, 0 or more, not -1");
     compaction("keep_last = \"3\"", 13, "expected a whole number, 0 or more");
     compaction("keep_first = 1.5", 14, "expected a whole number, 0 or more");
@@ -253,8 +256,8 @@ fn rejects_invalid_values_with_the_expectation() {
     compaction("min_saving = \"1%\"", 14, "expected a fraction from 0 to 1");
     compaction("auto.on_failure = \"stop\"", 19, "expected `continue` or `fail`");
     compaction("auto.enabled = \"yes\"", 16, "expected a boolean");
-    let profile = |line: &str, column, what| {
-        wrong(&format!("[conversation.compaction.profiles.p]\n{line}"), 2, column, what);
+    let profile = |line: &str, column, message| {
+        rejects(&format!("[conversation.compaction.profiles.p]\n{line}"), 2, column, message);
     };
     profile("reasoning = \"keep\"", 13, "expected `strip`");
     profile(
@@ -281,38 +284,36 @@ fn rejects_invalid_values_with_the_expectation() {
     profile("strategies = [{ options = {} }]", 15, "missing field `name`");
     profile("strategies = \"strip-tools\"", 14, "expected a sequence");
     profile("trigger_ratio = 2", 17, "expected a fraction from 0 to 1");
-    let hint =
-        |word: &str, what| wrong(&format!("[conversation.tools.t]\ncompaction = \"{word}\"\n"), 2, 14, what);
+    let hint = |word: &str, message| {
+        rejects(&format!("[conversation.tools.t]\ncompaction = \"{word}\"\n"), 2, 14, message);
+    };
     hint("drop", "expected `keep`, `strip`");
     hint("omit", "`omit` is for the `tool_calls` of a profile");
-    wrong("[llm.providers.p]\nkind = \"other\"\n", 2, 8, "expected one of `anthropic`");
+    rejects("[llm.providers.p]\nkind = \"other\"\n", 2, 8, "expected one of `anthropic`");
 }
 
 #[test]
 fn reports_the_position_of_invalid_toml() {
-    wrong("[conversation\n", 1, 14, "");
-    wrong("[conversation.compaction]\nkeep_last = 1\nkeep_last = 2\n", 3, 1, "duplicate key");
+    rejects("[conversation\n", 1, 14, "");
+    rejects("[conversation.compaction]\nkeep_last = 1\nkeep_last = 2\n", 3, 1, "duplicate key");
 }
 
 #[test]
 fn rejects_a_range_in_a_profile() {
     for key in ["from", "to"] {
         let text = format!("[conversation.compaction.profiles.p]\nreasoning = \"strip\"\n{key} = 2\n");
-        wrong(&text, 3, 1, "a profile cannot set a range; use `--from` and `--to`");
+        rejects(&text, 3, 1, "a profile cannot set a range; use `--from` and `--to`");
     }
 }
 
 #[test]
 fn rejects_mixed_and_empty_profiles() {
     let text = "[conversation.compaction.profiles.p]\nreasoning = \"strip\"\nstrategies = [\"x\"]\n";
-    wrong(text, 3, 1, "both `strategies` and `reasoning`; use only one of them");
-    let nothing = Config::from_layers(
-        &[user("[conversation.compaction.profiles.p]\nkeep_last = 2\n")],
-        JpOwn::default(),
-    );
-    let nothing = nothing.unwrap_err();
-    assert!(nothing.what.contains("profile `p` does nothing"), "{nothing}");
-    assert_eq!(nothing.at, Some((2, None)));
+    rejects(text, 3, 1, "both `strategies` and `reasoning`; use only one of them");
+    let empty_profile = user("[conversation.compaction.profiles.p]\nkeep_last = 2\n");
+    let error = Config::from_layers(&[empty_profile], JpOwn::default()).unwrap_err();
+    assert!(error.message.contains("profile `p` does nothing"), "{error}");
+    assert_eq!(error.at, Some((2, None)));
 }
 
 #[test]
@@ -322,20 +323,20 @@ fn rejects_references_to_missing_profiles() {
         ("[conversation.compaction.auto]\n\nprofile = \"nope\"\n", 3),
         ("[conversation.compaction.auto]\nalways = [\"light\", \"nope\"]\n", 2),
     ] {
-        let wrong = Config::from_layers(&[user(text)], JpOwn::default()).unwrap_err();
+        let error = Config::from_layers(&[user(text)], JpOwn::default()).unwrap_err();
         assert_eq!(
-            wrong.what,
+            error.message,
             "there is no profile `nope`; known profiles: auto-summarize, collapse, default, heavy, light, micro, offline"
         );
-        assert_eq!(wrong.at, Some((line, None)));
+        assert_eq!(error.at, Some((line, None)));
     }
 }
 
 #[test]
 fn rejects_models_without_provider() {
-    let wrong = Config::from_layers(&[user("[llm]\nmodel = \"haiku\"\n")], JpOwn::default()).unwrap_err();
+    let error = Config::from_layers(&[user("[llm]\nmodel = \"haiku\"\n")], JpOwn::default()).unwrap_err();
     assert_eq!(
-        wrong.to_string(),
+        error.to_string(),
         "line 2, column 9: expected a model as `provider/name`, such as `anthropic/claude-haiku-4-5`, not `haiku`"
     );
     assert!(Config::from_layers(&[user("[llm]\nmodel = \"a/b c\"\n")], JpOwn::default()).is_err());
@@ -346,37 +347,36 @@ fn the_example_is_valid_and_its_hints_are_comments() {
     let config = config(EXAMPLE);
     assert!(config.hints.is_empty(), "JP does not apply overlays that are made with hints");
     assert!(EXAMPLE.contains("JP does not apply an overlay that was made with a hint"));
-    let all: String = EXAMPLE.lines().map(uncommented).collect();
-    let all = Config::from_layers(&[user(&all)], JpOwn::default()).unwrap();
-    let halves = |tool: &str| (all.hints[tool].request, all.hints[tool].response);
+    let uncommented: String = EXAMPLE.lines().map(uncomment).collect();
+    let uncommented = Config::from_layers(&[user(&uncommented)], JpOwn::default()).unwrap();
+    let hint = |tool: &str| (uncommented.hints[tool].request, uncommented.hints[tool].response);
     let (keep, strip) = (Some(Hint::Keep), Some(Hint::Strip));
     for tool in ["fs_read_file", "fs_grep_files", "cargo_check", "cargo_test", "Read", "Bash"] {
-        assert_eq!(halves(tool), (keep, strip), "{tool}");
+        assert_eq!(hint(tool), (keep, strip), "{tool}");
     }
-    assert_eq!(halves("fs_create_file"), (strip, keep));
-    assert_eq!(halves("fs_modify_file"), (strip, strip));
-    assert_eq!((halves("git_commit"), halves("Edit")), ((strip, keep), (strip, keep)));
-    assert_eq!(all.hints.len(), 10);
-    // The example sets the built-in values, so its comments on defaults are correct.
+    assert_eq!(hint("fs_create_file"), (strip, keep));
+    assert_eq!(hint("fs_modify_file"), (strip, strip));
+    assert_eq!((hint("git_commit"), hint("Edit")), ((strip, keep), (strip, keep)));
+    assert_eq!(uncommented.hints.len(), 10);
+    // The values in the example are the built-in ones.
     let built_in = Config::from_layers(&[], JpOwn::default()).unwrap();
     assert_eq!((&config.profiles, &config.auto), (&built_in.profiles, &built_in.auto));
-    // A workspace may copy it unchanged, and the commented lines are valid too.
+    // A workspace may copy the example unchanged.
     assert!(Config::from_layers(&[workspace(EXAMPLE)], JpOwn::default()).is_ok());
-    assert_eq!(all.profile("mine").unwrap().calls.len(), 2);
-    assert_eq!(all.auto.token_threshold, Some(204_800));
-    assert_eq!((all.llm.providers.len(), all.llm.models.len()), (2, 1));
-    let heavy = &all.profile("heavy").unwrap().calls[0].options;
-    assert!(heavy.contains_key("model") && heavy.contains_key("instructions"));
+    assert_eq!(uncommented.profile("mine").unwrap().calls.len(), 2);
+    assert_eq!(uncommented.auto.token_threshold, Some(204_800));
+    assert_eq!((uncommented.llm.providers.len(), uncommented.llm.models.len()), (2, 1));
+    let summary_options = &uncommented.profile("heavy").unwrap().calls[0].options;
+    assert!(summary_options.contains_key("model") && summary_options.contains_key("instructions"));
 }
 
-/// Removes the `#` from a line of the example if a key, a table, or the inside of a text follows.
-fn uncommented(line: &str) -> String {
+/// Removes the `#` from a line of the example if the rest of the line is TOML and not a sentence.
+fn uncomment(line: &str) -> String {
     let inner = line.strip_prefix("# ").unwrap_or(line);
     let is_toml = |text: &str| {
-        let first = text.split([' ', '=']).next().unwrap_or_default();
-        text.starts_with('[')
-            || text == "\"\"\""
-            || (text.contains(" = ") && !first.contains(|c: char| !c.is_ascii_lowercase() && c != '_'))
+        let first_word = text.split([' ', '=']).next().unwrap_or_default();
+        let is_key = first_word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        text.starts_with('[') || text == "\"\"\"" || (is_key && text.contains(" = "))
     };
     if is_toml(inner) { format!("{inner}\n") } else { format!("{line}\n") }
 }

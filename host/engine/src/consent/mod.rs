@@ -1,8 +1,8 @@
 //! Decides whether a model may be asked. A request costs money and sends the conversation to a provider. The provider,
 //! the model, the instructions, and the profile that leads to them must therefore come from the user: built in, from
-//! the user's configuration, or typed. The user must approve anything else once per folder, exactly as it was shown.
+//! the user's configuration, or typed. The user must approve every other value once per folder, exactly as it was shown.
 //!
-//! [`allow`] is the only place that decides, and an [`Allowed`] is the only way to a model. No command can skip the
+//! [`allow`] is the only place that decides. A request to a model needs an [`Allowed`], so no command can skip the
 //! decision.
 
 mod record;
@@ -25,16 +25,16 @@ pub use record::{Approval, Approvals, ApprovalsError};
 pub enum Asker {
     /// The user, on the command line.
     User,
-    /// The user, by continuing the conversation. `query` uses the model of the conversation.
+    /// The user, who continues the conversation with `query`. That command uses the model of the conversation.
     Query,
-    /// A client of a server. Its arguments do not come from the user.
+    /// A client of the MCP server. Its arguments do not come from the user.
     Client {
         /// Whether the user started the server with `--allow-model`.
         allowed: bool,
     },
 }
 
-/// The data for the decision.
+/// The data for the decision that do not depend on the request.
 #[derive(Debug, Clone)]
 pub struct Consent {
     asker: Asker,
@@ -45,11 +45,11 @@ pub struct Consent {
 /// A request to use a model.
 #[derive(Debug, Clone, Copy)]
 pub struct Wants<'a> {
-    /// The strategy that needs the model, with its options. `None` if it is not a strategy.
+    /// The strategy that needs the model, with its options. `None` if no strategy needs it.
     pub strategy: Option<(&'a str, &'a serde_json::Map<String, Value>)>,
     /// The configuration values that led to this request.
     pub provenance: &'a Provenance,
-    /// The configured models, the more specific first.
+    /// The configured models. The first one that exists applies.
     pub named: [Option<&'a ConfiguredModel>; 2],
 }
 
@@ -58,14 +58,14 @@ pub struct Wants<'a> {
 pub struct Allowed(Option<Llm>);
 
 impl Allowed {
-    /// Returns the model. `None` if no model is configured.
+    /// Returns the model. `None` if the user neither typed nor configured one.
     #[must_use]
     pub fn model(&self) -> Option<&Llm> {
         self.0.as_ref()
     }
 }
 
-/// A model must not be asked, or is not named.
+/// A model must not be asked, or its name is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An option of a strategy is not a model name.
@@ -80,15 +80,15 @@ pub enum Error {
 pub enum Denial {
     /// The request came from a client of a server.
     Client,
-    /// Values that are neither the user's own nor approved.
+    /// Some values are neither the user's own nor approved.
     NotApproved {
         /// The values.
         foreign: Vec<Foreign>,
-        /// The folder whose values the user can inspect.
+        /// The folder for which the user can approve the values.
         folder: PathBuf,
     },
-    /// Values of a folder that does not contain the transcript.
-    Elsewhere {
+    /// Some values are from a folder that does not contain the transcript, so they cannot be approved.
+    OutsideFolder {
         /// The values.
         foreign: Vec<Foreign>,
     },
@@ -97,69 +97,82 @@ pub enum Denial {
 }
 
 impl Consent {
-    /// Creates the data for the configuration files in this scope.
+    /// Creates the data for a configuration of this scope. Reads no approvals yet.
     #[must_use]
     pub fn new(scope: ConfigScope, asker: Asker, environment: &Environment) -> Self {
         Self { asker, scope, approvals: Approvals::open(environment) }
     }
 }
 
-/// Decides whether a model may be asked, and which one. A model in the options of the strategy comes first,
-/// then the most specific configured one.
+/// Decides whether a model may be asked, and selects it. A model in the options of the strategy precedes a typed model,
+/// which precedes the configured models.
 ///
 /// # Errors
 /// The model must not be asked, or an option is not a model name.
 pub fn allow(models: &Models, consent: &Consent, wants: &Wants<'_>) -> Result<Allowed, Error> {
-    let option = wants.strategy.and_then(|(name, options)| Some((name, options.get("model")?.as_str()?)));
-    let (model, named) = match (option, models.requested_model()) {
-        (Some((name, option)), _) => {
-            let parsed = option
-                .parse::<ModelName>()
-                .map_err(|error| Error::BadModel { strategy: name.to_owned(), what: error.to_string() })?;
-            (Some(parsed), None)
+    let model_option =
+        wants.strategy.and_then(|(name, options)| Some((name, options.get("model")?.as_str()?)));
+    let (model, configured) = match (model_option, models.requested_model()) {
+        (Some((strategy, text)), _) => {
+            let model = text.parse::<ModelName>().map_err(|error| Error::BadModel {
+                strategy: strategy.to_owned(),
+                what: error.to_string(),
+            })?;
+            (Some(model), None)
         }
-        (None, Some(wish)) => (Some(wish.clone()), None),
+        (None, Some(requested)) => (Some(requested.clone()), None),
         (None, None) => {
-            let named = wants.named.into_iter().flatten().next();
-            (named.map(|named| named.model.clone()), named)
+            let configured = wants.named.into_iter().flatten().next();
+            (configured.map(|configured| configured.model.clone()), configured)
         }
     };
-    // Recorded answers cost nothing and send nothing.
+    // Recorded answers cost nothing, and nothing is sent.
     if !models.replays() {
-        check(consent, wants.provenance, named).map_err(|denial| Error::Denied(Box::new(denial)))?;
+        check(consent, wants.provenance, configured).map_err(|denial| Error::Denied(Box::new(denial)))?;
     }
     Ok(Allowed(
         model.map(|model| Llm { context_window: models.context_window(&model), model: model.to_string() }),
     ))
 }
 
-fn check(consent: &Consent, provenance: &Provenance, named: Option<&ConfiguredModel>) -> Result<(), Denial> {
+/// Checks that every foreign value that leads to the model is approved.
+fn check(
+    consent: &Consent,
+    provenance: &Provenance,
+    configured: Option<&ConfiguredModel>,
+) -> Result<(), Denial> {
     if consent.asker == (Asker::Client { allowed: false }) {
         return Err(Denial::Client);
     }
-    // `query` shows the model that it asks, and the user named the conversation.
-    let named = named.filter(|named| consent.asker != Asker::Query || !named.is_of_conversation());
-    let named = named.and_then(|named| named.foreign.as_ref());
-    let foreign: Vec<&Foreign> = provenance.foreign().iter().chain(named).collect();
-    let owned = |of: Vec<&Foreign>| of.into_iter().cloned().collect::<Vec<_>>();
-    let (covered, elsewhere): (Vec<_>, Vec<_>) =
-        foreign.into_iter().partition(|foreign| consent.scope.approved_by(&foreign.origin).is_some());
-    if !elsewhere.is_empty() {
-        return Err(Denial::Elsewhere { foreign: owned(elsewhere) });
-    }
-    let mut missing = Vec::new();
-    for foreign in covered {
-        let Some(root) = consent.scope.approved_by(&foreign.origin) else { continue };
-        if !consent.approvals.covers(root, &foreign.subject).map_err(Denial::Insecure)? {
-            missing.push(foreign);
+    let foreign_model = match configured {
+        // The user selected the conversation, and `query` shows its model.
+        Some(model) if consent.asker == Asker::Query && model.is_of_conversation() => None,
+        Some(model) => model.foreign.as_ref(),
+        None => None,
+    };
+    let (mut approvable, mut outside) = (Vec::new(), Vec::new());
+    for foreign in provenance.foreign().iter().chain(foreign_model) {
+        match consent.scope.approved_by(&foreign.origin) {
+            Some(folder) => approvable.push((folder, foreign)),
+            None => outside.push(foreign.clone()),
         }
     }
-    // A folder shows the values of its own files. Values of the files of a transcript are shown with the transcript.
-    let shown = missing.iter().filter_map(|foreign| consent.scope.shown_by(&foreign.origin));
-    let Some(folder) = shown.max_by_key(|folder| folder.components().count()).map(Path::to_path_buf) else {
-        return Ok(());
-    };
-    Err(Denial::NotApproved { foreign: owned(missing), folder })
+    if !outside.is_empty() {
+        return Err(Denial::OutsideFolder { foreign: outside });
+    }
+    let mut unapproved = Vec::new();
+    for (folder, foreign) in approvable {
+        if !consent.approvals.covers(folder, &foreign.subject).map_err(Denial::Insecure)? {
+            unapproved.push(foreign.clone());
+        }
+    }
+    // For a workspace, `config trust` shows only the values of its files. For the folder of a transcript, which is deeper,
+    // it also shows the values of the transcript's files.
+    let folders = unapproved.iter().filter_map(|foreign| consent.scope.shown_with(&foreign.origin));
+    match folders.max_by_key(|folder| folder.components().count()).map(Path::to_path_buf) {
+        Some(folder) => Err(Denial::NotApproved { foreign: unapproved, folder }),
+        None => Ok(()),
+    }
 }
 
 impl Denial {
@@ -173,16 +186,16 @@ impl Denial {
                     .into()
             }
             Self::NotApproved { foreign, .. } => {
-                let typed = match foreign.as_slice() {
+                let alternative = match foreign.as_slice() {
                     [Foreign { subject: ModelDecision::Model { model, .. }, .. }] => {
                         format!("`--model {model}` allows this model for one run; ")
                     }
                     _ => String::new(),
                 };
-                format!("{typed}review the request and approve it with")
+                format!("{alternative}review the request and approve it with")
             }
-            Self::Elsewhere { foreign } => {
-                let mut files = foreign.iter().filter_map(|foreign| foreign.origin.source.configuration());
+            Self::OutsideFolder { foreign } => {
+                let mut files = foreign.iter().filter_map(|foreign| foreign.origin.source.workspace_file());
                 match files.next() {
                     Some(file) => format!(
                         "if the file is your own, pass `--config {}`; or pass `--profile NAME`",
@@ -194,9 +207,7 @@ impl Denial {
             Self::Insecure(error) => error.hint(),
         }
     }
-}
 
-impl Denial {
     /// Returns the command that shows the values and approves them.
     #[must_use]
     pub fn command(&self) -> Option<String> {
@@ -209,20 +220,20 @@ impl Denial {
 
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (foreign, why) = match self {
+        let (foreign, reason) = match self {
             Self::Client => return f.write_str("the server was not started with `--allow-model`"),
             Self::Insecure(error) => return write!(f, "{error}"),
             Self::NotApproved { foreign, .. } => {
                 (foreign, "this is not your own configuration, and it is not approved")
             }
-            Self::Elsewhere { foreign } => {
+            Self::OutsideFolder { foreign } => {
                 (foreign, "this is not your own configuration, and the transcript is not in its folder")
             }
         };
         for foreign in foreign {
             write!(f, "{foreign}; ")?;
         }
-        f.write_str(why)
+        f.write_str(reason)
     }
 }
 

