@@ -43,19 +43,33 @@ enum Class {
 fn escaped(text: &str, policy: Policy) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut previous = Class::Other;
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        let next = characters.peek().copied();
-        let (is_kept, class) = classify(character, previous, next, policy);
-        if is_kept {
-            escaped.push(character);
-        } else {
-            // Writing to a String cannot fail.
-            let _ = write!(escaped, "\\u{{{:x}}}", u32::from(character));
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (plain, tail) = rest.split_at(plain_prefix(rest));
+        escaped.push_str(plain);
+        if let Some(last) = plain.chars().next_back() {
+            previous = classify(last, previous, tail.chars().next(), policy).1;
         }
-        previous = class;
+        let mut characters = tail.chars();
+        if let Some(character) = characters.next() {
+            let (is_kept, class) = classify(character, previous, characters.clone().next(), policy);
+            if is_kept {
+                escaped.push(character);
+            } else {
+                // Writing to a String cannot fail.
+                let _ = write!(escaped, "\\u{{{:x}}}", u32::from(character));
+            }
+            previous = class;
+        }
+        rest = characters.as_str();
     }
     escaped
+}
+
+/// Returns the number of bytes at the start that are printable ASCII, newlines or tabs. They are always kept. Only the
+/// last of them can affect a character after it.
+fn plain_prefix(text: &str) -> usize {
+    text.bytes().position(|byte| !matches!(byte, b' '..=b'~' | b'\n' | b'\t')).unwrap_or(text.len())
 }
 
 /// Returns whether a character is kept, and its class.
