@@ -1,0 +1,157 @@
+//! The end of a batch: the gates, the reports, the summary, and the exit code.
+
+use std::io;
+use std::path::Path;
+
+use jp_compact_engine::batch::{self, BatchEnd, Files, GateScope, Gates, ReportLines, Suite, Tally, Written};
+use jp_compact_runtime::environment::Environment;
+use jp_compact_schema::report::GateReport;
+use serde_json::json;
+
+use super::{Args, summary};
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::lines::EscapedLines;
+use crate::output;
+
+/// A batch after its last transcript.
+pub(super) struct FinishedBatch<'a> {
+    pub(super) args: &'a Args,
+    pub(super) files: &'a Files,
+    pub(super) gates: &'a Gates,
+    pub(super) tally: Tally,
+    /// The number of transcripts that failed for lack of trust or consent.
+    pub(super) refused: u64,
+    /// The error: a report line that could not be written, or a thread that could not be started.
+    pub(super) result: io::Result<BatchEnd>,
+    pub(super) environment: &'a Environment,
+}
+
+impl FinishedBatch<'_> {
+    /// Writes the requested reports, prints the summary, and returns the exit code.
+    pub(super) fn conclude(&self, lines: Option<&mut ReportLines>, quiet: bool) -> Result<Exit, Report> {
+        let scope = self.gate_scope();
+        let gate_reports = self.tally.judge(self.gates, scope);
+        let failure = self.failure(scope);
+        if let (Ok(end), Some(lines)) = (&self.result, lines) {
+            let error = failure.as_ref().map(Report::document);
+            let written = Written {
+                total: &self.tally.total,
+                gates: &gate_reports,
+                error: error.as_ref(),
+                complete: *end == BatchEnd::Whole,
+            };
+            self.write_reports(lines, &written)?;
+        }
+        if !quiet {
+            let text = EscapedLines::single(summary::summary(&self.tally, &self.args.run_args));
+            let fields = json!({ "dry_run": self.args.run_args.dry_run, "total": self.tally.total });
+            output::info("finished the batch", &fields, &text);
+        }
+        match failure {
+            Some(failure) if self.result.is_ok() => Err(failure.printed()),
+            Some(failure) => Err(failure),
+            None => {
+                print_missed_gates(&gate_reports);
+                Ok(self.exit_code(&gate_reports, scope))
+            }
+        }
+    }
+
+    /// The transcripts that the gates require.
+    fn gate_scope(&self) -> GateScope {
+        if self.args.gates.allow_empty {
+            GateScope::AllOrNothing
+        } else if self.tally.total.transcripts == 0 && self.files.is_elsewhere(self.environment) {
+            // Only this shard is empty.
+            GateScope::Shard
+        } else {
+            GateScope::All
+        }
+    }
+
+    /// The failure of the batch itself. A failed transcript or a missed gate is not one.
+    fn failure(&self, scope: GateScope) -> Option<Report> {
+        let is_empty = self.tally.total.transcripts == 0 && scope == GateScope::All && self.gates.is_empty();
+        match &self.result {
+            Err(error) => {
+                let path = self.args.report.as_ref().map(|path| self.environment.cwd.join(path));
+                let path = path.as_deref().unwrap_or(Path::new("on stdout"));
+                Some(file_error("write the report", path, error))
+            }
+            Ok(BatchEnd::Early) => {
+                Some(Report::new(Exit::Interrupted, "interrupted", Some(&resume_hint(self.args))))
+            }
+            Ok(BatchEnd::Whole) if is_empty => {
+                let paths: Vec<_> = self.args.paths.iter().map(|path| path.to_string_lossy()).collect();
+                let message = format!("found no transcript in {}", paths.join(", "));
+                Some(Report::new(Exit::Transcript, message, Some("`--allow-empty` makes this a success")))
+            }
+            Ok(BatchEnd::Whole) => None,
+        }
+    }
+
+    fn write_reports(&self, lines: &mut ReportLines, written: &Written<'_>) -> Result<(), Report> {
+        if self.args.run_args.json {
+            output::data(|out| lines.write(written, out))?;
+        }
+        if let Some(path) = &self.args.junit {
+            let suite = Suite { total: written.total, gates: written.gates };
+            let path = self.environment.cwd.join(path);
+            let result = lines.put(&path, |lines, out| batch::write_junit(lines, &suite, out));
+            result.map_err(|error| file_error("write the JUnit report", &path, &error))?;
+        }
+        if let Some(path) = &self.args.report {
+            let path = self.environment.cwd.join(path);
+            lines.finish(written, &path).map_err(|error| file_error("write the report", &path, &error))?;
+        }
+        Ok(())
+    }
+
+    /// A missed gate takes precedence over failed transcripts. If all failures are for lack of trust or consent, the exit
+    /// code is, too.
+    fn exit_code(&self, gate_reports: &[GateReport], scope: GateScope) -> Exit {
+        let max_failures = batch::Gate::MaxFailures.as_str();
+        let failed = self.tally.total.failed;
+        if gate_reports.iter().any(|report| !report.met) {
+            Exit::Gate
+        } else if failed == 0 || gate_reports.iter().any(|report| report.gate == max_failures) {
+            Exit::Done
+        } else if failed == self.refused {
+            Exit::NotTrusted
+        } else if self.files.is_empty()
+            && scope != GateScope::Shard
+            && !self.files.is_elsewhere(self.environment)
+        {
+            // No path exists. There is no transcript, so no transcript failed.
+            Exit::Transcript
+        } else {
+            Exit::SomeFailed
+        }
+    }
+}
+
+fn print_missed_gates(gate_reports: &[GateReport]) {
+    for report in gate_reports.iter().filter(|report| !report.met) {
+        let GateReport { gate, wanted, found, .. } = report;
+        let text = format_args!("gate {gate} not met: wanted {wanted}, found {found}");
+        output::error("gate not met", report, &EscapedLines::single(text));
+    }
+}
+
+/// The hint after a run that did not process every transcript.
+pub(super) fn resume_hint(args: &Args) -> String {
+    let action = match &args.report {
+        Some(_) => "run the same command with --resume",
+        None => "run the same command again",
+    };
+    format!("to continue, {action}; finished transcripts are skipped")
+}
+
+/// The report of an operation, such as "write the report", that failed on a file.
+pub(super) fn file_error(operation: &str, path: &Path, error: &io::Error) -> Report {
+    let message = format!("failed to {operation} {}", path.display());
+    let mut report = Report::new(Exit::Transcript, message, None);
+    report.causes.push(error.to_string());
+    report
+}
