@@ -46,8 +46,8 @@ pub(super) struct Shared {
     /// The index of the next transcript.
     pub(super) next: AtomicUsize,
     pub(super) stop: AtomicBool,
-    /// The resolved paths of conversations that may have a copy, from the first time that each was processed. JP has
-    /// up to two copies of a conversation.
+    /// The resolved paths of the conversations with copies whose processing has started. JP has up to two copies of a
+    /// conversation.
     pub(super) copies: Mutex<HashSet<PathBuf>>,
 }
 
@@ -61,8 +61,8 @@ impl Shared {
         (index < files.len()).then_some(index)
     }
 
-    /// Returns whether this is the first occurrence of a conversation with several copies. Then it is processed. The
-    /// others are not.
+    /// Returns whether to process this path of a conversation that has copies. Only one path of each conversation is
+    /// processed.
     pub(super) fn claim(&self, files: &Files, index: usize, opened: &Opened) -> bool {
         let Ok(real_path) = opened.place.path().canonicalize() else { return true };
         !files.contains_other(index, &real_path)

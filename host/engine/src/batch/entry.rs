@@ -94,7 +94,7 @@ fn size(outcome: &RunOutcome<'_>, in_place: bool, has_report: bool) -> Size {
     }
 }
 
-pub(super) fn lint(violation: &Violation) -> LintReport {
+pub(super) fn lint_report(violation: &Violation) -> LintReport {
     LintReport {
         rule: violation.rule.to_string(),
         provider: violation.provider.map(|provider| provider.to_string()),

@@ -112,10 +112,10 @@ impl Gates {
     /// Evaluates the gates for all transcripts.
     fn evaluate(&self, tally: &Tally, scope: GateScope) -> Vec<GateReport> {
         let Tally { total, missed, .. } = tally;
-        let fixed_result = tally.result_without_successes(scope);
+        let result_without_successes = tally.result_without_successes(scope);
         let mut reports = Vec::new();
         let mut add = |gate: Gate, wanted: String, met: bool, found: String| {
-            let (met, found) = match fixed_result {
+            let (met, found) = match result_without_successes {
                 // The number of failures is known even if no transcript succeeded.
                 Some(_) if gate == Gate::MaxFailures && !tally.is_empty() => (met, found),
                 Some((met, found)) => (met, found.to_owned()),

@@ -1,5 +1,5 @@
-//! The folder for views. A view gets the relative path of its transcript and is written completely or not at
-//! all. A file that an earlier run did not write must never be overwritten. Transcripts are only read.
+//! The folder for views. A view gets the relative path of its transcript, and is written completely or not at all.
+//! A file that an earlier run did not write must never be overwritten. Transcripts are only read.
 
 use std::collections::HashSet;
 use std::fs;

@@ -23,7 +23,7 @@ pub struct PreviousReport {
     finished: HashMap<PathKey, FinishedTranscript>,
 }
 
-/// The path of a transcript as it is written in a report: the text, and for a path that is not UTF-8 also the base64.
+/// The path of a transcript as it is written in a report: `path` and `path_base64`.
 type PathKey = (String, Option<String>);
 
 #[derive(Debug)]
@@ -66,11 +66,11 @@ impl PreviousReport {
     /// Reads the final report, and the file with the lines that are not in it yet.
     ///
     /// # Errors
-    /// A file cannot be read, is not a batch report, or is from a dry run when this run is not one (or the reverse).
+    /// A file cannot be read, or is not a batch report. Or only one of the two runs is a dry run.
     pub fn read(path: &Path, dry_run: bool) -> io::Result<Self> {
-        let mut report = Self::default();
-        report.has_final = path.metadata().is_ok_and(|metadata| metadata.is_file());
-        if report.has_final {
+        let has_final = path.metadata().is_ok_and(|metadata| metadata.is_file());
+        let mut report = Self { has_final, ..Self::default() };
+        if has_final {
             report.read_file(small_file::open(path, OFlags::empty()), dry_run)?;
         }
         // The user did not name this file, so links are not followed.

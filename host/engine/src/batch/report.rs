@@ -54,9 +54,17 @@ pub struct ReportLines {
 /// The positions of lines in the file.
 #[derive(Debug)]
 struct LinePositions {
-    /// The number of the transcript, the offset, and the length of each line.
-    lines: Vec<(usize, u64, usize)>,
+    lines: Vec<LinePosition>,
+    /// The end of the last line.
     end: u64,
+}
+
+#[derive(Debug)]
+struct LinePosition {
+    /// The number of the transcript.
+    number: usize,
+    offset: u64,
+    bytes: usize,
 }
 
 /// Returns the path of the file that has the lines until the report is complete.
@@ -131,7 +139,7 @@ impl ReportLines {
         private_file::check_size(new_end)?;
         self.file.write_all_at(&line_with_end, offset)?;
         if let Some(number) = number {
-            positions.lines.push((number, offset, line.len()));
+            positions.lines.push(LinePosition { number, offset, bytes: line.len() });
         }
         positions.end = new_end;
         Ok(())
@@ -143,9 +151,9 @@ impl ReportLines {
     /// The file cannot be read, or `visit` fails.
     pub fn each(&mut self, mut visit: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let lines = &mut self.positions.get_mut().unwrap_or_else(PoisonError::into_inner).lines;
-        lines.sort_unstable();
+        lines.sort_unstable_by_key(|line| (line.number, line.offset));
         let mut line = Vec::new();
-        for (_, offset, bytes) in lines {
+        for LinePosition { offset, bytes, .. } in lines {
             line.resize(*bytes, 0);
             self.file.read_exact_at(&mut line, *offset)?;
             visit(&line)?;
@@ -157,7 +165,7 @@ impl ReportLines {
     ///
     /// # Errors
     /// The lines cannot be read, or `out` fails.
-    pub fn write(&mut self, written: &Written<'_>, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&mut self, summary: &Written<'_>, out: &mut dyn Write) -> io::Result<()> {
         let header = self.header.strip_suffix(b"}").unwrap_or(&self.header);
         out.write_all(header)?;
         out.write_all(b",\"transcripts\":[")?;
@@ -168,29 +176,29 @@ impl ReportLines {
             out.write_all(line)
         })?;
         out.write_all(b"\n],\"total\":")?;
-        serde_json::to_writer(&mut *out, written.total)?;
+        serde_json::to_writer(&mut *out, summary.total)?;
         out.write_all(b",\"gates\":")?;
-        serde_json::to_writer(&mut *out, written.gates)?;
-        if let Some(error) = written.error {
+        serde_json::to_writer(&mut *out, summary.gates)?;
+        if let Some(error) = summary.error {
             out.write_all(b",\"error\":")?;
             serde_json::to_writer(&mut *out, error)?;
         }
-        writeln!(out, ",\"complete\":{}}}", written.complete)
+        writeln!(out, ",\"complete\":{}}}", summary.complete)
     }
 
     /// Writes the report file completely or not at all, and removes the file with the lines.
     ///
     /// # Errors
     /// The report cannot be written. In this case, the file with the lines is kept.
-    pub fn finish(&mut self, written: &Written<'_>, report: &Path) -> io::Result<()> {
-        write_file(report, |out| self.write(written, out))?;
+    pub fn finish(&mut self, summary: &Written<'_>, report: &Path) -> io::Result<()> {
+        write_file(report, |out| self.write(summary, out))?;
         match &self.part_path {
             Some(path) => std::fs::remove_file(path),
             None => Ok(()),
         }
     }
 
-    /// Writes another file that is built from the lines.
+    /// Writes another file completely or not at all. `write` gets the lines.
     ///
     /// # Errors
     /// The file cannot be written.

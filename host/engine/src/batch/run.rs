@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use jp_compact_schema::report::TranscriptReport;
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Barrier, Semaphore, mpsc, watch};
 
 use super::context::{BatchConfig, Describe, Shared, Thread};
@@ -105,7 +105,7 @@ pub fn run(
             loop {
                 let event = tokio::select! {
                     biased;
-                    _ = async { tokio::select! { signal = interrupt.recv() => signal, signal = terminate.recv() => signal } } => {
+                    () = stop_signal(&mut interrupt, &mut terminate) => {
                         if is_interrupted || shared.stop.swap(true, Ordering::Relaxed) {
                             abort_sender.send_replace(true);
                         }
@@ -134,6 +134,14 @@ pub fn run(
             None => Ok(BatchEnd::Whole),
         }
     })
+}
+
+/// Waits for an interrupt, or a request to terminate.
+async fn stop_signal(interrupt: &mut Signal, terminate: &mut Signal) {
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
 }
 
 fn runtime() -> io::Result<Runtime> {

@@ -130,16 +130,15 @@ impl Job<'_, '_> {
             self.check_target(target)?;
         }
         let run = self.planner.plan(&self.thread.plans, &opened).await.map_err(self.describe)?;
-        let _permit = match run.starts_no_process() {
-            true => None,
-            false => self.thread.expensive_runs.acquire().await.ok(),
-        };
+        let _permit =
+            if run.starts_no_process() { None } else { self.thread.expensive_runs.acquire().await.ok() };
         let outcome =
             compact::compact_with_view(&run, &opened).await.map_err(|error| self.run_error(error))?;
         entry::add_outcome(entry, &outcome, &run, config.lines.is_some());
         entry.warnings = compact::warnings(&opened.stream);
         if config.looks {
-            entry.lint = outcome.violations(config.gates.providers()).iter().map(entry::lint).collect();
+            entry.lint =
+                outcome.violations(config.gates.providers()).iter().map(entry::lint_report).collect();
         }
         entry.gates = config.gates.missed(&outcome, entry);
         if config.lines.is_some() {
@@ -250,7 +249,7 @@ fn sha256_after(outcome: &RunOutcome<'_>, opened: &Opened, is_unchanged: bool) -
         return None;
     }
     let bytes = opened.stream.bytes();
-    Some(match outcome.new_file().filter(|_| !is_unchanged) {
+    Some(match outcome.new_file_pieces().filter(|_| !is_unchanged) {
         Some(pieces) => digest::of_pieces(&pieces, bytes),
         None => of_bytes(bytes),
     })

@@ -1,4 +1,4 @@
-//! Asks the strategies of a run, one after the other, and keeps their proposals until all have ended.
+//! Asks the strategies of a run one after the other. Their proposals are kept until all strategies have ended.
 
 use jp_compact_core::append::{self, Entry};
 use jp_compact_core::overlay::Overlay;
@@ -204,7 +204,7 @@ impl<'a> ProposalCollector<'a> {
         match reply.terminal {
             Terminal::Result(result) => self.accept(strategy, selected, result, step_index, step)?,
             Terminal::Decline(decline) => step.outcome = StrategyOutcome::Declined(decline.reason),
-            // A session never returns the last two.
+            // A session never returns these two.
             Terminal::Needs(_) => {
                 step.outcome = StrategyOutcome::Declined("it sent an unexpected request".into());
             }
@@ -292,7 +292,8 @@ impl<'a> ProposalCollector<'a> {
     ) -> Result<Vec<Compaction>, Refusal> {
         let accepted = append::summarized(&self.entries);
         let (stream, pairs) = (self.survey.stream, &self.survey.pairs);
-        validate::validate(&asked(self.run, stream, pairs, strategy, selected, &accepted), payloads)
+        let context = validation_context(self.run, stream, pairs, strategy, selected, &accepted);
+        validate::validate(&context, payloads)
     }
 
     /// Accepts the result of a strategy completely, or not at all.
@@ -380,8 +381,9 @@ impl<'a> ProposalCollector<'a> {
         let pairs = Pairs::new(grown);
         let mut accepted: Vec<TurnRange> = Vec::new();
         for proposal in &self.proposals {
-            let asked = asked(self.run, grown, &pairs, proposal.strategy, &proposal.selected, &accepted);
-            let compactions = validate::validate(&asked, proposal.payloads.clone())?;
+            let Proposal { strategy, selected, payloads } = proposal;
+            let context = validation_context(self.run, grown, &pairs, strategy, selected, &accepted);
+            let compactions = validate::validate(&context, payloads.clone())?;
             let summaries = compactions.iter().filter(|compaction| compaction.summary().is_some());
             accepted.extend(summaries.map(Compaction::range));
         }
@@ -397,8 +399,8 @@ fn describe_request(strategy: &Ready, selected: &Selected, llm: Option<&Llm>) ->
     format!("would {verb} {} using {model}", selected.range)
 }
 
-/// Returns the context that a proposal is validated in.
-fn asked<'a>(
+/// Returns the request data that a proposal is validated against.
+fn validation_context<'a>(
     run: &'a RunSettings,
     stream: &'a Stream,
     pairs: &'a Pairs,

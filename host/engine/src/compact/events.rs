@@ -1,5 +1,5 @@
-//! The event lines of `input: full`. A spool file is written once for each range and scope of a transcript. Lines in
-//! memory are dropped with their request.
+//! The event lines of `input: full`. A spool file is written once for each range of a transcript, and once more for
+//! strategies with steps. Lines in memory are dropped after their request.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) struct EventLinesCache {
 
 struct CachedFile {
     range: TurnRange,
-    /// Whether the lines have the steps. Only strategies with the feature get them.
+    /// Whether the lines have steps. Only strategies with the feature `steps` get them.
     has_steps: bool,
     lines: Arc<Lines>,
     count: u64,

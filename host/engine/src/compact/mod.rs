@@ -55,8 +55,8 @@ pub struct RunOutcome<'a> {
 }
 
 impl RunOutcome<'_> {
-    /// Returns the new file of a JP conversation, if the run made overlays.
-    pub(crate) fn new_file(&self) -> Option<Vec<Piece>> {
+    /// Returns the pieces of the new file of a JP conversation, if the run made overlays.
+    pub(crate) fn new_file_pieces(&self) -> Option<Vec<Piece>> {
         let Self { survey, entries, new_overlays, .. } = self;
         (!new_overlays.is_empty()).then(|| append::append(survey.stream, entries, new_overlays))
     }
@@ -93,6 +93,7 @@ pub async fn compact_with_view<'a>(run: &RunSettings, opened: &'a Opened) -> Res
     let Some(CheckedProposal { mut collector, new_overlays, view }) = proposal else {
         let would_ask = report.steps.iter().any(|step| matches!(step.outcome, StrategyOutcome::Would(_)));
         if would_ask && run.io.dry_run && !run.io.in_memory {
+            // The real run would ask the model and then append, so the lock and the file are checked.
             rehearse(run, opened, &[], &[]).await?;
         }
         let (entries, new_overlays) = (Vec::new(), Vec::new());
