@@ -13,7 +13,7 @@ use super::origin::{ConfigError, Origin, Source};
 /// The keys that lead to a value.
 pub(super) type KeyPath = Vec<String>;
 
-/// One value.
+/// A value with its key and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Leaf {
     pub(super) path: KeyPath,
@@ -24,7 +24,7 @@ pub(super) struct Leaf {
 /// Parses a layer.
 ///
 /// # Errors
-/// The first error with its position.
+/// The layer is invalid. The first error is returned, with its position.
 pub(super) fn parse(source: &Source, text: &str) -> Result<Vec<Leaf>, ConfigError> {
     let toml_error = |error: toml::de::Error| match error.span() {
         Some(span) => ConfigError::new(source, error.message()).with_position(text, span.start),

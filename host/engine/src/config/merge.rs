@@ -21,8 +21,8 @@ impl Merged {
         }
     }
 
-    /// Removes the parts of a profile that have another form than in this layer. A profile does not inherit strategies
-    /// if the layer gives it policies, and the reverse.
+    /// Removes the policies of a profile if this layer gives it strategies, and its strategies if this layer gives it
+    /// policies.
     fn remove_other_forms(&mut self, layer: &[Leaf]) {
         let new_forms: BTreeSet<_> = layer.iter().filter_map(|leaf| profile_form(&leaf.path)).collect();
         self.leaves.retain(|path, _| match profile_form(path) {
@@ -34,12 +34,12 @@ impl Merged {
     /// Removes the values of `keep_last`, `keep_steps`, and `keep_tokens` if this layer sets one of these keys in the same
     /// table. All `--set` options together are one layer, so they do not remove values of each other.
     fn remove_keep_last(&mut self, layer: &[Leaf]) {
-        let is_set = |origin: &Origin| matches!(origin.source, Source::Set(_));
-        let layer_is_set = layer.iter().any(|leaf| is_set(&leaf.origin));
+        let is_set_option = |origin: &Origin| matches!(origin.source, Source::Set(_));
+        let layer_is_set_option = layer.iter().any(|leaf| is_set_option(&leaf.origin));
         let tables: BTreeSet<KeyPath> =
             layer.iter().filter_map(|leaf| keep_last_table(&leaf.path)).map(<[_]>::to_vec).collect();
         self.leaves.retain(|path, (_, origin)| {
-            let is_same_layer = layer_is_set && is_set(origin);
+            let is_same_layer = layer_is_set_option && is_set_option(origin);
             is_same_layer || keep_last_table(path).is_none_or(|table| !tables.contains(table))
         });
     }
@@ -78,7 +78,7 @@ impl Merged {
                 if !inner.is_table() {
                     *inner = toml::Table::new().into();
                 }
-                table = inner.as_table_mut().expect("the line above makes it a table");
+                table = inner.as_table_mut().expect("any other value was replaced by a table");
             }
             table.insert(key.clone(), value.clone());
         }

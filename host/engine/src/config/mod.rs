@@ -265,7 +265,7 @@ impl Config {
     /// Merges layers with the built-in defaults.
     ///
     /// # Errors
-    /// The first invalid key or value.
+    /// A key or value is invalid. The first error is returned.
     pub fn from_layers(layers: &[(Source, String)], jp: JpOwn) -> Result<Self, ConfigError> {
         let (merged, file) = merge(layers)?;
         let compaction = file.conversation.compaction;

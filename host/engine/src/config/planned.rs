@@ -24,7 +24,7 @@ impl Planned<'_> {
         Self { calls, profile: None, provenance: Provenance::typed() }
     }
 
-    /// Adds a value that led to the calls.
+    /// Adds a value that led to the calls to their provenance.
     #[must_use]
     pub fn led_by(mut self, foreign: Option<&Foreign>) -> Self {
         self.provenance.0.extend(foreign.cloned());
@@ -123,7 +123,7 @@ impl Config {
         self.jp.conversation_model()
     }
 
-    /// Returns the folder whose files apply.
+    /// Returns the folder whose configuration applies.
     #[must_use]
     pub fn scope(&self) -> &ConfigScope {
         &self.scope

@@ -10,6 +10,7 @@ impl Config {
     /// Settings from JP's files are comments, because a configuration file has no keys for them.
     #[must_use]
     pub fn to_toml(&self, explain: bool) -> String {
+        // The table, the key, and the line of each value.
         let mut rows: Vec<(&[String], &String, String)> = Vec::new();
         for (path, value, origin) in self.merged.iter() {
             let Some((name, table)) = path.split_last() else { continue };

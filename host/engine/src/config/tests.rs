@@ -26,7 +26,7 @@ fn config(text: &str) -> Config {
 
 /// Checks the calls of a profile with this text.
 #[track_caller]
-fn calls(profile: &str, expected: &[Call]) {
+fn check_calls(profile: &str, expected: &[Call]) {
     let config = config(&format!("[conversation.compaction.profiles.p]\n{profile}"));
     assert_eq!(config.profile("p").unwrap().calls, expected, "{profile}");
 }
@@ -101,17 +101,17 @@ fn reads_every_key_of_auto() {
 
 #[test]
 fn policies_become_strategy_calls() {
-    calls("reasoning = \"strip\"", &[Call::reasoning()]);
-    let tool_calls = |value: &str, mode| calls(&format!("tool_calls = {value}"), &[Call::tools(mode)]);
-    tool_calls("\"strip\"", ToolsMode::Strip);
-    tool_calls("\"strip-responses\"", ToolsMode::StripResponses);
-    tool_calls("\"strip-requests\"", ToolsMode::StripRequests);
-    tool_calls("\"omit\"", ToolsMode::Omit);
-    tool_calls("{ policy = \"strip\", request = true, response = true }", ToolsMode::Strip);
-    tool_calls("{ policy = \"strip\", request = false, response = true }", ToolsMode::StripResponses);
-    tool_calls("{ policy = \"strip\", request = true, response = false }", ToolsMode::StripRequests);
-    tool_calls("{ policy = \"omit\" }", ToolsMode::Omit);
-    calls(
+    check_calls("reasoning = \"strip\"", &[Call::reasoning()]);
+    let check_tools = |value: &str, mode| check_calls(&format!("tool_calls = {value}"), &[Call::tools(mode)]);
+    check_tools("\"strip\"", ToolsMode::Strip);
+    check_tools("\"strip-responses\"", ToolsMode::StripResponses);
+    check_tools("\"strip-requests\"", ToolsMode::StripRequests);
+    check_tools("\"omit\"", ToolsMode::Omit);
+    check_tools("{ policy = \"strip\", request = true, response = true }", ToolsMode::Strip);
+    check_tools("{ policy = \"strip\", request = false, response = true }", ToolsMode::StripResponses);
+    check_tools("{ policy = \"strip\", request = true, response = false }", ToolsMode::StripRequests);
+    check_tools("{ policy = \"omit\" }", ToolsMode::Omit);
+    check_calls(
         "tool_calls = \"strip\"\nreasoning = \"strip\"",
         &[Call::reasoning(), Call::tools(ToolsMode::Strip)],
     );
@@ -119,12 +119,12 @@ fn policies_become_strategy_calls() {
 
 #[test]
 fn a_summary_has_model_and_instructions() {
-    calls("summary.policy = \"summarize\"", &[Call::summary(None, None)]);
-    calls(
+    check_calls("summary.policy = \"summarize\"", &[Call::summary(None, None)]);
+    check_calls(
         "summary = { policy = \"summarize\", model = \"p/n\", instructions = \"short\" }",
         &[Call::summary(Some("p/n"), Some("short"))],
     );
-    calls(
+    check_calls(
         "reasoning = \"strip\"\ntool_calls = \"omit\"\nsummary.model = \"p/n\"",
         &[Call::summary(Some("p/n"), None)],
     );
@@ -135,7 +135,7 @@ fn reads_strategies_with_and_without_options() {
     let mut tools = Call::named("strip-tools");
     tools.options.insert("mode".into(), "omit".into());
     tools.options.insert("deep".into(), json!({ "list": [1, 2.5, true] }));
-    calls(
+    check_calls(
         "strategies = [\"strip-reasoning\", { name = \"strip-tools\", options = { mode = \"omit\", deep.list = [1, \
          2.5, true] } }, { name = \"x\" }]",
         &[Call::reasoning(), tools, Call::named("x")],
@@ -175,7 +175,7 @@ fn a_profile_overrides_kept_turns_and_trigger() {
 
 /// Checks the hint of a tool with this text.
 #[track_caller]
-fn hint(text: &str, request: Option<Hint>, response: Option<Hint>) {
+fn check_hint(text: &str, request: Option<Hint>, response: Option<Hint>) {
     let config = config(&format!("[conversation.tools.t]\n{text}"));
     assert_eq!(config.hints["t"], ToolHint { request, response }, "{text}");
 }
@@ -183,13 +183,13 @@ fn hint(text: &str, request: Option<Hint>, response: Option<Hint>) {
 #[test]
 fn reads_tool_hints_as_word_or_table() {
     let (keep, strip) = (Some(Hint::Keep), Some(Hint::Strip));
-    hint("compaction = \"keep\"", keep, keep);
-    hint("compaction = \"strip\"", strip, strip);
-    hint("compaction = \"strip-requests\"", strip, keep);
-    hint("compaction = \"strip-responses\"", keep, strip);
-    hint("compaction = { request = \"keep\", response = \"strip\" }", keep, strip);
-    hint("compaction.response = \"keep\"", None, keep);
-    hint("compaction.request = \"strip\"", strip, None);
+    check_hint("compaction = \"keep\"", keep, keep);
+    check_hint("compaction = \"strip\"", strip, strip);
+    check_hint("compaction = \"strip-requests\"", strip, keep);
+    check_hint("compaction = \"strip-responses\"", keep, strip);
+    check_hint("compaction = { request = \"keep\", response = \"strip\" }", keep, strip);
+    check_hint("compaction.response = \"keep\"", None, keep);
+    check_hint("compaction.request = \"strip\"", strip, None);
 }
 
 #[test]
@@ -245,50 +245,58 @@ fn rejects_unknown_keys_and_lists_valid_ones() {
 
 #[test]
 fn rejects_invalid_values_with_the_expectation() {
-    let compaction = |line: &str, column, message| {
+    let rejects_in_compaction = |line: &str, column, message| {
         rejects(&format!("[conversation.compaction]\n{line}"), 2, column, message)
     };
-    compaction("keep_last = -1", 13, "expected a whole number, 0 or more, not -1");
-    compaction("keep_last = \"3\"", 13, "expected a whole number, 0 or more");
-    compaction("keep_first = 1.5", 14, "expected a whole number, 0 or more");
-    compaction("overlap = \"full\"", 11, "expected `partial` or `union`, not `full`");
-    compaction("min_saving = 5", 14, "expected a fraction from 0 to 1, such as 0.01 for 1 %, not 5");
-    compaction("min_saving = \"1%\"", 14, "expected a fraction from 0 to 1");
-    compaction("auto.on_failure = \"stop\"", 19, "expected `continue` or `fail`");
-    compaction("auto.enabled = \"yes\"", 16, "expected a boolean");
-    let profile = |line: &str, column, message| {
+    rejects_in_compaction("keep_last = -1", 13, "expected a whole number, 0 or more, not -1");
+    rejects_in_compaction("keep_last = \"3\"", 13, "expected a whole number, 0 or more");
+    rejects_in_compaction("keep_first = 1.5", 14, "expected a whole number, 0 or more");
+    rejects_in_compaction("overlap = \"full\"", 11, "expected `partial` or `union`, not `full`");
+    rejects_in_compaction(
+        "min_saving = 5",
+        14,
+        "expected a fraction from 0 to 1, such as 0.01 for 1 %, not 5",
+    );
+    rejects_in_compaction("min_saving = \"1%\"", 14, "expected a fraction from 0 to 1");
+    rejects_in_compaction("auto.on_failure = \"stop\"", 19, "expected `continue` or `fail`");
+    rejects_in_compaction("auto.enabled = \"yes\"", 16, "expected a boolean");
+    let rejects_in_profile = |line: &str, column, message| {
         rejects(&format!("[conversation.compaction.profiles.p]\n{line}"), 2, column, message);
     };
-    profile("reasoning = \"keep\"", 13, "expected `strip`");
-    profile(
+    rejects_in_profile("reasoning = \"keep\"", 13, "expected `strip`");
+    rejects_in_profile(
         "tool_calls = \"drop\"",
         14,
         "expected `strip`, `strip-requests`, `strip-responses` or `omit`, not `drop`",
     );
-    profile(
+    rejects_in_profile(
         "tool_calls = 3",
         14,
         "expected `strip`, `strip-requests`, `strip-responses`, `omit`, or `{ policy",
     );
-    profile("tool_calls = { policy = \"strip\" }", 14, "needs both");
-    profile("tool_calls = { policy = \"strip\", request = false, response = false }", 14, "strips nothing");
-    profile("tool_calls = { policy = \"omit\", request = true }", 14, "removes the whole call");
-    profile("summary.policy = \"shorten\"", 18, "expected `summarize`");
-    profile(
+    rejects_in_profile("tool_calls = { policy = \"strip\" }", 14, "needs both");
+    rejects_in_profile(
+        "tool_calls = { policy = \"strip\", request = false, response = false }",
+        14,
+        "strips nothing",
+    );
+    rejects_in_profile("tool_calls = { policy = \"omit\", request = true }", 14, "removes the whole call");
+    rejects_in_profile("summary.policy = \"shorten\"", 18, "expected `summarize`");
+    rejects_in_profile(
         "summary.model = \"haiku\"",
         17,
         "expected a model as `provider/name`, such as `anthropic/claude-haiku-4-5`, not `haiku`",
     );
-    profile("strategies = [\"./mine\"]", 15, "does not begin with a lower-case letter");
-    profile("strategies = [\"a:b=c\"]", 15, "joined by single hyphens");
-    profile("strategies = [{ options = {} }]", 15, "missing field `name`");
-    profile("strategies = \"strip-tools\"", 14, "expected a sequence");
-    profile("trigger_ratio = 2", 17, "expected a fraction from 0 to 1");
-    let hint = |word: &str, message| {
+    rejects_in_profile("strategies = [\"./mine\"]", 15, "does not begin with a lower-case letter");
+    rejects_in_profile("strategies = [\"a:b=c\"]", 15, "joined by single hyphens");
+    rejects_in_profile("strategies = [{ options = {} }]", 15, "missing field `name`");
+    rejects_in_profile("strategies = \"strip-tools\"", 14, "expected a sequence");
+    rejects_in_profile("trigger_ratio = 2", 17, "expected a fraction from 0 to 1");
+    let rejects_in_hint = |word: &str, message| {
         rejects(&format!("[conversation.tools.t]\ncompaction = \"{word}\"\n"), 2, 14, message);
     };
-    hint("drop", "expected `keep`, `strip`");
-    hint("omit", "`omit` is for the `tool_calls` of a profile");
+    rejects_in_hint("drop", "expected `keep`, `strip`");
+    rejects_in_hint("omit", "`omit` is for the `tool_calls` of a profile");
     rejects("[llm.providers.p]\nkind = \"other\"\n", 2, 8, "expected one of `anthropic`");
 }
 

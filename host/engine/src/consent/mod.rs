@@ -34,7 +34,7 @@ pub enum Asker {
     },
 }
 
-/// The data for the decision that do not depend on the request.
+/// The data for the decision that are the same for every request of a run.
 #[derive(Debug, Clone)]
 pub struct Consent {
     asker: Asker,

@@ -60,16 +60,16 @@ impl Approvals {
         Self { folder: environment.state().map(|state| state.join("approved")) }
     }
 
-    /// Returns whether a value was approved for a folder in exactly this form.
+    /// Returns whether the user approved exactly this decision for a folder.
     ///
     /// # Errors
     /// The approvals cannot be trusted or read.
-    pub fn covers(&self, root: &Path, subject: &ModelDecision) -> Result<bool, ApprovalsError> {
+    pub fn covers(&self, root: &Path, decision: &ModelDecision) -> Result<bool, ApprovalsError> {
         let Some(folder) = &self.folder else { return Ok(false) };
         check_permissions(folder)?;
         let Some(path) = real_path(root) else { return Ok(false) };
         let approval = read(&record_path(folder, &path)).map_err(|error| io_error(folder, &error))?;
-        let sha256 = subject.sha256();
+        let sha256 = decision.sha256();
         Ok(approval.is_some_and(|approval| approval.path == path && approval.sha256.contains(&sha256)))
     }
 
@@ -77,7 +77,7 @@ impl Approvals {
     ///
     /// # Errors
     /// The approval cannot be recorded.
-    pub fn approve(&self, root: &Path, shown: &[Foreign]) -> Result<(), ApprovalsError> {
+    pub fn approve(&self, root: &Path, values: &[Foreign]) -> Result<(), ApprovalsError> {
         let folder = self.folder.as_ref().ok_or(ApprovalsError::NoState)?;
         check_permissions(folder)?;
         let path = real_path(root).ok_or_else(|| ApprovalsError::NotUtf8(root.to_owned()))?;
@@ -85,11 +85,11 @@ impl Approvals {
         let previous = read(&record).map_err(|error| io_error(folder, &error))?;
         let previous = previous.filter(|approval| approval.path == path);
         let mut sha256 = previous.map(|approval| approval.sha256).unwrap_or_default();
-        for digest in shown.iter().map(|foreign| foreign.subject.sha256()) {
+        for digest in values.iter().map(|foreign| foreign.subject.sha256()) {
             sha256.retain(|previous| *previous != digest);
             sha256.push(digest);
         }
-        // Without a limit, the record would grow. The user must approve the oldest values again.
+        // The limit keeps the record small. The user must approve the values beyond it again.
         sha256.drain(..sha256.len().saturating_sub(DIGESTS_MAX));
         serde_json::to_vec_pretty(&Approval { record: RECORD_VERSION, path, sha256 })
             .map_err(io::Error::from)

@@ -27,8 +27,8 @@ pub struct BatchPlanner<'a> {
     scopes: Scopes,
     planner: Mutex<Planner<'a>>,
     launcher: Launcher,
-    /// Whether a transcript's own configuration can change its run.
-    has_own_config: bool,
+    /// Whether settings from JP's files can change a run. Typed strategies without a model do not use them.
+    uses_jp_settings: bool,
     now: Timestamp,
     in_memory: bool,
 }
@@ -82,7 +82,7 @@ impl<'a> BatchPlanner<'a> {
     pub fn open(typed: Typed<'a>, in_memory: bool, mut planner: Planner<'a>) -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(Error::Spool)?;
-        let has_own_config = match typed.strategies {
+        let uses_jp_settings = match typed.strategies {
             [] => true,
             specs => {
                 let strategies = runtime.block_on(planner.prepare_typed(specs))?;
@@ -97,7 +97,7 @@ impl<'a> BatchPlanner<'a> {
             scopes: Scopes::default(),
             planner: Mutex::new(planner),
             typed,
-            has_own_config,
+            uses_jp_settings,
             in_memory,
         })
     }
@@ -147,7 +147,7 @@ impl<'a> BatchPlanner<'a> {
     /// A strategy or profile cannot be used, or the configuration is invalid.
     pub async fn plan(&self, thread: &ThreadPlans, opened: &Opened) -> Result<Arc<RunSettings>, Error> {
         let (place, stream) = (&opened.place, &opened.stream);
-        let jp = if self.has_own_config {
+        let jp = if self.uses_jp_settings {
             JpOwn::read(self.environment, Some(place), Some(stream))
         } else {
             JpOwn::default()

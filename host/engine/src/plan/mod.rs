@@ -63,12 +63,12 @@ pub struct RunOptions {
     pub lock_timeout: Duration,
     /// The time of the run, in place of the system clock.
     pub now: Option<Timestamp>,
-    /// Append nothing, and ask no model.
+    /// If true, the run appends nothing and asks no model.
     pub dry_run: bool,
     pub estimator: Estimator,
-    /// Append even if the view violates a lint rule.
+    /// If true, the run appends even if the view violates a lint rule.
     pub allow_invalid: bool,
-    /// The view must also be valid for these providers.
+    /// The providers whose rules the view must also satisfy.
     pub providers: Vec<Provider>,
 }
 
@@ -118,7 +118,7 @@ pub struct Planner<'a> {
     abilities: Abilities,
     sessions: Arc<Sessions>,
     models: Arc<Models>,
-    /// A cache, because most transcripts share one configuration.
+    /// A cache of prepared strategies. Most transcripts share one configuration and so its strategies.
     prepared: Vec<(Vec<Spec>, Vec<Ready>)>,
     /// The warnings already shown. Transcripts that share a configuration file share its warnings.
     shown_warnings: BTreeSet<String>,
@@ -288,7 +288,7 @@ impl<'a> Planner<'a> {
             strategies.iter_mut().for_each(|strategy| strategy.provenance = provenance.clone());
             return Ok(strategies);
         }
-        // Each iteration that fails for lack of trust asks the user to trust one more plugin.
+        // If a plugin is not trusted, the user is asked, and the next iteration tries again.
         loop {
             let preparation = Preparation {
                 registry: &self.registry,
@@ -317,8 +317,10 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Asks the user to trust a plugin if the error is its lack of trust. Returns any other error, or the same error if
-    /// the user refuses.
+    /// Asks the user to trust a plugin if the error is its lack of trust.
+    ///
+    /// # Errors
+    /// Any other error, or the same error if the user refuses.
     async fn ask_for_trust(&mut self, error: compact::Error) -> Result<(), Error> {
         let compact::Error::Strategy { name, source } = &error else { return Err(error.into()) };
         let (StrategyRunError::Trust(trust::Error::NotTrusted(candidate)), Some(ask)) =
@@ -335,7 +337,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Sets the option `focus` if the strategy has it and the user typed a focus.
+    /// Sets the option `focus` of a strategy that has it, if the user typed a focus.
     fn set_focus(&self, strategy: &mut Ready) -> Result<(), compact::Error> {
         let Some(focus) = &self.options.focus else { return Ok(()) };
         let description = &strategy.described.description;
@@ -373,7 +375,7 @@ impl<'a> Planner<'a> {
         on_low_saving: OnLowSaving,
     ) -> RunSettings {
         let options = &self.options;
-        // A replayed answer costs nothing, so the cache would not save anything.
+        // Automatic compaction must not pay for a failed request again. A replayed answer costs nothing.
         let caches_failures = on_low_saving == OnLowSaving::Decline && !self.models.replays();
         RunSettings {
             strategies,

@@ -4,7 +4,7 @@ use super::*;
 
 /// Checks the model that these files of JP select together.
 #[track_caller]
-fn model(values: &[serde_json::Value], expected: Option<&str>) {
+fn check_model(values: &[serde_json::Value], expected: Option<&str>) {
     let settings = JpOwn::from_values(values);
     assert_eq!(settings.model().map(ToString::to_string).as_deref(), expected, "{values:?}");
 }
@@ -19,7 +19,7 @@ fn rules(rules: serde_json::Value) -> JpOwn {
 
 /// Checks the calls of these rules.
 #[track_caller]
-fn calls(rules: serde_json::Value, expected: &[Call]) {
+fn check_calls(rules: serde_json::Value, expected: &[Call]) {
     assert_eq!(self::rules(rules).rules().unwrap().calls, expected);
 }
 
@@ -37,14 +37,14 @@ const DEFAULT_RANGE: Selection = Selection {
 
 #[test]
 fn the_model_is_a_text_or_a_table() {
-    model(&[assistant(json!("a/b"))], Some("a/b"));
-    model(&[assistant(json!({ "id": "a/b" }))], Some("a/b"));
-    model(&[assistant(json!({ "id": { "provider": "a", "name": "b" } }))], Some("a/b"));
-    model(&[assistant(json!({ "id": { "name": "b" } }))], None);
-    model(&[assistant(json!({ "id": "b" }))], None);
-    model(&[assistant(json!(3))], None);
-    model(&[json!({}), json!([]), json!(null)], None);
-    model(&[assistant(json!("gemini/../../../evil"))], None);
+    check_model(&[assistant(json!("a/b"))], Some("a/b"));
+    check_model(&[assistant(json!({ "id": "a/b" }))], Some("a/b"));
+    check_model(&[assistant(json!({ "id": { "provider": "a", "name": "b" } }))], Some("a/b"));
+    check_model(&[assistant(json!({ "id": { "name": "b" } }))], None);
+    check_model(&[assistant(json!({ "id": "b" }))], None);
+    check_model(&[assistant(json!(3))], None);
+    check_model(&[json!({}), json!([]), json!(null)], None);
+    check_model(&[assistant(json!("gemini/../../../evil"))], None);
     let settings = JpOwn::from_values(&[assistant(json!("gemini/../../../evil"))]);
     let [warning] = settings.warnings() else { panic!("{:?}", settings.warnings()) };
     assert!(warning.starts_with("the model in config.toml is ignored: "), "{warning}");
@@ -53,28 +53,28 @@ fn the_model_is_a_text_or_a_table() {
 #[test]
 fn the_last_model_wins_and_may_be_partial() {
     let first = assistant(json!({ "id": { "provider": "a", "name": "b" } }));
-    model(&[first.clone(), assistant(json!("c/d"))], Some("c/d"));
-    model(&[first.clone(), assistant(json!({ "id": { "name": "d" } }))], Some("a/d"));
-    model(&[first.clone(), assistant(json!({ "parameters": {} }))], Some("a/b"));
+    check_model(&[first.clone(), assistant(json!("c/d"))], Some("c/d"));
+    check_model(&[first.clone(), assistant(json!({ "id": { "name": "d" } }))], Some("a/d"));
+    check_model(&[first.clone(), assistant(json!({ "parameters": {} }))], Some("a/b"));
     // An unknown alias selects no known model, but it replaces the previous one.
-    model(&[first.clone(), assistant(json!({ "id": "flash" }))], None);
+    check_model(&[first.clone(), assistant(json!({ "id": "flash" }))], None);
     let aliases =
         json!({ "providers": { "llm": { "aliases": { "flash": { "provider": "g", "name": "f" } } } } });
-    model(&[aliases, first, assistant(json!({ "id": "flash" }))], Some("g/f"));
+    check_model(&[aliases, first, assistant(json!({ "id": "flash" }))], Some("g/f"));
 }
 
 #[test]
 fn reads_rule_tables_with_the_turns_that_jp_keeps() {
-    calls(json!([{ "reasoning": "strip" }]), &[Call::reasoning().over(DEFAULT_RANGE)]);
-    calls(
+    check_calls(json!([{ "reasoning": "strip" }]), &[Call::reasoning().over(DEFAULT_RANGE)]);
+    check_calls(
         json!([{ "tool_calls": "sreq", "keep_first": "2", "keep_last": 0 }]),
         &[Call::tools(ToolsMode::StripRequests).over(turns(Bound::turn(2), Bound::FromEnd(0)))],
     );
-    calls(
+    check_calls(
         json!([{ "summary": { "model": { "id": { "provider": "a", "name": "b" } }, "instructions": "i" } }]),
         &[Call::summary(Some("a/b"), Some("i")).over(DEFAULT_RANGE)],
     );
-    calls(
+    check_calls(
         json!([{ "reasoning": "strip", "tool_calls": "strip" }, { "summary": {}, "reasoning": null }]),
         &[
             Call::reasoning().over(DEFAULT_RANGE),
@@ -82,7 +82,7 @@ fn reads_rule_tables_with_the_turns_that_jp_keeps() {
             Call::summary(None, None).over(DEFAULT_RANGE),
         ],
     );
-    calls(
+    check_calls(
         json!({ "value": [{ "reasoning": "strip" }], "strategy": "append" }),
         &[Call::reasoning().over(DEFAULT_RANGE)],
     );
@@ -90,23 +90,28 @@ fn reads_rule_tables_with_the_turns_that_jp_keeps() {
 
 /// Checks the bounds of a rule with these values of `keep_first` and `keep_last`.
 #[track_caller]
-fn bound(first: serde_json::Value, last: serde_json::Value, from: Bound, to: Bound) {
+fn check_bounds(first: serde_json::Value, last: serde_json::Value, from: Bound, to: Bound) {
     let rule = json!([{ "reasoning": "strip", "keep_first": first, "keep_last": last }]);
-    calls(rule, &[Call::reasoning().over(turns(from, to))]);
+    check_calls(rule, &[Call::reasoning().over(turns(from, to))]);
 }
 
 #[test]
 fn parses_bounds_like_jp() {
     let time = jiff::SignedDuration::from_secs;
-    bound(json!(0), json!(0), Bound::turn(0), Bound::FromEnd(0));
-    bound(json!("7"), json!("7"), Bound::turn(7), Bound::FromEnd(7));
-    bound(json!("@1"), json!("@9"), Bound::turn(0), Bound::turn(8));
-    bound(json!("-3"), json!("-3"), Bound::FromEnd(3), Bound::FromEnd(3));
-    bound(json!("5h"), json!("3h"), Bound::WithinFirst(time(18_000)), Bound::Ago(time(10_800)));
-    bound(json!("1h 30m"), json!("2days"), Bound::WithinFirst(time(5_400)), Bound::Ago(time(172_800)));
-    bound(json!("1month"), json!("1y"), Bound::WithinFirst(time(2_630_016)), Bound::Ago(time(31_557_600)));
+    check_bounds(json!(0), json!(0), Bound::turn(0), Bound::FromEnd(0));
+    check_bounds(json!("7"), json!("7"), Bound::turn(7), Bound::FromEnd(7));
+    check_bounds(json!("@1"), json!("@9"), Bound::turn(0), Bound::turn(8));
+    check_bounds(json!("-3"), json!("-3"), Bound::FromEnd(3), Bound::FromEnd(3));
+    check_bounds(json!("5h"), json!("3h"), Bound::WithinFirst(time(18_000)), Bound::Ago(time(10_800)));
+    check_bounds(json!("1h 30m"), json!("2days"), Bound::WithinFirst(time(5_400)), Bound::Ago(time(172_800)));
+    check_bounds(
+        json!("1month"),
+        json!("1y"),
+        Bound::WithinFirst(time(2_630_016)),
+        Bound::Ago(time(31_557_600)),
+    );
     for last in ["last-compaction", "last", "LAST", "Last-Compaction"] {
-        bound(json!(last), json!(last), Bound::AfterLast, Bound::FromEnd(0));
+        check_bounds(json!(last), json!(last), Bound::AfterLast, Bound::FromEnd(0));
     }
 }
 
@@ -138,7 +143,7 @@ fn workspace_rules_override_conversation_rules() {
 
 #[test]
 fn reads_inline_rules_counted_from_one() {
-    calls(
+    check_calls(
         json!(["t=sreq:5..-3", "r"]),
         &[
             Call::tools(ToolsMode::StripRequests).over(turns(Bound::turn(4), Bound::FromEnd(3))),
