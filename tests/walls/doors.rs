@@ -76,7 +76,7 @@ const DOORS: [Door; 8] = [
     Door { names: &["crate::output::data"], files: &RAW_OUTPUT, once: None },
 ];
 const RAW_OUTPUT: [&str; 7] = [
-    "host/cli/commands/batch/mod.rs",
+    "host/cli/commands/batch/finish.rs",
     "host/cli/commands/completions.rs",
     "host/cli/commands/config/mod.rs",
     "host/cli/commands/man.rs",
