@@ -45,6 +45,7 @@ pub(crate) async fn compact_if_due(
         let planned = planned.led_by(request.foreign_auto.as_ref());
         let applied = setup.planner.apply(&config, &planned, TypedSelection::default(), &opened).await?;
         if matches!(&applied, Applied::Done(run, _) if !run.io.dry_run) {
+            // The file has changed.
             opened = setup.read(transcript)?;
         }
         always.push(always_report(name, applied, &mut text));
@@ -54,27 +55,27 @@ pub(crate) async fn compact_if_due(
     let verdict = auto::verdict(&Survey::with(&opened.stream, estimator), config.trigger(profile, window));
     let due = matches!(verdict, AutoVerdict::Due { .. });
     let trigger = trigger_report(&verdict, model.as_deref());
-    let mut why = explain(verdict, &opened.stream, estimator, model.as_deref());
+    let mut explanation = explain(verdict, &opened.stream, estimator, model.as_deref());
     let (mut report, mut warning) = (None, None);
     if due {
         match setup.planner.apply(&config, &planned, request.selection, &opened).await? {
             Applied::Nothing => {
-                why.push_str("; nothing to compact: every turn since the last compaction is kept");
-                text.line(&why);
+                explanation.push_str("; nothing to compact: every turn since the last compaction is kept");
+                text.add_line(&explanation);
             }
             Applied::Failed(error) => {
                 let failure = Report::from(*error);
-                text.warning("nothing was compacted", &failure);
+                text.add_warning("nothing was compacted", &failure);
                 warning = Some(failure.document());
             }
             Applied::Done(run, result) => {
                 text.lines.append(&compaction::text(&result, &run, environment));
-                text.reduction(&profile.name, &result, &run);
+                text.add_reduction(&profile.name, &result, &run);
                 report = Some(compaction::document(&result, &run));
             }
         }
     } else {
-        text.line(&why);
+        text.add_line(&explanation);
     }
     let document = AutoReport {
         path: opened.place.path().to_string_lossy().into_owned(),
@@ -83,7 +84,7 @@ pub(crate) async fn compact_if_due(
         estimator: estimator.name().to_owned(),
         always,
         due,
-        why,
+        why: explanation,
         trigger,
         report,
         warning,
@@ -91,7 +92,7 @@ pub(crate) async fn compact_if_due(
     Ok((document, text.lines))
 }
 
-/// The lines about one transcript. Each starts with its path.
+/// The text about one transcript. Lines that are added here begin with its path.
 struct TranscriptText {
     path: String,
     lines: EscapedLines,
@@ -102,18 +103,18 @@ impl TranscriptText {
         Self { path: short(path, environment), lines: EscapedLines::new() }
     }
 
-    fn line(&mut self, line: &str) {
+    fn add_line(&mut self, line: &str) {
         self.lines.line(format_args!("{}: {line}", self.path));
     }
 
     /// Adds a failure that does not fail the command. `effect` is its effect on the transcript.
-    fn warning(&mut self, effect: &str, failure: &Report) {
+    fn add_warning(&mut self, effect: &str, failure: &Report) {
         self.lines.append(&failure.text_after(&format!("warning: {}: {effect}: ", self.path)));
     }
 
-    fn reduction(&mut self, profile: &str, report: &compact::RunReport, run: &RunSettings) {
+    fn add_reduction(&mut self, profile: &str, report: &compact::RunReport, run: &RunSettings) {
         if let Some(line) = reduction(profile, report, run) {
-            self.line(&line);
+            self.add_line(&line);
         }
     }
 }
@@ -125,13 +126,13 @@ fn always_report(profile: &str, applied: Applied, text: &mut TranscriptText) -> 
         Applied::Nothing => {}
         Applied::Failed(error) => {
             let failure = Report::from(*error);
-            text.warning(&format!("profile `{profile}` changed nothing"), &failure);
+            text.add_warning(&format!("profile `{profile}` changed nothing"), &failure);
             document.warning = Some(failure.document());
         }
         Applied::Done(run, report) => {
-            text.reduction(profile, &report, &run);
+            text.add_reduction(profile, &report, &run);
             if run.io.dry_run && report.saved() > 0.0 {
-                text.line("the trigger ignores this saving, because a dry run appends nothing");
+                text.add_line("the trigger ignores this saving, because a dry run appends nothing");
             }
             document.report = Some(compaction::document(&report, &run));
         }

@@ -108,7 +108,7 @@ fn tokens_of_reset(
     };
     let view_after = project_with(stream, &survey.pairs, &remaining);
     let raw = survey.estimate.stream_tokens();
-    // `None` means that JP sends our view.
+    // `jp_view_with` returns `None` if JP sends our view.
     let jp_tokens = |overlays: &[Overlay], view: &View| {
         let jp_view = jp_view_with(stream, &survey.pairs, overlays);
         survey.estimate.view_tokens(jp_view.as_ref().map_or(view, |jp_view| &jp_view.view))

@@ -54,6 +54,13 @@ impl Report {
         Self { hint: Some(ErrorHint::line(hint)), ..self }
     }
 
+    /// A failure of an operation of the system.
+    pub(crate) fn of_system(message: &str, error: &std::io::Error) -> Self {
+        let mut report = Self::new(Exit::Transcript, message, None);
+        report.causes.push(error.to_string());
+        report
+    }
+
     /// A bug in this program.
     pub(crate) fn bug() -> Self {
         Self::new(Exit::Bug, "failed to finish a transcript: a bug in jp-compact", None)
@@ -98,11 +105,10 @@ impl Report {
     }
 }
 
+/// Most commands only write to stdout. For any other operation, use [`Report::of_system`].
 impl From<std::io::Error> for Report {
     fn from(error: std::io::Error) -> Self {
-        let mut report = Self::new(Exit::Transcript, "failed to write the output", None);
-        report.causes.push(error.to_string());
-        report
+        Self::of_system("failed to write the output", &error)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Interruptible work: SIGINT and SIGTERM end it.
 
+use tokio::signal::unix::{SignalKind, signal};
+
 use crate::error::Report;
 use crate::exit::Exit;
 
@@ -10,10 +12,12 @@ pub(crate) fn until_interrupted<T>(work: impl Future<Output = Result<T, Report>>
         let hint = "the reported transcripts are done; the others are unchanged";
         Report::new(Exit::Interrupted, "interrupted", Some(hint))
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let start_failure = |error| Report::of_system("failed to start the runtime", &error);
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(start_failure)?;
     let result = runtime.block_on(async {
-        let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
-        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(start_failure)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(start_failure)?;
         tokio::select! {
             result = work => result,
             _ = interrupt.recv() => Err(interrupted()),

@@ -81,13 +81,13 @@ impl EscapedLines {
         for line in entries.take(LISTED_MAX) {
             self.line(line);
         }
-        self.hidden(indent, hidden);
+        self.hidden_count(indent, hidden);
     }
 
     /// Adds the number of entries that are not printed, if there are any.
-    pub(crate) fn hidden(&mut self, indent: &str, hidden: usize) {
-        if hidden > 0 {
-            self.line(format_args!("{indent}... and {hidden} more; `--json` lists all"));
+    pub(crate) fn hidden_count(&mut self, indent: &str, count: usize) {
+        if count > 0 {
+            self.line(format_args!("{indent}... and {count} more; `--json` lists all"));
         }
     }
 

@@ -59,7 +59,9 @@ pub(crate) fn grants_for(subject: &TestedPlugin) -> Result<Vec<Grant>, Report> {
     output::info("asks for permissions", &json!({ "name": subject.name, "permissions": permissions }), &text);
     output::question("Grant these permissions for this run? [y/N] ");
     let mut line = String::new();
-    std::io::stdin().read_line(&mut line)?;
+    std::io::stdin()
+        .read_line(&mut line)
+        .map_err(|error| Report::of_system("failed to read the answer", &error))?;
     Ok(if is_yes(&line) { missing } else { Vec::new() })
 }
 

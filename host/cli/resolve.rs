@@ -19,8 +19,8 @@ use crate::transcript_results::TranscriptResults;
 /// Lists the names of the commands. Only an unknown argument needs them.
 pub(crate) type CommandNames = fn() -> Vec<String>;
 
-/// Words of other programs, each with the command or option that does the same here. It is empty where compacting needs
-/// none.
+/// Words of other programs, each with the command or option that does the same here. The empty text represents
+/// compacting, which needs neither.
 const SYNONYMS: [(&str, &str); 12] = [
     ("undo", "--reset"),
     ("reset", "--reset"),
@@ -45,12 +45,12 @@ pub(crate) fn report_unresolved(
     environment: &Environment,
     commands: CommandNames,
 ) -> Result<Option<Exit>, Report> {
-    let failed: Vec<_> = transcripts
-        .iter()
-        .filter_map(|transcript| {
-            Some((transcript, resolution_error(transcript, transcripts, environment, commands)?))
-        })
-        .collect();
+    let mut failed = Vec::new();
+    for transcript in transcripts {
+        if let Some(report) = resolution_error(transcript, transcripts, environment, commands) {
+            failed.push((transcript, report));
+        }
+    }
     let Some((_, first)) = failed.first() else { return Ok(None) };
     // A mistyped argument decides the exit code.
     let is_mistyped = failed.iter().any(|(_, report)| report.exit == Exit::Usage);
@@ -130,7 +130,7 @@ fn conversation_id(argument: &str) -> Option<&str> {
     is_id.then_some(id)
 }
 
-/// Returns the command or option that the user probably meant. It is empty if compacting needs none.
+/// Returns the command or option that the user probably meant, or the empty text for compacting.
 fn suggest(argument: &str, commands: &[String]) -> Option<String> {
     let argument = argument.to_lowercase();
     let words = commands.iter().map(|command| (command.as_str(), command.as_str())).chain(SYNONYMS);

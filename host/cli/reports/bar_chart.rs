@@ -9,12 +9,12 @@ use crate::lines::{EscapedLines, LISTED_MAX};
 
 const COLUMNS: usize = 80;
 /// The width of names. It is the same in every table, so that columns align.
-const NAME: usize = 24;
+const NAME_WIDTH: usize = 24;
 /// The width of a number, up to 999,999,999.
-const NUMBER: usize = 11;
+const NUMBER_WIDTH: usize = 11;
 /// The width of `unchanged`.
-const CHANGE: usize = 9;
-const BAR: usize = COLUMNS - NAME - 2 * (NUMBER + 1) - (CHANGE + 2) - 2;
+const CHANGE_WIDTH: usize = 9;
+const BAR_WIDTH: usize = COLUMNS - NAME_WIDTH - 2 * (NUMBER_WIDTH + 1) - (CHANGE_WIDTH + 2) - 2;
 /// Blocks for eighths of a column.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
@@ -28,31 +28,31 @@ pub(crate) fn table<'a>(text: &mut EscapedLines, title: &str, rows: impl Iterato
     rows.sort_by_key(|(_, amount)| std::cmp::Reverse(size(amount)));
     let largest = size(&rows[0].1);
     text.line("");
-    text.line(format_args!("{title:<NAME$} {:>NUMBER$} {:>NUMBER$}", "raw", "view"));
+    text.line(format_args!("{title:<NAME_WIDTH$} {:>NUMBER_WIDTH$} {:>NUMBER_WIDTH$}", "raw", "view"));
     let hidden = rows.len().saturating_sub(LISTED_MAX);
     for (name, amount) in rows.into_iter().take(LISTED_MAX) {
         text.line(
             format!(
-                "{name:<NAME$} {:>NUMBER$} {:>NUMBER$}  {:<CHANGE$}  {}",
+                "{name:<NAME_WIDTH$} {:>NUMBER_WIDTH$} {:>NUMBER_WIDTH$}  {:<CHANGE_WIDTH$}  {}",
                 grouped(amount.before),
                 grouped(amount.after),
                 change(amount.before, amount.after),
-                bar(amount, largest, BAR)
+                bar(amount, largest, BAR_WIDTH)
             )
             .trim_end(),
         );
     }
-    text.hidden("", hidden);
+    text.hidden_count("", hidden);
 }
 
 /// Escapes a name for its column. A long name loses its beginning, because paths differ at their end.
 fn label(name: &str) -> String {
     let name = escape::line(name);
     let length = name.chars().count();
-    if length <= NAME {
+    if length <= NAME_WIDTH {
         return name;
     }
-    format!("…{}", name.chars().skip(length + 1 - NAME).collect::<String>())
+    format!("…{}", name.chars().skip(length + 1 - NAME_WIDTH).collect::<String>())
 }
 
 /// Draws a bar: full for the tokens in the view, light for the others. The amount `largest` fills `width`.

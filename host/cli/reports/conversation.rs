@@ -88,6 +88,7 @@ pub(crate) fn pieces(input: &InputTranscript, compacted: bool, form: PrintForm) 
 /// Writes the turns, roles, and texts of a view. Overlays are marked where they apply.
 fn write_text(input: &InputTranscript, view: &View, out: &mut dyn Write) -> io::Result<()> {
     let mut turn = None;
+    // `View::events` has one event for each visible item.
     let items = view.items().iter().filter(|item| is_visible(input, &item.part));
     for (shown, item) in view.events(&input.stream).zip(items) {
         if turn != Some(shown.turn) {
@@ -138,7 +139,7 @@ fn head_and_body(event: &Map<String, Value>, mark: &str) -> (String, String) {
 
 /// Lists the overlays, which the printed raw events do not show.
 fn write_overlays(input: &InputTranscript, out: &mut dyn Write) -> io::Result<()> {
-    for (number, overlay) in (1..).zip(input.stream.overlays()) {
+    for (number, overlay) in (1_usize..).zip(input.stream.overlays()) {
         writeln!(
             out,
             "[overlay {number}, {}: {}, {}; --compacted applies it]",
