@@ -54,29 +54,29 @@ impl KeepLast {
 /// A function from an element to its weight. Weights are added up before they are converted to tokens.
 pub type WeightFn<'a> = &'a dyn Fn(usize) -> u64;
 
-/// Returns the newest step that `is_kept` rejects, by the number and the weight of the steps from there on. `None` if it
-/// keeps all steps. The user's events of a turn count as part of the turn's first step.
+/// Returns the newest step that is not kept, or its whole turn if it is the turn's last step. `is_kept` gets the number and
+/// the weight of the steps from a step to the end. A turn's first step includes the weight of the user's events.
 fn end_before_steps(
     stream: &Stream,
     weight_of: WeightFn<'_>,
     is_kept: impl Fn(usize, u64) -> bool,
 ) -> Option<Position> {
     let steps = stream.steps();
-    let mut turns: Vec<Vec<u64>> = (0..stream.turns()).map(|turn| vec![0; steps.count(turn)]).collect();
+    let mut weights: Vec<Vec<u64>> = (0..stream.turns()).map(|turn| vec![0; steps.count(turn)]).collect();
     for (element, event) in stream.events().iter().enumerate() {
         if event.kind.is_conversation()
-            && let Some(weight) = turns[event.turn].get_mut(steps.step(element).unwrap_or_default())
+            && let Some(weight) = weights[event.turn].get_mut(steps.step(element).unwrap_or_default())
         {
             *weight += weight_of(element);
         }
     }
-    let (mut newer_steps, mut newer_weight) = (0, 0);
-    for (turn, weights) in turns.iter().enumerate().rev() {
-        for (step, weight) in weights.iter().enumerate().rev() {
-            newer_steps += 1;
-            newer_weight += weight;
-            if !is_kept(newer_steps, newer_weight) {
-                let is_last = step + 1 == weights.len();
+    let (mut count, mut sum) = (0, 0);
+    for (turn, turn_weights) in weights.iter().enumerate().rev() {
+        for (step, weight) in turn_weights.iter().enumerate().rev() {
+            count += 1;
+            sum += weight;
+            if !is_kept(count, sum) {
+                let is_last = step + 1 == turn_weights.len();
                 return Some(if is_last { Position::turn(turn) } else { Position::step(turn, step) });
             }
         }
@@ -84,7 +84,7 @@ fn end_before_steps(
     None
 }
 
-/// The events to keep at the ends that the user gave no bound for.
+/// The defaults: the events to keep at each end for which the user gave no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
     /// The number of oldest turns.

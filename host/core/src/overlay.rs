@@ -172,7 +172,7 @@ impl Overlay {
     /// Parses the overlay of `event`; `raw` holds its bytes.
     ///
     /// # Errors
-    /// A fragment that describes the error.
+    /// A phrase that describes the error.
     pub(crate) fn read(element: usize, event: &Event, raw: &[u8]) -> Result<Self, String> {
         // Parsing a `Value` first, as JP does, makes the last of duplicate keys count.
         let value: Value = serde_json::from_slice(raw).map_err(|error| error.to_string())?;

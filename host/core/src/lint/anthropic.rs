@@ -61,8 +61,8 @@ fn ids<'a>(message: &'a Value, block_type: &str, member: &str) -> Vec<&'a str> {
 }
 
 fn check_results(linter: &mut BodyLinter<'_>, index: usize, previous: Option<&Value>, message: &Value) {
-    let calling = previous.filter(|previous| role(previous) == "assistant");
-    let called = calling.map(|previous| ids(previous, "tool_use", "id")).unwrap_or_default();
+    let assistant = previous.filter(|previous| role(previous) == "assistant");
+    let called = assistant.map(|assistant| ids(assistant, "tool_use", "id")).unwrap_or_default();
     let results = ids(message, "tool_result", "tool_use_id");
     for (position, id) in results.iter().enumerate() {
         if !called.contains(id) || role(message) != "user" {
@@ -79,8 +79,8 @@ fn check_results(linter: &mut BodyLinter<'_>, index: usize, previous: Option<&Va
 }
 
 fn check_calls(linter: &mut BodyLinter<'_>, index: usize, message: &Value, next: Option<&Value>) {
-    let answering = next.filter(|next| role(next) == "user");
-    let answered = answering.map(|next| ids(next, "tool_result", "tool_use_id")).unwrap_or_default();
+    let user = next.filter(|next| role(next) == "user");
+    let answered = user.map(|user| ids(user, "tool_result", "tool_use_id")).unwrap_or_default();
     for id in ids(message, "tool_use", "id") {
         if !answered.contains(&id) {
             let problem = format_args!("calls `{id}`, which the next message does not answer");

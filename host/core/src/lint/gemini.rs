@@ -1,5 +1,5 @@
-//! Google's rules (M1 to M5), checked on the `contents` of a request body. The names of members may
-//! be those of the API or those of its Python SDK.
+//! Google's rules (M1 to M5), checked on the `contents` of a request body. The names of members may be those of the API or
+//! those of its Python SDK.
 
 use serde_json::Value;
 
@@ -90,19 +90,19 @@ fn check_calls(
     content: &Value,
     next: Option<&Value>,
 ) {
-    let called = names(Some(content), call);
-    if !called.is_empty() {
+    let call_names = names(Some(content), call);
+    if !call_names.is_empty() {
         if previous.is_none_or(|previous| role(previous) != "user") {
             linter.report(Rule::M2, index, "has a call, but does not directly follow a user message");
         }
-        let answered = names(next, response);
-        if answered.is_empty() {
+        let response_names = names(next, response);
+        if response_names.is_empty() {
             linter.report(Rule::M2, index, "has a call, but the next message has no response");
-        } else if answered.len() != called.len() {
-            let (calls, responses) = (called.len(), answered.len());
+        } else if response_names.len() != call_names.len() {
+            let (calls, responses) = (call_names.len(), response_names.len());
             let problem = format_args!("has {calls} calls, but the next message has {responses} responses");
             linter.report(Rule::M3, index, problem);
-        } else if answered != called {
+        } else if response_names != call_names {
             linter.report(Rule::M2, index, "has a call, but the next message responds to other functions");
         }
     }

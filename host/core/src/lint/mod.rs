@@ -18,9 +18,9 @@ pub use view::{view, view_of};
 /// A rule, by its id in docs/reference/lint-rules.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Rule {
-    /// Every tool request has exactly one response, later.
+    /// Exactly one response follows each tool request.
     G1,
-    /// The requests of one assistant message stay together with all their responses.
+    /// The requests of one assistant message are all answered before the next message.
     G2,
     /// No overlay splits a call, or covers the open turn.
     G3,
@@ -62,9 +62,9 @@ pub enum Rule {
     R1,
     /// A reasoning item stays with the item after it.
     R2,
-    /// Compaction items are opaque.
+    /// A compaction item has its encrypted content.
     R3,
-    /// Roles are user and model, merged, and the first is the user.
+    /// The roles `user` and `model` alternate, and the first is `user`.
     M1,
     /// A call directly follows a user message, and its response directly follows the call.
     M2,
@@ -82,11 +82,11 @@ impl std::fmt::Display for Rule {
     }
 }
 
-/// A broken rule, with the position in the stream.
+/// A violation of a rule, with its position in the stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
     pub rule: Rule,
-    /// The provider whose request body breaks it. `None` for the view itself.
+    /// The provider whose request body breaks the rule. `None` if the view itself breaks it.
     pub provider: Option<Provider>,
     /// The turn of the stream. For a summary, the first turn that it replaces.
     pub turn: Option<usize>,
@@ -101,8 +101,8 @@ impl Violation {
         Self { rule, provider: None, turn: position.turn, event: position.event, message: message.into() }
     }
 
-    /// Returns whether another body or view has the same violation. In bodies the texts are not compared, because a
-    /// change may renumber the messages.
+    /// Returns whether `other` is the same violation in another body or view. The texts of violations in bodies may differ,
+    /// because a change may renumber the messages.
     fn is_same(&self, other: &Self) -> bool {
         let key = |violation: &Self| (violation.rule, violation.provider, violation.turn, violation.event);
         key(self) == key(other) && (self.provider.is_some() || self.message == other.message)
@@ -131,7 +131,7 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// Checks a request body, rendered or from another program, against the provider's rules.
+/// Checks a request body against the provider's rules. The body may come from a view or from another program.
 #[must_use]
 pub fn body(provider: Provider, rendered: &Rendered) -> Vec<Violation> {
     let mut linter = BodyLinter { provider, rendered, violations: Vec::new() };
@@ -147,7 +147,7 @@ pub fn body(provider: Provider, rendered: &Rendered) -> Vec<Violation> {
     linter.violations
 }
 
-/// Checks that a conversation fits Ollama's context window. Ollama drops the oldest messages of a longer one silently.
+/// Checks that a conversation fits Ollama's context window. Ollama silently drops the oldest messages that do not fit.
 #[must_use]
 pub fn window(tokens: u64, num_ctx: u64) -> Option<Violation> {
     let message =
@@ -176,7 +176,7 @@ impl<'a> BodyLinter<'a> {
         messages.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Records that the message with an index breaks a rule. `problem` is the predicate of a sentence about the message.
+    /// Records that the message at `index` breaks a rule. `problem` continues a text that begins with the message's number.
     fn report(&mut self, rule: Rule, index: usize, problem: impl std::fmt::Display) {
         let position = self.rendered.place(index);
         let violation = Violation::new(rule, position, format!("message {index} {problem}"));

@@ -7,7 +7,7 @@ use super::{BodyLinter, Rule, text};
 use crate::render::{NameRules, Provider};
 
 pub(super) fn check(linter: &mut BodyLinter<'_>) {
-    let (name_rules, id_rules) = (NameRules::name(linter.provider), NameRules::id(linter.provider));
+    let (name_rules, id_rules) = (NameRules::for_names(linter.provider), NameRules::for_ids(linter.provider));
     for (index, message) in linter.messages().iter().enumerate() {
         let blocks = blocks(linter.provider, message);
         if !blocks.is_empty() && blocks.iter().all(is_thought) {

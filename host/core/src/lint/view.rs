@@ -53,9 +53,10 @@ fn check_pairs(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option<u
     violations.collect()
 }
 
-/// Checks G2: after the first response to a message, all its calls are answered before any other message.
+/// Checks G2: if a call of a message is answered, all calls of the message are answered before the next message.
 fn check_answers(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option<usize>) -> Vec<Violation> {
     let mut violations = Vec::new();
+    // The calls of the last message whose responses have not been reached.
     let mut waiting: Vec<(usize, &Item)> = Vec::new();
     let mut has_response = false;
     for item in view.items() {

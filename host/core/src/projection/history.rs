@@ -28,7 +28,7 @@ pub fn view_tokens_after_each(stream: &Stream, pairs: &Pairs, estimate: &Estimat
 /// The policies for all events of a slot: whether reasoning is omitted, and the number of the policy for tool calls.
 type PolicyKey = (bool, Option<usize>);
 
-/// The plan with the overlays up to one of them, and the weights of its view.
+/// A plan to which the overlays are added one by one, and the weights of its slots.
 struct History<'a> {
     plan: Plan<'a>,
     pairs: &'a Pairs,
@@ -167,7 +167,7 @@ impl<'a> History<'a> {
         for slot in 0..self.weights.len() {
             match self.plan.runs[slot] {
                 None => sum += self.weights[slot],
-                // A slot without elements is not in the view. It occurs only before the first event.
+                // Only a slot before the first event is empty. It does not show the summary.
                 Some(run) if counted_run != Some(run.first) && !self.elements[slot].is_empty() => {
                     counted_run = Some(run.first);
                     sum += self.summary_weight(run);

@@ -225,7 +225,7 @@ impl<'a> ConversationBuilder<'a> {
             }
             Kind::ToolRequest => {
                 let id = self.unused_id(text("id"));
-                let name = self.to_accepted(NameRules::name, text("name"));
+                let name = self.to_accepted(NameRules::for_names, text("name"));
                 let arguments = event.remove("arguments").unwrap_or_default();
                 (Role::Assistant, Content::Call(Call { id, name, arguments, answer: None }))
             }
@@ -300,13 +300,13 @@ impl<'a> ConversationBuilder<'a> {
         if !self.is_repaired {
             return id;
         }
-        let original = self.to_accepted(NameRules::id, id);
+        let original = self.to_accepted(NameRules::for_ids, id);
         let mut id = original.clone();
         for number in 2.. {
             if !self.ids.contains(&id) {
                 break;
             }
-            id = self.to_accepted(NameRules::id, format!("{original}_{number}"));
+            id = self.to_accepted(NameRules::for_ids, format!("{original}_{number}"));
         }
         self.ids.insert(id.clone());
         id

@@ -83,7 +83,7 @@ impl FromStr for Provider {
     }
 }
 
-/// The position in the stream that a message comes from. Messages that the renderer added have neither member.
+/// The position of a message in the stream. For a message that the renderer added, both members are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ViewPosition {
     /// The turn. For a summary, the first turn that it replaces.
@@ -110,7 +110,7 @@ impl Rendered {
         Self { body, places: Vec::new(), changed: None }
     }
 
-    /// Returns the position of a message.
+    /// Returns the position of the message with an index.
     #[must_use]
     pub fn place(&self, message: usize) -> ViewPosition {
         self.places.get(message).copied().unwrap_or_default()

@@ -21,7 +21,7 @@ const WORD: NameRules = NameRules { chars_max: 64, extra: Some(""), begins_with_
 
 impl NameRules {
     /// Returns the form of tool names that a provider accepts.
-    pub(crate) fn name(provider: Provider) -> Self {
+    pub(crate) fn for_names(provider: Provider) -> Self {
         match provider {
             Provider::Anthropic | Provider::Openai | Provider::OpenaiResponses => WORD,
             Provider::Gemini => Self { extra: Some(".:"), begins_with_letter: true, ..WORD },
@@ -30,7 +30,7 @@ impl NameRules {
     }
 
     /// Returns the form of call ids that a provider accepts.
-    pub(crate) fn id(provider: Provider) -> Self {
+    pub(crate) fn for_ids(provider: Provider) -> Self {
         match provider {
             Provider::Anthropic => WORD,
             Provider::Openai => Self { chars_max: 40, ..NONEMPTY },
@@ -88,7 +88,7 @@ mod tests {
     fn replaces_rejected_names_by_accepted_ones() {
         let long = "x".repeat(65);
         for provider in Provider::ALL {
-            let (name, id) = (NameRules::name(provider), NameRules::id(provider));
+            let (name, id) = (NameRules::for_names(provider), NameRules::for_ids(provider));
             let is_ollama = provider == Provider::Ollama;
             let is_google = provider == Provider::Gemini;
             check(name, "read_file", true);
