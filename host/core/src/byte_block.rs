@@ -17,14 +17,14 @@ pub(crate) struct Block {
 impl Block {
     pub(crate) fn new(bytes: [u8; BLOCK_BYTES]) -> Self {
         let mut block = Self { stops: 0, non_ascii: 0 };
-        for (lane, bytes) in bytes.as_chunks().0.iter().enumerate() {
+        for (chunk, bytes) in bytes.as_chunks().0.iter().enumerate() {
             let bytes = u8x16::new(*bytes);
             let equals = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
             // `min` leaves a byte unchanged only if it is not greater.
             let is_control = bytes.min(u8x16::splat(0x1F)).simd_eq(bytes);
             let stops = (equals(b'"') | equals(b'\\') | is_control).to_bitmask();
-            block.stops |= u64::from(stops) << (16 * lane);
-            block.non_ascii |= u64::from(bytes.to_bitmask()) << (16 * lane);
+            block.stops |= u64::from(stops) << (16 * chunk);
+            block.non_ascii |= u64::from(bytes.to_bitmask()) << (16 * chunk);
         }
         block
     }

@@ -23,9 +23,9 @@ use crate::text::{self, Length};
 use crate::turn::TurnRange;
 use crate::view::{Part, SUMMARY_REQUEST, View, note_text};
 
-const TOKEN_WEIGHT: u64 = 4 * CHARACTER_WEIGHT;
-/// The weight of a character with the factor 1. Weights are integers, so factors have three decimals.
-const CHARACTER_WEIGHT: u64 = 1000;
+const TOKEN_WEIGHT: u64 = 4 * FACTOR_ONE;
+/// The factor 1. Factors are in thousandths.
+const FACTOR_ONE: u64 = 1000;
 
 /// Tokens of an image: Anthropic's maximum (1,568), rounded up. The size of an image is unknown here.
 pub const IMAGE_TOKENS: u64 = 1_600;
@@ -70,7 +70,7 @@ impl Estimator {
 
     fn weight(self, kind: Kind, text: &str) -> u64 {
         match self {
-            Self::Characters => text.chars().count() as u64 * char_weight(kind),
+            Self::Characters => text.chars().count() as u64 * factor(kind),
             Self::Exact(count) => count(text) * TOKEN_WEIGHT,
         }
     }
@@ -96,13 +96,13 @@ impl Estimator {
 }
 
 /// Returns the weight of a character of this content type. The factors were fitted to `o200k` on 49 conversations of
-/// several agents, 4.9 million characters. They reduce the median error from 4.3 % to 3.2 %. Reasoning differs most, in
-/// all conversations. Factors for other types did not reduce the error.
-fn char_weight(kind: Kind) -> u64 {
+/// several agents, 4.9 million characters. They reduce the median error from 4.3 % to 3.2 %. Factors for other types did
+/// not reduce it.
+fn factor(kind: Kind) -> u64 {
     match kind {
         Kind::Reasoning => 840,
         Kind::Message => 950,
-        _ => CHARACTER_WEIGHT,
+        _ => FACTOR_ONE,
     }
 }
 
@@ -127,7 +127,7 @@ struct Measure {
 
 impl Measure {
     fn new(kind: Kind, length: Length) -> Self {
-        Self { weight: length.chars as u64 * char_weight(kind), bytes: length.bytes as u64 }
+        Self { weight: length.chars as u64 * factor(kind), bytes: length.bytes as u64 }
     }
 }
 
@@ -151,7 +151,7 @@ impl Estimate {
         let mut buffer = Vec::new();
         let measures = stream.events().iter().enumerate().map(|(element, event)| {
             let text = measure_text(stream, event, &mut buffer, estimator);
-            Measure { weight: text.weight + weight_besides_text(stream, element, event), ..text }
+            Measure { weight: text.weight + weight_outside_text(stream, element, event), ..text }
         });
         Self { estimator, measures: measures.collect() }
     }
@@ -218,8 +218,7 @@ pub fn chars_in(stream: &Stream, range: TurnRange, limit: u64) -> u64 {
     let (mut buffer, mut sum) = (Vec::new(), 0);
     let events = stream.events().iter().enumerate();
     for (_, event) in events.filter(|(element, _)| stream.is_in(range, *element)) {
-        sum +=
-            measure_text(stream, event, &mut buffer, Estimator::Characters).weight / char_weight(event.kind);
+        sum += measure_text(stream, event, &mut buffer, Estimator::Characters).weight / factor(event.kind);
         if sum > limit {
             break;
         }
@@ -242,11 +241,12 @@ pub(crate) fn images(stream: &Stream, event: &Event) -> u64 {
 }
 
 /// Returns the weight of an element's images and encrypted reasoning.
-fn weight_besides_text(stream: &Stream, element: usize, event: &Event) -> u64 {
+fn weight_outside_text(stream: &Stream, element: usize, event: &Event) -> u64 {
     let encrypted = match stream.external().and_then(|external| external.events.get(element)) {
         Some(source) if event.kind == Kind::Reasoning => encrypted_bytes(stream, source),
         _ => 0,
     };
+    // Base64 has 4 characters for 3 bytes. A token has about 4 bytes.
     let reasoning_tokens = (encrypted * 3 / 4).saturating_sub(ENVELOPE_BYTES) / 4;
     (images(stream, event) * IMAGE_TOKENS + reasoning_tokens) * TOKEN_WEIGHT
 }

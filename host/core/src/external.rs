@@ -1,5 +1,5 @@
 //! Events that a reader of another format supplies. The core knows three things about such an event: the values in the
-//! file that can be replaced, and the metadata and the signature that its provider requires back.
+//! file that can be replaced, and the metadata and the signature that must be sent back to its provider.
 //!
 //! The core must not know any format of another program. The reader has all other knowledge about the file.
 
@@ -21,9 +21,9 @@ pub struct External {
 pub struct ExternalEvent {
     /// The values to replace when arguments are emptied or content is stripped.
     pub edits: Box<[EditSite]>,
-    /// An object that the provider requires back with the event, with JP's member names. Empty if there is none.
+    /// An object that must be sent back to the provider with the event, with JP's member names. Empty if there is none.
     pub metadata: Span,
-    /// A string of the file that the provider requires back with the event, and JP's member name for it.
+    /// A string of the file that must be sent back to the provider with the event, and JP's member name for it.
     pub signature: Option<Box<(&'static str, Span)>>,
     /// The number of the model's response that it belongs to, from 1. 0 if the format does not distinguish responses.
     pub response: u32,

@@ -31,7 +31,7 @@ pub struct Fork {
 /// The effect of a fork on an overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForkEffect {
-    /// All of its turns are copied, so it is copied unchanged.
+    /// All of its turns are copied. It keeps all policies.
     Kept,
     /// Some of its turns are copied. Its range is reduced to them.
     Clipped,
@@ -188,7 +188,7 @@ impl Forker<'_> {
             if matches!(edit, Some(Edit::Remove)) {
                 continue;
             }
-            // The first remaining member takes the position of the original first.
+            // The first remaining member follows the opening brace without a separator.
             if written.len() > opening.len() {
                 written.extend_from_slice(separator);
             }

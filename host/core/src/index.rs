@@ -324,7 +324,7 @@ impl MemberSpans {
         })
     }
 
-    /// Returns whether JP loads a conversation that contains this element: it has a type and a time.
+    /// Returns whether JP loads a conversation with this element. The element must have a type and a time.
     fn is_loadable(&self, bytes: &[u8]) -> bool {
         [self.kind, self.timestamp].iter().all(|span| span.slice(bytes).first() == Some(&b'"'))
     }
@@ -403,13 +403,12 @@ impl MemberSpans {
             "jp_compact_receipt" => Kind::Receipt,
             _ => Kind::Unknown,
         };
-        let timestamp = if is_string(self.timestamp) {
-            time::parse(&text::unquote(self.timestamp.slice(bytes)))
-        } else {
-            None
-        };
-        if kind != Kind::Unknown && timestamp.is_none() && is_string(self.timestamp) {
-            let text = text::unquote(self.timestamp.slice(bytes));
+        let time_text = is_string(self.timestamp).then(|| text::unquote(self.timestamp.slice(bytes)));
+        let timestamp = time_text.as_deref().and_then(time::parse);
+        if let Some(text) = time_text
+            && kind != Kind::Unknown
+            && timestamp.is_none()
+        {
             return Err(format!("the `timestamp` of a `{tag}` is not a valid time: `{text}`"));
         }
         if kind.is_conversation() && !self.metadata.is_empty() {

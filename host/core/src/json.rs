@@ -1,7 +1,7 @@
 //! The single pass over a transcript's bytes: checks that they are JSON, and finds the span of each value. Nothing is
 //! decoded or copied. The scanner accepts exactly what `serde_json` reads into a `Value` (a property test compares the
-//! two), so later decoding cannot fail. A lenient scanner, for transcripts of other programs, accepts two more
-//! things and records their spans.
+//! two), so later decoding cannot fail. A lenient scanner, for transcripts of other programs, also accepts
+//! two errors and records their spans.
 
 mod string;
 
@@ -198,7 +198,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Skips an array. `item` is called before each item, and must skip it.
+    /// Skips an array. `item` is called at the start of each item, and must skip it.
     pub fn array(&mut self, depth: usize, mut item: impl FnMut(&mut Self) -> Scan<()>) -> Scan<()> {
         self.check_depth(depth)?;
         self.expect(b'[', "not an array")?;

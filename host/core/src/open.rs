@@ -10,13 +10,13 @@ use crate::stream::Stream;
 pub enum Open {
     /// A tool call has no response yet.
     ToolCall,
-    /// The last event is not from the assistant. Applies to summaries only.
+    /// The last event is not an assistant message. Applies to summaries only.
     Unanswered,
 }
 
 /// Returns the reason why the last turn is open, or `None` if it is closed (docs/reference/store.md#the-open-turn). It is
-/// open if only tool events follow an unanswered tool request. For a summary it is also open if it does not end with an
-/// assistant message. Inquiries count as tool events, because tools make them.
+/// open if only tool events follow an unanswered tool request. For a summary, a turn that does not end with an assistant
+/// message is open too. Inquiries count as tool events, because tools make them.
 #[must_use]
 pub fn open(stream: &Stream, pairs: &Pairs, for_summary: bool) -> Option<Open> {
     let end = TurnEnd::new(stream, pairs)?;
@@ -28,7 +28,7 @@ pub fn open(stream: &Stream, pairs: &Pairs, for_summary: bool) -> Option<Open> {
 }
 
 /// Returns the number of closed steps of the last turn: all steps before the first call that waits for its response. A
-/// call does not wait if the model wrote a message after it.
+/// call does not wait if another event than a tool event follows it.
 #[must_use]
 pub fn closed_steps(stream: &Stream, pairs: &Pairs) -> usize {
     let Some(last) = stream.turns().checked_sub(1) else { return 0 };

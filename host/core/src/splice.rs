@@ -38,7 +38,7 @@ const SEPARATOR: &[u8] = b",\n  ";
 pub enum Element {
     /// An unchanged old element, by its index.
     Old(usize),
-    /// An old element with one value replaced.
+    /// An old element, by its index, with new bytes for the value at a span.
     Patched(usize, Span, Vec<u8>),
     New(Vec<u8>),
 }

@@ -73,13 +73,13 @@ impl Scanner<'_> {
             Some(b'u') => match self.take_hex() {
                 Some(0xDC00..=0xDFFF) => self.accept_if_lenient(start, "a lone surrogate in a string")?,
                 Some(0xD800..=0xDBFF) => {
-                    let first_end = self.at;
-                    let is_pair = self.bytes[first_end..].starts_with(b"\\u") && {
+                    let first_half_end = self.at;
+                    let is_pair = self.bytes[first_half_end..].starts_with(b"\\u") && {
                         self.at += 1;
                         matches!(self.take_hex(), Some(0xDC00..=0xDFFF))
                     };
                     if !is_pair {
-                        self.at = first_end;
+                        self.at = first_half_end;
                         self.accept_if_lenient(start, "a lone surrogate in a string")?;
                     }
                 }

@@ -8,12 +8,12 @@ use jp_compact_core::projection::project;
 use jp_compact_core::{Position, Stream, View, time};
 use serde_json::{Value, json};
 
-/// Returns the time of a second after the first event, in JP's form.
+/// Returns the time `second` seconds after the first event, in JP's form.
 pub(crate) fn timestamp_text(second: i64) -> String {
     time::format(timestamp(second))
 }
 
-/// Returns the time of a second after the first event.
+/// Same as [`timestamp_text`], as a timestamp.
 pub(crate) fn timestamp(second: i64) -> Timestamp {
     time::parse("2026-04-02 09:00:00").unwrap() + SignedDuration::from_secs(second)
 }
@@ -74,7 +74,7 @@ impl Build {
         self.response(id, content, false)
     }
 
-    pub(crate) fn fail(self, id: &str, content: &str) -> Self {
+    pub(crate) fn answer_error(self, id: &str, content: &str) -> Self {
         self.response(id, content, true)
     }
 
@@ -116,12 +116,12 @@ impl Build {
     }
 }
 
-/// A `compaction` with the time of `second`.
+/// A `compaction` of the turns `from` to `to`, with the time of [`timestamp`].
 pub(crate) fn compaction(second: i64, from: usize, to: usize, policies: Value) -> Value {
     ranged_element("compaction", second, from, to, policies)
 }
 
-/// A `jp_compact_overlay`.
+/// Same as [`compaction`], for a `jp_compact_overlay`.
 pub(crate) fn own_overlay(second: i64, from: usize, to: usize, policies: Value) -> Value {
     ranged_element("jp_compact_overlay", second, from, to, policies)
 }

@@ -129,7 +129,7 @@ fn turn_table_counts_the_view() {
 
 #[test]
 fn turn_table_marks_errors_and_open_turns() {
-    let stream = Build::default().turn().call("a", "t").fail("a", "").call("b", "t").stream();
+    let stream = Build::default().turn().call("a", "t").answer_error("a", "").call("b", "t").stream();
     let row = Survey::new(&stream).turns[0].clone();
     assert_eq!((row.complete, row.kinds.tool_calls, row.kinds.tool_errors), (false, 2, 1));
 }

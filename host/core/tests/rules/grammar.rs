@@ -13,7 +13,7 @@ fn calls() -> Build {
         .call("x", "read")
         .call("y", "grep")
         .answer("x", "X")
-        .fail("y", "Y")
+        .answer_error("y", "Y")
         .call("z", "read")
         .turn()
         .answer("z", "Z")

@@ -144,9 +144,12 @@ fn tool_result(id: &str) -> Value {
 
 #[test]
 fn a1_consecutive_messages_of_one_role_are_merged() {
-    let [q, m] = [message("user", json!("q")), message("assistant", json!("m"))];
-    check_anthropic(&[q.clone(), m.clone(), q.clone()], &[]);
-    check_anthropic(&[q.clone(), m.clone(), m, q.clone(), q], &[(Rule::A1, 2), (Rule::A1, 4)]);
+    let [user, assistant] = [message("user", json!("q")), message("assistant", json!("m"))];
+    check_anthropic(&[user.clone(), assistant.clone(), user.clone()], &[]);
+    check_anthropic(
+        &[user.clone(), assistant.clone(), assistant, user.clone(), user],
+        &[(Rule::A1, 2), (Rule::A1, 4)],
+    );
 }
 
 #[test]
@@ -157,24 +160,24 @@ fn a2_first_message_is_from_user() {
 
 #[test]
 fn a3_next_message_answers_calls_with_results_first() {
-    let q = || message("user", json!("q"));
+    let user = || message("user", json!("q"));
     let text = json!({"type": "text", "text": "and"});
-    check_anthropic(&[q(), tool_use("a"), message("user", json!([tool_result("a"), text]))], &[]);
+    check_anthropic(&[user(), tool_use("a"), message("user", json!([tool_result("a"), text]))], &[]);
     check_anthropic(
-        &[q(), tool_use("a"), message("user", json!([text, tool_result("a")]))],
+        &[user(), tool_use("a"), message("user", json!([text, tool_result("a")]))],
         &[(Rule::A3, 2)],
     );
-    check_anthropic(&[q(), tool_use("a"), q()], &[(Rule::A3, 1)]);
-    check_anthropic(&[q(), tool_use("a")], &[(Rule::A3, 1), (Rule::A5, 1)]);
+    check_anthropic(&[user(), tool_use("a"), user()], &[(Rule::A3, 1)]);
+    check_anthropic(&[user(), tool_use("a")], &[(Rule::A3, 1), (Rule::A5, 1)]);
     check_anthropic(&[message("user", json!([tool_result("a")]))], &[(Rule::A3, 0)]);
     check_anthropic(
-        &[q(), tool_use("a"), message("user", json!([tool_result("a"), tool_result("a")]))],
+        &[user(), tool_use("a"), message("user", json!([tool_result("a"), tool_result("a")]))],
         &[(Rule::A3, 2)],
     );
     let late_result = [
-        q(),
+        user(),
         tool_use("a"),
-        q(),
+        user(),
         message("assistant", json!("m")),
         message("user", json!([tool_result("a")])),
     ];
@@ -195,9 +198,9 @@ fn a4_text_is_neither_empty_nor_blank() {
 
 #[test]
 fn a5_last_message_is_not_from_assistant() {
-    let q = message("user", json!("q"));
-    check_anthropic(&[q.clone(), message("assistant", json!("m"))], &[(Rule::A5, 1)]);
-    let with_white_space = Rendered::of_body(json!({"messages": [q, message("assistant", json!("m "))]}));
+    let user = message("user", json!("q"));
+    check_anthropic(&[user.clone(), message("assistant", json!("m"))], &[(Rule::A5, 1)]);
+    let with_white_space = Rendered::of_body(json!({"messages": [user, message("assistant", json!("m "))]}));
     let violations = lint::body(Provider::Anthropic, &with_white_space);
     assert!(
         violations[0].message.ends_with("an assistant message, and ends with white space"),
@@ -207,7 +210,7 @@ fn a5_last_message_is_not_from_assistant() {
 
 #[test]
 fn a6_thoughts_are_complete_and_stay_in_open_loop() {
-    let with = |thought: Value| {
+    let messages_with = |thought: Value| {
         let text = json!({"type": "text", "text": "m"});
         [
             message("user", json!("q")),
@@ -215,11 +218,11 @@ fn a6_thoughts_are_complete_and_stay_in_open_loop() {
             message("user", json!("q")),
         ]
     };
-    check_anthropic(&with(json!({"type": "thinking", "thinking": "t", "signature": "s"})), &[]);
-    check_anthropic(&with(json!({"type": "thinking", "thinking": "t"})), &[(Rule::A6, 1)]);
-    check_anthropic(&with(json!({"type": "thinking", "signature": "s"})), &[(Rule::A6, 1)]);
-    check_anthropic(&with(json!({"type": "redacted_thinking", "data": "d"})), &[]);
-    check_anthropic(&with(json!({"type": "redacted_thinking"})), &[(Rule::A6, 1)]);
+    check_anthropic(&messages_with(json!({"type": "thinking", "thinking": "t", "signature": "s"})), &[]);
+    check_anthropic(&messages_with(json!({"type": "thinking", "thinking": "t"})), &[(Rule::A6, 1)]);
+    check_anthropic(&messages_with(json!({"type": "thinking", "signature": "s"})), &[(Rule::A6, 1)]);
+    check_anthropic(&messages_with(json!({"type": "redacted_thinking", "data": "d"})), &[]);
+    check_anthropic(&messages_with(json!({"type": "redacted_thinking"})), &[(Rule::A6, 1)]);
     let open_loop = |used: Value| {
         let messages = [message("user", json!("q")), used, message("user", json!([tool_result("a")]))];
         Rendered::of_body(json!({"messages": messages, "thinking": {"type": "enabled"}}))
@@ -237,9 +240,9 @@ fn a7_no_signed_thoughts_after_changed_content() {
     let mut used = tool_use("a");
     used["content"].as_array_mut().unwrap().insert(0, thought.clone());
     let response = message("assistant", json!([thought, {"type": "text", "text": "m"}]));
-    let q = || message("user", json!("q"));
+    let user = || message("user", json!("q"));
     let messages =
-        json!([q(), response, q(), response, q(), used, message("user", json!([tool_result("a")]))]);
+        json!([user(), response, user(), response, user(), used, message("user", json!([tool_result("a")]))]);
     let mut rendered = Rendered::of_body(json!({ "messages": messages }));
     check_rendered(&rendered, Provider::Anthropic, &[]);
     rendered.changed = Some(2);
@@ -248,14 +251,14 @@ fn a7_no_signed_thoughts_after_changed_content() {
 
 #[test]
 fn a10_tool_input_is_an_object() {
-    let with = |input: Value| {
+    let messages_with = |input: Value| {
         let mut used = tool_use("a");
         used["content"][0]["input"] = input;
         [message("user", json!("q")), used, message("user", json!([tool_result("a")]))]
     };
-    check_anthropic(&with(json!({})), &[]);
+    check_anthropic(&messages_with(json!({})), &[]);
     for input in [json!("{}"), json!([]), Value::Null] {
-        check_anthropic(&with(input), &[(Rule::A10, 1)]);
+        check_anthropic(&messages_with(input), &[(Rule::A10, 1)]);
     }
 }
 
@@ -290,27 +293,27 @@ fn c1_tool_message_follows_its_call() {
 
 #[test]
 fn c2_calls_are_answered_before_next_message() {
-    let q = json!({"role": "user", "content": "q"});
-    check_body(Provider::Openai, json!([tool_calls(&["a"]), tool_message("a"), q]), &[]);
-    check_body(Provider::Openai, json!([tool_calls(&["a", "b"]), tool_message("a"), q]), &[(Rule::C2, 0)]);
-    check_body(Provider::Openai, json!([q, tool_calls(&["a"])]), &[(Rule::C2, 1)]);
+    let user = json!({"role": "user", "content": "q"});
+    check_body(Provider::Openai, json!([tool_calls(&["a"]), tool_message("a"), user]), &[]);
+    check_body(Provider::Openai, json!([tool_calls(&["a", "b"]), tool_message("a"), user]), &[(Rule::C2, 0)]);
+    check_body(Provider::Openai, json!([user, tool_calls(&["a"])]), &[(Rule::C2, 1)]);
     check_body(
         Provider::Openai,
-        json!([q, tool_calls(&["a"]), q, tool_message("a")]),
+        json!([user, tool_calls(&["a"]), user, tool_message("a")]),
         &[(Rule::C2, 1), (Rule::C1, 3)],
     );
 }
 
 #[test]
 fn c4_arguments_are_a_json_string() {
-    let with = |arguments: Value| {
+    let messages_with = |arguments: Value| {
         let mut called = tool_calls(&["a"]);
         called["tool_calls"][0]["function"]["arguments"] = arguments;
         json!([called, tool_message("a")])
     };
-    check_body(Provider::Openai, with(json!("{\"a\": 1}")), &[]);
+    check_body(Provider::Openai, messages_with(json!("{\"a\": 1}")), &[]);
     for arguments in [json!({}), json!("{"), Value::Null] {
-        check_body(Provider::Openai, with(arguments.clone()), &[(Rule::C4, 0)]);
+        check_body(Provider::Openai, messages_with(arguments.clone()), &[(Rule::C4, 0)]);
         let call = json!({"type": "function_call", "call_id": "a", "name": "read", "arguments": arguments});
         let output = json!({"type": "function_call_output", "call_id": "a", "output": ""});
         check_body(Provider::OpenaiResponses, json!([call, output]), &[(Rule::C4, 0)]);
@@ -319,21 +322,25 @@ fn c4_arguments_are_a_json_string() {
 
 #[test]
 fn c5_reasoning_is_not_sent_back() {
-    let q = json!({"role": "user", "content": "q"});
+    let user = json!({"role": "user", "content": "q"});
     check_body(
         Provider::Openai,
-        json!([{"role": "assistant", "content": "m", "reasoning_content": null}, q]),
+        json!([{"role": "assistant", "content": "m", "reasoning_content": null}, user]),
         &[],
     );
     let message = json!({"role": "assistant", "content": "m", "reasoning_content": "t"});
-    check_body(Provider::Openai, json!([message, q]), &[(Rule::C5, 0)]);
+    check_body(Provider::Openai, json!([message, user]), &[(Rule::C5, 0)]);
 }
 
 #[test]
 fn g5_messages_of_bodies_are_not_empty() {
-    let q = json!({"role": "user", "content": "q"});
-    check_body(Provider::Openai, json!([{"role": "assistant", "content": " "}, q]), &[(Rule::G5, 0)]);
-    check_body(Provider::OpenaiResponses, json!([{"role": "assistant", "content": ""}, q]), &[(Rule::G5, 0)]);
+    let user = json!({"role": "user", "content": "q"});
+    check_body(Provider::Openai, json!([{"role": "assistant", "content": " "}, user]), &[(Rule::G5, 0)]);
+    check_body(
+        Provider::OpenaiResponses,
+        json!([{"role": "assistant", "content": ""}, user]),
+        &[(Rule::G5, 0)],
+    );
     check_body(Provider::Gemini, json!([{"role": "user", "parts": []}]), &[(Rule::G5, 0)]);
     check_body(Provider::Gemini, json!([{"role": "user", "parts": [{"text": " "}]}]), &[(Rule::G5, 0)]);
 }
@@ -356,17 +363,17 @@ fn r1_calls_and_outputs_pair_both_ways() {
 #[test]
 fn r2_reasoning_item_stays_with_next_item() {
     let reasoning = json!({"type": "reasoning", "id": "rs_1", "summary": []});
-    let [response, q] = ["assistant", "user"].map(|role| json!({"role": role, "content": "text"}));
-    check_responses(&[reasoning.clone(), response, q.clone()], &[]);
-    check_responses(&[reasoning.clone(), q.clone()], &[(Rule::R2, 0)]);
-    check_responses(&[q, reasoning], &[(Rule::R2, 1)]);
+    let [response, user] = ["assistant", "user"].map(|role| json!({"role": role, "content": "text"}));
+    check_responses(&[reasoning.clone(), response, user.clone()], &[]);
+    check_responses(&[reasoning.clone(), user.clone()], &[(Rule::R2, 0)]);
+    check_responses(&[user, reasoning], &[(Rule::R2, 1)]);
 }
 
 #[test]
 fn r3_compaction_items_are_opaque() {
-    let q = json!({"role": "user", "content": "text"});
-    check_responses(&[json!({"type": "compaction", "encrypted_content": "x"}), q.clone()], &[]);
-    check_responses(&[json!({"type": "compaction", "summary": "we did things"}), q], &[(Rule::R3, 0)]);
+    let user = json!({"role": "user", "content": "text"});
+    check_responses(&[json!({"type": "compaction", "encrypted_content": "x"}), user.clone()], &[]);
+    check_responses(&[json!({"type": "compaction", "summary": "we did things"}), user], &[(Rule::R3, 0)]);
 }
 
 fn content(role: &str, parts: Value) -> Value {
@@ -383,49 +390,50 @@ fn function_part(name: &str, member: &str) -> Value {
 
 #[test]
 fn m1_roles_are_merged_and_user_is_first() {
-    let [q, m] = ["user", "model"].map(|role| content(role, json!([{"text": "text"}])));
-    check_gemini(&[q.clone(), m.clone(), q.clone()], &[]);
-    check_gemini(&[m.clone(), q.clone()], &[(Rule::M1, 0)]);
-    check_gemini(&[q.clone(), q.clone()], &[(Rule::M1, 1)]);
-    check_gemini(&[q.clone(), content("assistant", json!([{"text": "m"}])), q], &[(Rule::M1, 1)]);
+    let [user, model] = ["user", "model"].map(|role| content(role, json!([{"text": "text"}])));
+    check_gemini(&[user.clone(), model.clone(), user.clone()], &[]);
+    check_gemini(&[model.clone(), user.clone()], &[(Rule::M1, 0)]);
+    check_gemini(&[user.clone(), user.clone()], &[(Rule::M1, 1)]);
+    check_gemini(&[user.clone(), content("assistant", json!([{"text": "m"}])), user], &[(Rule::M1, 1)]);
 }
 
 #[test]
 fn m2_call_follows_user_and_response_follows_call() {
-    let [q, m] = ["user", "model"].map(|role| content(role, json!([{"text": "text"}])));
+    let [user, model] = ["user", "model"].map(|role| content(role, json!([{"text": "text"}])));
     let call = content("model", json!([function_part("f", "functionCall")]));
     let answer = |name| content("user", json!([function_part(name, "functionResponse")]));
-    check_gemini(&[q.clone(), call.clone(), answer("f"), call.clone(), answer("f")], &[]);
-    check_gemini(&[q.clone(), m, call.clone(), answer("f")], &[(Rule::M1, 2), (Rule::M2, 2)]);
-    check_gemini(&[q.clone(), call.clone(), q.clone()], &[(Rule::M2, 1)]);
-    check_gemini(&[q.clone(), call.clone(), answer("g")], &[(Rule::M2, 1)]);
+    check_gemini(&[user.clone(), call.clone(), answer("f"), call.clone(), answer("f")], &[]);
+    check_gemini(&[user.clone(), model, call.clone(), answer("f")], &[(Rule::M1, 2), (Rule::M2, 2)]);
+    check_gemini(&[user.clone(), call.clone(), user.clone()], &[(Rule::M2, 1)]);
+    check_gemini(&[user.clone(), call.clone(), answer("g")], &[(Rule::M2, 1)]);
     check_gemini(&[answer("f")], &[(Rule::M2, 0)]);
-    check_gemini(&[q, content("model", json!([{"function_call": {"name": "f"}}])), answer("f")], &[]);
+    check_gemini(&[user, content("model", json!([{"function_call": {"name": "f"}}])), answer("f")], &[]);
 }
 
 #[test]
 fn m3_as_many_responses_as_calls() {
-    let q = content("user", json!([{"text": "q"}]));
+    let user = content("user", json!([{"text": "q"}]));
     let calls =
         content("model", json!([function_part("f", "functionCall"), function_part("g", "functionCall")]));
     let answer = |name| function_part(name, "functionResponse");
-    check_gemini(&[q.clone(), calls.clone(), content("user", json!([answer("g"), answer("f")]))], &[]);
-    check_gemini(&[q, calls, content("user", json!([answer("f")]))], &[(Rule::M3, 1)]);
+    check_gemini(&[user.clone(), calls.clone(), content("user", json!([answer("g"), answer("f")]))], &[]);
+    check_gemini(&[user, calls, content("user", json!([answer("f")]))], &[(Rule::M3, 1)]);
 }
 
 #[test]
 fn m5_signatures_of_the_current_turn_are_kept() {
-    let q = content("user", json!([{"text": "q"}]));
+    let user = content("user", json!([{"text": "q"}]));
     let answer = content("user", json!([function_part("f", "functionResponse")]));
-    let call_after =
-        |thought: Value| [q.clone(), content("model", json!([thought, function_part("f", "functionCall")]))];
+    let call_after = |thought: Value| {
+        [user.clone(), content("model", json!([thought, function_part("f", "functionCall")]))]
+    };
     let open_loop = |thought: Value| [call_after(thought).to_vec(), vec![answer.clone()]].concat();
     check_gemini(&open_loop(json!({"text": "t", "thought": true, "thoughtSignature": "s"})), &[]);
     check_gemini(&open_loop(json!({"text": "t", "thought": true})), &[(Rule::M5, 1)]);
     check_gemini(&open_loop(json!({"text": "t", "thoughtSignature": ""})), &[(Rule::M5, 1)]);
     let closed_loop = [
         open_loop(json!({"text": "t", "thought": true})),
-        vec![content("model", json!([{"text": "m"}])), q.clone()],
+        vec![content("model", json!([{"text": "m"}])), user.clone()],
     ];
     check_gemini(&closed_loop.concat(), &[]);
 }
@@ -464,9 +472,9 @@ fn same_violation_despite_renumbered_messages() {
         let body = json!({ "messages": messages });
         lint::body(Provider::Openai, &Rendered { places, ..Rendered::of_body(body) })
     };
-    let q = json!({"role": "user", "content": "q"});
-    let before = violations_of(json!([q, q, tool_message("a"), q]), &[1, 2, 3, 4]);
-    let after = violations_of(json!([q, tool_message("a"), tool_message("b")]), &[1, 3, 4]);
+    let user = json!({"role": "user", "content": "q"});
+    let before = violations_of(json!([user, user, tool_message("a"), user]), &[1, 2, 3, 4]);
+    let after = violations_of(json!([user, tool_message("a"), tool_message("b")]), &[1, 3, 4]);
     let (new, old) = lint::introduced(&before, after);
     assert_eq!(
         [new, old].map(|violations| violations.iter().map(|violation| violation.event).collect::<Vec<_>>()),

@@ -10,12 +10,12 @@ use crate::build::Build;
 fn check(build: &Build, expected: &[(usize, usize)]) {
     let stream = build.stream();
     let pairs = Pairs::new(&stream);
-    let found: Vec<_> = (0..stream.events().len())
+    let actual: Vec<_> = (0..stream.events().len())
         .filter_map(|element| pairs.partner(element).map(|partner| (element, partner)))
         .filter(|(element, partner)| element < partner)
         .collect();
-    assert_eq!(found, expected);
-    for (request, response) in found {
+    assert_eq!(actual, expected);
+    for (request, response) in actual {
         assert_eq!(pairs.partner(response), Some(request));
     }
 }

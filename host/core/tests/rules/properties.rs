@@ -61,7 +61,7 @@ fn event() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Metadata that providers require back with reasoning.
+/// Metadata that must be sent back to a provider with reasoning.
 fn reasoning_metadata() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(json!({"anthropic_thinking_signature": "c2ln"})),

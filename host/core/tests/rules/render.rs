@@ -26,7 +26,7 @@ fn parallel() -> Build {
         .say("I look.")
         .call("a", "read")
         .call("b", "grep")
-        .fail("b", "none")
+        .answer_error("b", "none")
         .answer("a", "body")
 }
 

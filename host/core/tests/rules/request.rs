@@ -79,7 +79,7 @@ fn input_outline_gets_only_the_header() {
     let build = Build::turns(1)
         .turn()
         .call("a", "grep")
-        .fail("a", "x")
+        .answer_error("a", "x")
         .element(compaction(60, 0, 0, json!({"reasoning": "strip"})))
         .config_delta()
         .unknown()

@@ -32,7 +32,7 @@ fn check(build: Build, expected: &str) {
 fn renders_calls_and_responses_as_text() {
     let build = Build::default().turn().ask("q").think("t").say("I look.");
     check(
-        build.call("a", "read").call("b", "grep").fail("b", "none").answer("a", "body").say("done"),
+        build.call("a", "read").call("b", "grep").answer_error("b", "none").answer("a", "body").say("done"),
         "?q =I look./[Call of read: {\"of\":\"a\"}]/[Call of grep: {\"of\":\"b\"}] \
          ?[Answer of read: body]/[Error of grep: none] =done ?next",
     );

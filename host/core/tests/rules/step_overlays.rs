@@ -82,7 +82,7 @@ fn the_newest_overlay_wins_for_each_step() {
 }
 
 #[test]
-fn a_summary_from_step_0_is_one_user_message_after_the_users() {
+fn a_summary_from_step_0_is_a_note_after_the_user_message() {
     check(
         &steps(4),
         &[step_overlay(60, "0.0", "0.2", summary("S\n\nT"))],
@@ -91,7 +91,7 @@ fn a_summary_from_step_0_is_one_user_message_after_the_users() {
 }
 
 #[test]
-fn a_summary_from_the_start_of_a_turn_is_a_pair_before_the_users() {
+fn a_summary_from_the_start_of_a_turn_is_a_pair_before_the_user_message() {
     check(
         &steps(4),
         &[step_overlay(60, "0", "0.2", summary("S"))],
@@ -156,7 +156,7 @@ fn the_bound_last_is_after_the_greatest_position() {
 }
 
 #[track_caller]
-fn validated(stream: &Stream, by_step: bool, proposal: Value) -> Result<Vec<Compaction>, Refusal> {
+fn validate_proposal(stream: &Stream, by_step: bool, proposal: Value) -> Result<Vec<Compaction>, Refusal> {
     let range = TurnRange::between(Position::turn(0), Position::step(stream.turns() - 1, 1)).unwrap();
     let asked = Asked {
         stream,
@@ -177,19 +177,22 @@ fn validated(stream: &Stream, by_step: bool, proposal: Value) -> Result<Vec<Comp
 fn a_payload_with_steps_needs_the_feature_and_existing_steps() {
     let stream = steps(3).stream();
     let payload = |from: usize, to: usize| json!([{"from_turn": 0, "from_step": from, "to_turn": 0, "to_step": to, "reasoning": "strip"}]);
-    assert!(validated(&stream, true, payload(0, 1)).is_ok());
-    assert_eq!(validated(&stream, false, payload(0, 1)), Err(Refusal::Stepped));
-    assert_eq!(validated(&stream, true, payload(0, 3)), Err(Refusal::NoSuchStep(Position::step(0, 3))));
-    assert!(matches!(validated(&stream, true, payload(0, 2)), Err(Refusal::OutOfRange { .. })));
-    assert!(matches!(validated(&stream, true, payload(1, 0)), Err(Refusal::Inverted { .. })));
-    let whole = json!([{"from_turn": 0, "to_turn": 0, "reasoning": "strip"}]);
-    assert!(matches!(validated(&stream, true, whole), Err(Refusal::OutOfRange { .. })));
+    assert!(validate_proposal(&stream, true, payload(0, 1)).is_ok());
+    assert_eq!(validate_proposal(&stream, false, payload(0, 1)), Err(Refusal::Stepped));
+    assert_eq!(
+        validate_proposal(&stream, true, payload(0, 3)),
+        Err(Refusal::NoSuchStep(Position::step(0, 3)))
+    );
+    assert!(matches!(validate_proposal(&stream, true, payload(0, 2)), Err(Refusal::OutOfRange { .. })));
+    assert!(matches!(validate_proposal(&stream, true, payload(1, 0)), Err(Refusal::Inverted { .. })));
+    let whole_turn = json!([{"from_turn": 0, "to_turn": 0, "reasoning": "strip"}]);
+    assert!(matches!(validate_proposal(&stream, true, whole_turn), Err(Refusal::OutOfRange { .. })));
 }
 
 /// Appends a proposal, and returns the new stream and the overlays.
 #[track_caller]
-fn appended(stream: &Stream, proposal: Value) -> (Stream, Vec<Made>) {
-    let entries = entries_of(validated(stream, true, proposal).unwrap());
+fn append_proposal(stream: &Stream, proposal: Value) -> (Stream, Vec<Made>) {
+    let entries = entries_of(validate_proposal(stream, true, proposal).unwrap());
     let stamped = stamp(stream, &entries, timestamp(100)).unwrap();
     let bytes = concat(&append(stream, &entries, &stamped), stream.bytes());
     (Stream::parse(bytes.into()).unwrap(), stamped)
@@ -203,7 +206,7 @@ fn long_last_turn() -> Stream {
 #[test]
 fn jp_reads_the_whole_turns_of_a_stepped_policy() {
     let stream = long_last_turn();
-    let (appended_stream, stamped) = appended(
+    let (appended, stamped) = append_proposal(
         &stream,
         json!([{"from_turn": 0, "to_turn": 2, "to_step": 1, "tool_calls": {"policy": "omit"}}]),
     );
@@ -212,9 +215,9 @@ fn jp_reads_the_whole_turns_of_a_stepped_policy() {
         .map(|stamped| (stamped.overlay.range().unwrap().to_string(), stamped.overlay.applied_by_jp))
         .collect();
     assert_eq!(ranges, [("turns 0-1".to_owned(), true), ("steps 2.0-2.1".to_owned(), false)]);
-    assert_eq!(format_projection(&appended_stream), "?ask0 ~think0 =say0 | ?ask1 ~think1 =say1 | ?last =end");
-    assert_eq!(receipts(&appended_stream).iter().filter(|receipt| receipt.is_some()).count(), 2);
-    let jp_view = jp_view(&appended_stream, appended_stream.overlays()).unwrap();
+    assert_eq!(format_projection(&appended), "?ask0 ~think0 =say0 | ?ask1 ~think1 =say1 | ?last =end");
+    assert_eq!(receipts(&appended).iter().filter(|receipt| receipt.is_some()).count(), 2);
+    let jp_view = jp_view(&appended, appended.overlays()).unwrap();
     assert_eq!(jp_view.why.to_string(), "JP does not apply overlay 2, because its range has steps");
 }
 
@@ -222,14 +225,14 @@ fn jp_reads_the_whole_turns_of_a_stepped_policy() {
 fn reset_removes_a_step_overlay_and_its_receipt() {
     let stream = long_last_turn();
     let payload = |from: usize| json!({"from_turn": 2, "from_step": from, "to_turn": 2, "to_step": 1, "tool_calls": {"policy": "omit"}});
-    let (appended_stream, _) = appended(&stream, json!([payload(0), payload(1)]));
-    let removal = reset(appended_stream.index(), Reset::One(1)).unwrap();
+    let (appended, _) = append_proposal(&stream, json!([payload(0), payload(1)]));
+    let removal = reset(appended.index(), Reset::One(1)).unwrap();
     assert_eq!((removal.overlays, removal.receipts), (1, 1));
-    let remaining = Stream::parse(concat(&removal.pieces, appended_stream.bytes()).into()).unwrap();
+    let remaining = Stream::parse(concat(&removal.pieces, appended.bytes()).into()).unwrap();
     assert_eq!(remaining.overlays()[0].range().unwrap().to_string(), "step 2.1");
     assert!(receipts(&remaining)[0].is_some(), "the receipt of the other overlay of the same turn stays");
-    let reset_of_all = reset(appended_stream.index(), Reset::All).unwrap();
-    assert_eq!(concat(&reset_of_all.pieces, appended_stream.bytes()), **stream.bytes());
+    let removal_of_all = reset(appended.index(), Reset::All).unwrap();
+    assert_eq!(concat(&removal_of_all.pieces, appended.bytes()), **stream.bytes());
 }
 
 #[track_caller]
