@@ -206,7 +206,7 @@ fn range_message(range: TurnRange) -> Range {
 
 /// Returns the table of the turns in the scope. The row of a turn that the range cuts counts only the events in the range.
 fn turn_table(survey: &Survey<'_>, ask: &Ask<'_>, scope: TurnRange) -> Vec<Turn> {
-    let mut rows: Vec<Turn> = survey.turns.iter().filter(|turn| scope.contains(turn.turn)).cloned().collect();
+    let mut rows: Vec<Turn> = survey.turns.iter().filter(|row| scope.contains(row.turn)).cloned().collect();
     if ask.description.has_feature(STEPS) {
         let steps = survey.stream.steps();
         let rows_in_range = ask.range.is_stepped().then(|| survey.rows_in(ask.range));

@@ -76,7 +76,7 @@ struct TurnSteps<'a> {
     is_ended: bool,
     /// The step of each response number.
     by_response: HashMap<u32, u32>,
-    /// The steps of the unanswered calls with an id.
+    /// The steps of the unanswered calls with each id, in order.
     waiting: HashMap<Cow<'a, [u8]>, VecDeque<u32>>,
 }
 

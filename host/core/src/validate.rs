@@ -154,7 +154,7 @@ pub enum Refusal {
     SelectiveEmpty,
     /// An invalid entry in the list of calls.
     Call {
-        /// The number in the entry.
+        /// The number of the event.
         seq: u64,
         error: CallError,
     },

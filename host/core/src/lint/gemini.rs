@@ -73,7 +73,7 @@ fn check_role(linter: &mut BodyLinter<'_>, index: usize, previous: Option<&Value
             linter.report(Rule::M1, index, format_args!("has the role `{own_role}`"));
         }
         None if own_role != "user" => {
-            linter.report(Rule::M1, index, "is the first, but is not a user message")
+            linter.report(Rule::M1, index, "is the first, but is not a user message");
         }
         Some(previous) if role(previous) == own_role => {
             let problem = format_args!("has the same role as the previous message, {own_role}");

@@ -249,10 +249,10 @@ impl<'a> ConversationBuilder<'a> {
         if role == Role::Assistant {
             self.response = response;
         }
-        let message = self.messages.len() - 1;
-        let blocks = &mut self.messages[message].blocks;
+        let message_index = self.messages.len() - 1;
+        let blocks = &mut self.messages[message_index].blocks;
         if let (Content::Call(_), Some(element)) = (&content, element) {
-            self.calls.insert(element, (message, blocks.len()));
+            self.calls.insert(element, (message_index, blocks.len()));
         }
         blocks.push(Block { position, content, metadata });
     }
@@ -262,11 +262,11 @@ impl<'a> ConversationBuilder<'a> {
     fn attach_answer(&mut self, element: Option<usize>, answer: Answer) -> Option<Answer> {
         let call = element.and_then(|element| self.pairs.partner(element));
         let indexes = call.filter(|call| self.shown.contains(call)).and_then(|call| self.calls.get(&call));
-        let messages = self.messages.len();
+        let is_last = |message_index: usize| message_index + 1 == self.messages.len();
         match indexes.copied() {
-            Some((message, block)) if self.is_repaired || message + 1 == messages => {
+            Some((message_index, block_index)) if self.is_repaired || is_last(message_index) => {
                 self.has_answer = true;
-                if let Content::Call(call) = &mut self.messages[message].blocks[block].content {
+                if let Content::Call(call) = &mut self.messages[message_index].blocks[block_index].content {
                     call.answer = Some(answer);
                 }
                 None
