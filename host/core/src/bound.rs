@@ -82,9 +82,9 @@ pub fn resolve(stream: &Stream, from: Option<Bound>, to: Option<Bound>, now: Tim
         None => 0.into(),
         Some(Bound::At(position)) => range_start(stream, position),
         Some(Bound::FromEnd(turns)) => last.saturating_sub(turns).into(),
-        Some(Bound::Ago(ago)) => {
-            let limit = before(now, ago);
-            stream.turns_began().iter().position(|start| *start >= limit)?.into()
+        Some(Bound::Ago(duration)) => {
+            let time = time_before(now, duration);
+            stream.turns_began().iter().position(|start| *start >= time)?.into()
         }
         Some(Bound::AfterLast) => range_start(stream, stream.after_last_overlay()),
         Some(Bound::WithinFirst(duration)) => within_first(stream, duration).into(),
@@ -93,9 +93,9 @@ pub fn resolve(stream: &Stream, from: Option<Bound>, to: Option<Bound>, now: Tim
         None => last.into(),
         Some(Bound::At(position)) => range_end(stream, position, last)?,
         Some(Bound::FromEnd(turns)) => last.checked_sub(turns)?.into(),
-        Some(Bound::Ago(ago)) => {
-            let limit = before(now, ago);
-            stream.turns_began().iter().rposition(|start| *start <= limit)?.into()
+        Some(Bound::Ago(duration)) => {
+            let time = time_before(now, duration);
+            stream.turns_began().iter().rposition(|start| *start <= time)?.into()
         }
         Some(Bound::AfterLast) => range_end(stream, stream.after_last_overlay(), last)?,
         Some(Bound::WithinFirst(duration)) => within_first(stream, duration).checked_sub(1)?.min(last).into(),
@@ -133,7 +133,7 @@ fn within_first(stream: &Stream, duration: SignedDuration) -> usize {
     starts.iter().take_while(|start| **start <= limit).count()
 }
 
-/// Returns the time `ago` before `now`, or the earliest possible time.
-fn before(now: Timestamp, ago: SignedDuration) -> Timestamp {
-    now.checked_sub(ago).unwrap_or(Timestamp::MIN)
+/// Returns the time that is `duration` before `now`, or the earliest possible time.
+fn time_before(now: Timestamp, duration: SignedDuration) -> Timestamp {
+    now.checked_sub(duration).unwrap_or(Timestamp::MIN)
 }

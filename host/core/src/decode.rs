@@ -88,15 +88,15 @@ pub fn visible(stream: &Stream, element: usize) -> Option<Map<String, Value>> {
         _ => return None,
     };
     let mut members = raw(stream, element)?;
-    let mut event = head(event.timestamp?, members.get("type").and_then(Value::as_str)?);
+    let mut decoded = head(event.timestamp?, members.get("type").and_then(Value::as_str)?);
     for name in known {
         match members.remove(*name) {
             Some(Value::Null) if *name != "data" => {}
             Some(value) => {
-                event.insert((*name).into(), value);
+                decoded.insert((*name).into(), value);
             }
             None if *name == "arguments" => {
-                event.insert((*name).into(), Value::Object(Map::new()));
+                decoded.insert((*name).into(), Value::Object(Map::new()));
             }
             None => {}
         }
@@ -104,9 +104,9 @@ pub fn visible(stream: &Stream, element: usize) -> Option<Map<String, Value>> {
     if let Some(Value::Object(metadata)) = members.remove("metadata")
         && !metadata.is_empty()
     {
-        event.insert("metadata".into(), Value::Object(metadata));
+        decoded.insert("metadata".into(), Value::Object(metadata));
     }
-    Some(event)
+    Some(decoded)
 }
 
 /// Makes one half of a synthetic pair, which is not in any stream.
@@ -116,7 +116,7 @@ pub fn synthetic(at: Timestamp, kind: &str, member: &str, text: &str) -> Map<Str
     event
 }
 
-/// Makes the first members of an event.
+/// Makes an event with only its time and its type.
 pub fn head(at: Timestamp, kind: &str) -> Map<String, Value> {
     let mut event = Map::new();
     event.insert("timestamp".into(), time::format(at).into());

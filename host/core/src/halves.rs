@@ -63,8 +63,8 @@ impl NoMatch {
 pub struct Halves<'a> {
     stream: &'a Stream,
     pairs: &'a Pairs,
-    /// The id and the kind of each half, sorted. Two allocations are cheaper than a map, because there are few halves and
-    /// every projection makes these lists.
+    /// The id and the kind of each half, sorted. Two allocations are cheaper than a map, because there are few halves, and
+    /// every projection lists them.
     keys: Vec<(Cow<'a, [u8]>, usize)>,
     /// The element of each key. Elements with equal keys are sorted.
     elements: Vec<usize>,

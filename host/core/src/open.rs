@@ -14,9 +14,9 @@ pub enum Open {
     Unanswered,
 }
 
-/// Returns the reason why the last turn is open, or `None` if it is closed (docs/reference/store.md#the-open-turn). It is
-/// open if only tool events follow an unanswered tool request. For a summary, a turn that does not end with an assistant
-/// message is open too. Inquiries count as tool events, because tools make them.
+/// Returns the reason why the last turn is open, or `None` if it is closed (docs/reference/store.md#the-open-turn). It
+/// is open if only tool events follow an unanswered tool request. For a summary, a turn that does not end with an
+/// assistant message is open too. Inquiries count as tool events, because tools make them.
 #[must_use]
 pub fn open(stream: &Stream, pairs: &Pairs, for_summary: bool) -> Option<Open> {
     let end = TurnEnd::new(stream, pairs)?;

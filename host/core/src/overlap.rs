@@ -12,7 +12,7 @@ use crate::turn::TurnRange;
 /// The overlaps that extend a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overlap {
-    /// Ranges of which neither contains the other: RFD 064's rule.
+    /// Ranges that intersect, if neither contains the other: RFD 064's rule.
     #[default]
     Partial,
     /// All ranges that intersect: JP's current behavior.
@@ -45,7 +45,7 @@ pub fn close(
     let open_turns = usize::from(open::open(stream, pairs, true).is_some());
     let last = stream.turns().saturating_sub(1 + open_turns);
     let clamp = |summary: TurnRange| {
-        // Steps of the open turn that are already summarized were closed.
+        // A summary can end at a closed step of the open turn.
         let ends_in_open_turn = summary.to() == last + open_turns && summary.end().step.is_some();
         let keeps_end = ends_in_open_turn || summary.to() <= last;
         TurnRange::between(summary.start(), if keeps_end { summary.end() } else { Position::turn(last) })

@@ -78,7 +78,7 @@ fn parse_options(text: &str) -> Result<Options, String> {
 /// # Errors
 /// When it is not a JSON object, or has a duplicate key.
 pub fn whole(text: &str) -> Result<Map<String, Value>, String> {
-    /// An object without duplicate keys.
+    /// Reads an object, and rejects duplicate keys.
     struct Unique;
     impl<'de> serde::de::Visitor<'de> for Unique {
         type Value = Map<String, Value>;
@@ -150,8 +150,8 @@ pub fn typed(pairs: &[(String, String)], schema: Option<&Value>) -> Result<Map<S
     Ok(options)
 }
 
-/// Returns whether a schema accepts options that are not in its `properties`. Other than in JSON Schema, the default is
-/// no, so that a misspelled option is an error.
+/// Returns whether a schema accepts options that are not in its `properties`. Unlike in JSON Schema, the default is no,
+/// so that a misspelled option is an error.
 #[must_use]
 pub fn takes_others(schema: &Value) -> bool {
     ["additionalProperties", "patternProperties", "unevaluatedProperties"]

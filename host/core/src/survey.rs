@@ -82,8 +82,8 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// Makes the rows of a request's turn table. The tokens in `kinds` include only events that the view shows unchanged. A stripped
-/// half counts 0 tokens, so strategies recognize it.
+/// Makes the rows of a request's turn table. The tokens in `kinds` include only events that the view shows unchanged. A
+/// stripped half counts 0 tokens, so strategies recognize it.
 fn rows(stream: &Stream, view: &View, estimate: &Estimate, includes: impl Fn(usize) -> bool) -> Vec<Turn> {
     let mut weights = vec![Weights::default(); stream.turns()];
     let empty_turn = |turn| Turn {
@@ -111,19 +111,19 @@ fn rows(stream: &Stream, view: &View, estimate: &Estimate, includes: impl Fn(usi
         let shown = estimate.shown(&item.part);
         weights.view += shown;
         let Some(element) = item.part.element() else { continue };
-        let unchanged = if matches!(item.part, Part::Kept(_)) { shown } else { 0 };
+        let unchanged_weight = if matches!(item.part, Part::Kept(_)) { shown } else { 0 };
         match stream.events()[element].kind {
             Kind::Reasoning => {
                 entry.kinds.reasoning += 1;
-                weights.reasoning += unchanged;
+                weights.reasoning += unchanged_weight;
             }
             Kind::ToolRequest => {
                 entry.kinds.tool_calls += 1;
-                weights.requests += unchanged;
+                weights.requests += unchanged_weight;
             }
             Kind::ToolResponse { is_error } => {
                 entry.kinds.tool_errors += u64::from(is_error);
-                weights.responses += unchanged;
+                weights.responses += unchanged_weight;
             }
             _ => {}
         }

@@ -38,9 +38,9 @@ fn strip() -> Value {
     json!([{"from_turn": 0, "to_turn": 0, "reasoning": "strip"}])
 }
 
-/// Returns the file after an append at second 100.
+/// Appends a proposal at second 100, and returns the file.
 #[track_caller]
-fn appended(source: &Bytes, proposal: Value) -> Bytes {
+fn append_proposal(source: &Bytes, proposal: Value) -> Bytes {
     let stream = Stream::parse(source.clone()).unwrap();
     let entries = entries(&stream, proposal);
     let stamped = append::stamp(&stream, &entries, timestamp(100)).unwrap();
@@ -101,7 +101,7 @@ fn rejects_append_after_latest_possible_time() {
 #[test]
 fn receipt_follows_its_overlay() {
     let source = Build::turns(2).element(compaction(60, 0, 0, json!({"reasoning": "strip"}))).bytes();
-    let file = appended(
+    let file = append_proposal(
         &source,
         json!([
             {"from_turn": 0, "to_turn": 1, "summary": {"summary": "S"}, "reasoning": "strip"},
@@ -158,7 +158,7 @@ fn splits_compaction_into_jp_part_and_own_part() {
 fn selective_policy_alone_makes_no_jp_compaction() {
     let proposal = json!([{"from_turn": 0, "to_turn": 0,
         "tool_calls": {"policy": "selective", "calls": [{"seq": 4, "response": {"replace": "r"}}, {"seq": 3, "request": "strip"}]}}]);
-    let file = appended(&Build::turns(1).bytes(), proposal);
+    let file = append_proposal(&Build::turns(1).bytes(), proposal);
     let stream = Stream::parse(file).unwrap();
     assert_eq!(stream.overlays().len(), 1);
     assert_eq!(crate::build::format_projection(&stream), "?ask0 ~think0 >c0{} <c0:r =say0");
@@ -169,7 +169,7 @@ fn selective_policy_alone_makes_no_jp_compaction() {
 #[track_caller]
 fn check_append(source: &str) {
     let source = Bytes::from(source.to_owned());
-    let file = appended(&source, strip());
+    let file = append_proposal(&source, strip());
     let body_end = Stream::parse(source.clone()).unwrap().body_end();
     assert_eq!(file[..body_end], source[..body_end]);
     assert!(file.ends_with(&source[body_end..]));
@@ -192,7 +192,7 @@ fn append_keeps_history_bytes_in_any_layout() {
 #[test]
 fn append_keeps_jp_layout() {
     let source = Build::turns(1).bytes();
-    let file = String::from_utf8(appended(&source, strip()).to_vec()).unwrap();
+    let file = String::from_utf8(append_proposal(&source, strip()).to_vec()).unwrap();
     let value: Value = serde_json::from_str(&file).unwrap();
     assert_eq!(file, format!("{value:#}\n"));
 }

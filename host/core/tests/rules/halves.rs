@@ -221,10 +221,10 @@ proptest! {
             let mut continued = before;
             continued.extend(later_elements.into_iter().map(|mut event| { event["number"] = Value::Null; event }));
             let continued = shown_halves(&continued);
-            let kinds = |view: &[(Value, String)]| -> Vec<(Value, bool)> {
+            let kept_flags = |view: &[(Value, String)]| -> Vec<(Value, bool)> {
                 view.iter().map(|(number, change)| (number.clone(), change == "kept")).collect()
             };
-            prop_assert_eq!(kinds(&continued), kinds(&view));
+            prop_assert_eq!(kept_flags(&continued), kept_flags(&view));
         }
     }
 }

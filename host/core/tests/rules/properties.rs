@@ -293,9 +293,9 @@ proptest! {
         let without_element = |overlay| jp_compact_core::overlay::Overlay { element: 0, ..overlay };
         prop_assert_eq!(parsed_overlays.map(without_element).collect::<Vec<_>>(), expected.map(without_element).collect::<Vec<_>>());
         let overlays: Vec<_> = stream.overlays().iter().cloned().chain(stamped.iter().map(|stamped| stamped.overlay.clone())).collect();
-        let projected_before = jp_compact_core::projection::project_through(&stream, &overlays);
-        let projected_before: Vec<_> = projected_before.events(&stream).map(|event| (event.turn, event.event)).collect();
-        prop_assert_eq!(projected_before, provider_events(&appended));
+        let predicted_view = jp_compact_core::projection::project_through(&stream, &overlays);
+        let predicted_view: Vec<_> = predicted_view.events(&stream).map(|event| (event.turn, event.event)).collect();
+        prop_assert_eq!(predicted_view, provider_events(&appended));
 
         prop_assert_eq!(reset_bytes(&file, Reset::All), reset_bytes(&bytes, Reset::All));
         for overlay in stamped.iter().rev() {

@@ -15,12 +15,12 @@ use crate::build::{Build, compaction};
 
 const ALL: &[ContentKind] = &[Summary, Reasoning, ToolCalls];
 
-/// Eight turns, and a call in turn 8 that is answered in turn 9. By default turns 1 to 6 are requested, extended to 1 to
-/// 7 for a summary.
+/// Eight turns, and a call in turn 8 that is answered in turn 9.
 fn build() -> Build {
     Build::turns(8).turn().call("w", "t").turn().answer("w", "").say("")
 }
 
+/// A request. By default turns 1 to 6 are requested, extended to 1 to 7 for a summary.
 struct Case {
     build: Build,
     produces: &'static [ContentKind],
@@ -209,31 +209,32 @@ fn accepts_a_reply_completely_or_not_at_all() {
 
 #[test]
 fn rejects_summary_that_splits_older_ones() {
-    let older = Case {
+    let with_older_summary = Case {
         build: build().element(compaction(90, 3, 5, json!({"summary": {"summary": "S"}}))),
         ..Case::default()
     };
     let message = "range_not_closed: a summary of turns 4-6 partially overlaps an older one; a summary of turns 3-6 does not";
-    older.rejects(summary(4, 6, "S"), message);
-    older.accepts(summary(3, 6, "S"));
-    older.accepts(summary(4, 4, "S"));
-    older.accepts(strip(4, 6));
-    let union = Case { overlap: Overlap::Union, ..older };
+    with_older_summary.rejects(summary(4, 6, "S"), message);
+    with_older_summary.accepts(summary(3, 6, "S"));
+    with_older_summary.accepts(summary(4, 4, "S"));
+    with_older_summary.accepts(strip(4, 6));
+    let union = Case { overlap: Overlap::Union, ..with_older_summary };
     union.rejects(
         summary(4, 4, "S"),
         "range_not_closed: a summary of turn 4 partially overlaps an older one; a summary of turns 3-5 does not",
     );
-    let accepted = Case { accepted: vec![TurnRange::new(3, 5).unwrap()], ..Case::default() };
-    accepted.rejects(summary(4, 6, "S"), message);
+    let with_accepted_summary = Case { accepted: vec![TurnRange::new(3, 5).unwrap()], ..Case::default() };
+    with_accepted_summary.rejects(summary(4, 6, "S"), message);
 }
 
 #[test]
 fn accepts_summary_over_older_one_past_end_of_stream() {
-    let older = |from, to| build().element(compaction(90, from, to, json!({"summary": {"summary": "S"}})));
-    let extended = Case { build: older(3, usize::MAX), range: (1, 9), ..Case::default() };
-    extended.accepts(summary(2, 9, "S"));
-    Case { overlap: Overlap::Union, ..extended }.accepts(summary(3, 9, "S"));
-    Case { build: older(10, 12), range: (1, 9), ..Case::default() }.accepts(summary(1, 9, "S"));
+    let with_older_summary =
+        |from, to| build().element(compaction(90, from, to, json!({"summary": {"summary": "S"}})));
+    let case = Case { build: with_older_summary(3, usize::MAX), range: (1, 9), ..Case::default() };
+    case.accepts(summary(2, 9, "S"));
+    Case { overlap: Overlap::Union, ..case }.accepts(summary(3, 9, "S"));
+    Case { build: with_older_summary(10, 12), range: (1, 9), ..Case::default() }.accepts(summary(1, 9, "S"));
 }
 
 #[test]
@@ -349,7 +350,7 @@ fn stores_hints_that_change_the_strip() {
     );
     // The half does not occur, or the tool does not.
     check_hints(json!({"write": keep}), (true, true), json!({}));
-    check_hints(json!({"other": keep, "unheard-of": keep}), (true, true), json!({}));
+    check_hints(json!({"other": keep, "unknown-tool": keep}), (true, true), json!({}));
 }
 
 #[test]
