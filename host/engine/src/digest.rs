@@ -6,8 +6,8 @@ use jp_compact_runtime::digest::hexadecimal;
 use sha2::{Digest as _, Sha256};
 use twox_hash::xxhash3_128;
 
-/// Returns the SHA-256 of the raw input: the events that have a number, each followed by a newline. Overlays and changes
-/// of the configuration have no number, so they do not affect it.
+/// Returns the SHA-256 of the raw input: the events that have a number, each followed by a newline. Overlays and
+/// changes of the configuration have no number, so they do not affect it.
 #[must_use]
 pub fn of_raw_input(stream: &Stream) -> String {
     let mut hash = Sha256::new();
@@ -18,8 +18,8 @@ pub fn of_raw_input(stream: &Stream) -> String {
     hexadecimal(hash)
 }
 
-/// Returns the 128-bit XXH3 of the events in a range, each followed by a newline. Every read of a transcript computes it,
-/// so it must be fast. It does not protect against an attacker.
+/// Returns the 128-bit XXH3 of the events in a range, each followed by a newline. Every read of a transcript computes
+/// it, so it must be fast. It does not protect against an attacker.
 #[must_use]
 pub fn of_range(stream: &Stream, range: TurnRange) -> String {
     let mut hash = xxhash3_128::Hasher::new();

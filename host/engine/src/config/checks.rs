@@ -1,5 +1,5 @@
-//! Checks that the types in `file` cannot express: a profile has one form and no range, and a workspace file may only set
-//! some keys (docs/reference/configuration.md#layers).
+//! Checks that the types in `file` cannot express: a profile has one form and no range, and a workspace file may only
+//! set some keys (docs/reference/configuration.md#layers).
 
 use std::ops::Range;
 

@@ -126,8 +126,8 @@ fn call_rows(calls: &[Call]) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// The values that led to a call of a strategy and are not the user's own. Empty if the user typed or configured the call,
-/// or if it is built in.
+/// The values that led to a call of a strategy and are not the user's own. Empty if the user typed or configured the
+/// call, or if it is built in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Provenance(pub(super) Vec<Foreign>);
 
@@ -191,8 +191,8 @@ impl ConfigScope {
         self.root.as_deref()
     }
 
-    /// Returns the folder for which the user can approve a value from this origin. `None` if the user cannot approve it,
-    /// because the transcript is in another folder than the value.
+    /// Returns the folder for which the user can approve a value from this origin. `None` if the user cannot approve
+    /// it, because the transcript is in another folder than the value.
     #[must_use]
     pub fn approved_by(&self, origin: &Origin) -> Option<&Path> {
         if self.contains_transcript {
@@ -213,8 +213,8 @@ impl ConfigScope {
         self.transcript_folder.is_some() && path.parent() == self.transcript_folder.as_deref()
     }
 
-    /// Returns the scope without the folder of the transcript. Equal scopes can share a plan if no setting comes from the
-    /// folder of a transcript.
+    /// Returns the scope without the folder of the transcript. Equal scopes can share a plan if no setting comes from
+    /// the folder of a transcript.
     #[must_use]
     pub fn without_transcript_folder(self) -> Self {
         Self { transcript_folder: None, ..self }

@@ -1,5 +1,5 @@
-//! Settings from JP's own files that this program uses: the model and `conversation.compaction.rules`. The files belong to
-//! JP, so invalid content causes a warning and never an error. Other keys are ignored.
+//! Settings from JP's own files that this program uses: the model and `conversation.compaction.rules`. The files belong
+//! to JP, so invalid content causes a warning and never an error. Other keys are ignored.
 
 mod rules;
 
@@ -52,9 +52,9 @@ struct JpOwnBuilder {
 }
 
 impl JpOwn {
-    /// Reads the workspace's `.jp/config.toml`, the conversation's `base_config.json`, and its config deltas.
-    /// The last model applies. Rules in `.jp/config.toml` override those of the conversation, as in `jp c compact`. A file
-    /// that cannot be read is skipped with a warning.
+    /// Reads the workspace's `.jp/config.toml`, the conversation's `base_config.json`, and its config deltas. The last
+    /// model applies. Rules in `.jp/config.toml` override those of the conversation, as in `jp c compact`. A file that
+    /// cannot be read is skipped with a warning.
     #[must_use]
     pub fn read(environment: &Environment, place: Option<&Place>, stream: Option<&Stream>) -> Self {
         let mut builder = JpOwnBuilder::default();
@@ -223,7 +223,8 @@ impl JpOwnBuilder {
     }
 }
 
-/// Returns the provider and the name of a model. The value is the text `provider/name`, or a table with one of them or both.
+/// Returns the provider and the name of a model. The value is the text `provider/name`, or a table with one of them or
+/// both.
 fn provider_and_name(id: &Value) -> Option<(Option<String>, Option<String>)> {
     let part = |key: &str| id[key].as_str().map(str::to_owned);
     match id {

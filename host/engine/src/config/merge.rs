@@ -31,8 +31,8 @@ impl Merged {
         });
     }
 
-    /// Removes the values of `keep_last`, `keep_steps`, and `keep_tokens` if this layer sets one of these keys in the same
-    /// table. All `--set` options together are one layer, so they do not remove values of each other.
+    /// Removes the values of `keep_last`, `keep_steps`, and `keep_tokens` if this layer sets one of these keys in the
+    /// same table. All `--set` options together are one layer, so they do not remove values of each other.
     fn remove_keep_last(&mut self, layer: &[Leaf]) {
         let is_set_option = |origin: &Origin| matches!(origin.source, Source::Set(_));
         let layer_is_set_option = layer.iter().any(|leaf| is_set_option(&leaf.origin));

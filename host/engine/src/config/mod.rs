@@ -1,5 +1,5 @@
-//! The configuration: layers of TOML, merged key by key. `find` reads the files of this program, and `jp` reads JP's own
-//! files. All other modules are pure functions of their texts.
+//! The configuration: layers of TOML, merged key by key. `find` reads the files of this program, and `jp` reads JP's
+//! own files. All other modules are pure functions of their texts.
 //!
 //! Each layer overrides the earlier ones: built-in defaults, the user's file, the workspace's
 //! `.jp-compact.toml`, `--config FILE`, `--set key=value`. A workspace file may come with a cloned
@@ -130,8 +130,8 @@ pub fn load(
     Ok(config)
 }
 
-/// Returns the folder whose configuration applies to a transcript: its workspace, or otherwise the nearest folder with a
-/// configuration. Also returns whether the transcript is in that folder.
+/// Returns the folder whose configuration applies to a transcript: its workspace, or otherwise the nearest folder with
+/// a configuration. Also returns whether the transcript is in that folder.
 #[must_use]
 pub fn scope(environment: &Environment, place: Option<&Place>) -> ConfigScope {
     Scopes::default().scope(environment, place)
@@ -335,7 +335,8 @@ impl Config {
         }
     }
 
-    /// Returns the condition under which automatic compaction with a profile is due, for a model with this context window.
+    /// Returns the condition under which automatic compaction with a profile is due, for a model with this context
+    /// window.
     #[must_use]
     pub fn trigger(&self, profile: &Profile, window: Option<u64>) -> Trigger {
         let ratio = profile.trigger_ratio.unwrap_or(self.auto.trigger_ratio);

@@ -1,5 +1,5 @@
-//! The calls of a selected profile, with their provenance: the configured values that led to them and are not the user's
-//! own. Commands cannot get the calls of a profile without the provenance, which consent needs.
+//! The calls of a selected profile, with their provenance: the configured values that led to them and are not the
+//! user's own. Commands cannot get the calls of a profile without the provenance, which consent needs.
 
 use jp_compact_core::call::Call;
 

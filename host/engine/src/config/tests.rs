@@ -246,7 +246,7 @@ fn rejects_unknown_keys_and_lists_valid_ones() {
 #[test]
 fn rejects_invalid_values_with_the_expectation() {
     let rejects_in_compaction = |line: &str, column, message| {
-        rejects(&format!("[conversation.compaction]\n{line}"), 2, column, message)
+        rejects(&format!("[conversation.compaction]\n{line}"), 2, column, message);
     };
     rejects_in_compaction("keep_last = -1", 13, "expected a whole number, 0 or more, not -1");
     rejects_in_compaction("keep_last = \"3\"", 13, "expected a whole number, 0 or more");

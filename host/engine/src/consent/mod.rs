@@ -1,6 +1,7 @@
 //! Decides whether a model may be asked. A request costs money and sends the conversation to a provider. The provider,
 //! the model, the instructions, and the profile that leads to them must therefore come from the user: built in, from
-//! the user's configuration, or typed. The user must approve every other value once per folder, exactly as it was shown.
+//! the user's configuration, or typed. The user must approve every other value once per folder, exactly as it was
+//! shown.
 //!
 //! [`allow`] is the only place that decides. A request to a model needs an [`Allowed`], so no command can skip the
 //! decision.
@@ -166,8 +167,8 @@ fn check(
             unapproved.push(foreign.clone());
         }
     }
-    // For a workspace, `config trust` shows only the values of its files. For the folder of a transcript, which is deeper,
-    // it also shows the values of the transcript's files.
+    // For a workspace, `config trust` shows only the values of its files. For the folder of a transcript, which is
+    // deeper, it also shows the values of the transcript's files.
     let folders = unapproved.iter().filter_map(|foreign| consent.scope.shown_with(&foreign.origin));
     match folders.max_by_key(|folder| folder.components().count()).map(Path::to_path_buf) {
         Some(folder) => Err(Denial::NotApproved { foreign: unapproved, folder }),

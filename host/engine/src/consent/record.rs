@@ -1,7 +1,7 @@
-//! The approvals of the user in the state folder. Each approved folder has one record with the digests of the values that
-//! were shown. An invalid record approves nothing. If other users can write to the folder of the records, no record is
-//! used. Approvals are decisions of the user and not a [`Cache`](private_file::Cache), so a failure to read or write one
-//! is an error. The path and the version of each record are checked.
+//! The approvals of the user in the state folder. Each approved folder has one record with the digests of the values
+//! that were shown. An invalid record approves nothing. If other users can write to the folder of the records, no
+//! record is used. Approvals are decisions of the user and not a [`Cache`](private_file::Cache), so a failure to read
+//! or write one is an error. The path and the version of each record are checked.
 
 use std::fmt;
 use std::fs;

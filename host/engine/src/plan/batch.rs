@@ -1,5 +1,5 @@
-//! The plans of a batch. Transcripts with the same configuration share a plan. The threads of a batch share one planner
-//! behind a lock. Each thread has its own processes and its own cache of plans.
+//! The plans of a batch. Transcripts with the same configuration share a plan. A lock protects the planner that all
+//! threads share. Each thread has its own processes and its own cache of plans.
 
 use std::cell::RefCell;
 use std::collections::HashSet;

@@ -1,6 +1,7 @@
-//! The plan of a run: the strategies that compact a transcript, their turns, and the limits. [`Planner`] computes it from
-//! the user's selection and the transcript's configuration. Commands and servers use the same planner, so they plan in the
-//! same way. This module never reads command-line arguments and never prints; [`User`] has the callbacks for output.
+//! The plan of a run: the strategies that compact a transcript, their turns, and the limits. [`Planner`] computes it
+//! from the user's selection and the transcript's configuration. Commands and servers use the same planner, so they
+//! plan in the same way. This module never reads command-line arguments and never prints; [`User`] has the callbacks
+//! for output.
 
 mod auto;
 mod batch;
@@ -443,8 +444,8 @@ impl Launcher {
     }
 }
 
-/// Resolves the value of `--compact`. An empty value selects the default profile. If a value is both the name of a profile
-/// and an inline form, it selects the profile.
+/// Resolves the value of `--compact`. An empty value selects the default profile. If a value is both the name of a
+/// profile and an inline form, it selects the profile.
 fn resolve_inline<'a>(text: &str, config: &'a Config) -> Result<Planned<'a>, Error> {
     if text.is_empty() {
         return Ok(config.by_default()?);

