@@ -242,7 +242,7 @@ pub(crate) struct StrategyArgs {
     trust_lock: Option<PathBuf>,
     /// Require a jail, or run strategies with your permissions
     ///
-    /// Without this option, strategies run in a jail. On a machine without a jail, bundled strategies run contained and other strategies do not run.
+    /// `require` runs strategies only in a jail. `contained` runs them with your permissions. Without this option, strategies run in a jail; on a machine that has none, bundled strategies run with your permissions, and other strategies do not run.
     #[arg(long, help_heading = "Strategies", value_name = "WHICH", value_enum)]
     sandbox: Option<SandboxArg>,
 }

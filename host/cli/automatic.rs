@@ -13,11 +13,11 @@ use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{AlwaysReport, AutoReport, TriggerReport, TriggerResult};
 
 use crate::error::Report;
-use crate::human::{change, counted, grouped, short};
+use crate::human::{counted, grouped, percent_change, short};
 use crate::lines::EscapedLines;
 use crate::reports::{compaction, sent_tokens};
 use crate::setup::Setup;
-use crate::tokens::about;
+use crate::tokens::estimate_prefix;
 
 /// Runs the profiles of `auto.always`, checks the trigger, and compacts the transcript if that is due.
 pub(crate) async fn compact_if_due(
@@ -172,8 +172,8 @@ fn trigger_report(verdict: &AutoVerdict, model: Option<&str>) -> TriggerReport {
 /// Explains why a compaction is due or not.
 fn explain(verdict: AutoVerdict, stream: &Stream, estimator: Estimator, model: Option<&str>) -> String {
     let view_has = |tokens| {
-        let (subject, about) = (sent_tokens::view_has(stream), about(estimator));
-        format!("{subject} {about}{} tokens ({})", grouped(tokens), estimator.name())
+        let (subject, prefix) = (sent_tokens::view_has(stream), estimate_prefix(estimator));
+        format!("{subject} {prefix}{} tokens ({})", grouped(tokens), estimator.name())
     };
     match verdict {
         AutoVerdict::Due { view, threshold } => {
@@ -212,10 +212,10 @@ fn reduction(profile: &str, report: &compact::RunReport, run: &RunSettings) -> O
     let verb = if run.io.dry_run { "would compact" } else { "compacted" };
     Some(format!(
         "auto {verb} {range} with profile `{profile}`: {}{} -> {} tokens ({}, {})",
-        about(run.io.estimator),
+        estimate_prefix(run.io.estimator),
         grouped(before),
         grouped(after),
-        change(before, after),
+        percent_change(before, after),
         run.io.estimator.name()
     ))
 }

@@ -25,7 +25,7 @@ pub(crate) fn grouped(number: u64) -> String {
 }
 
 /// A change in percent: `-43 %`, `+2 %`, or `unchanged`.
-pub(crate) fn change(before: u64, after: u64) -> String {
+pub(crate) fn percent_change(before: u64, after: u64) -> String {
     if before == after || before == 0 {
         return "unchanged".into();
     }
@@ -39,7 +39,7 @@ pub(crate) fn counted(number: usize, noun: &str) -> String {
 }
 
 /// A range of turns or steps: `turn 3`, `turns 3-5`, or `turns 3-5.2`.
-pub(crate) fn turns(from: Position, to: Position) -> String {
+fn range(from: Position, to: Position) -> String {
     match TurnRange::between(from, to) {
         Some(range) => range.to_string(),
         None => format!("turns {from}-{to}"),
@@ -49,7 +49,7 @@ pub(crate) fn turns(from: Position, to: Position) -> String {
 /// The range of an overlay.
 pub(crate) fn covered(overlay: &Overlay) -> String {
     let &Overlay { from_turn, to_turn, from_step, to_step, .. } = overlay;
-    turns(Position { turn: from_turn, step: from_step }, Position { turn: to_turn, step: to_step })
+    range(Position { turn: from_turn, step: from_step }, Position { turn: to_turn, step: to_step })
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use crate::error::Report;
 use crate::lines::EscapedLines;
 use crate::output;
 
-/// Asks whether to trust a plugin, and to grant the permissions that it requests.
-pub(crate) fn trust() -> TrustPrompt {
+/// The question whether to trust a plugin, and to grant the permissions that it requests.
+pub(crate) fn trust_prompt() -> TrustPrompt {
     Arc::new(|candidate| {
         let fields = json!({ "name": candidate.plugin.name, "path": candidate.plugin.real, "sha256": candidate.sha256 });
         output::info("asks for trust", &fields, &introduction(candidate));

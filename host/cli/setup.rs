@@ -96,6 +96,6 @@ fn user(asker: Asker, progress: &Arc<ProgressLine>) -> User {
         asker,
         watch: Arc::clone(progress) as Arc<dyn Watch>,
         warn: Arc::new(move |warning| progress_line.suspend(|| output::warning(warning))),
-        trust: output::can_ask().then(prompt::trust),
+        trust: output::can_ask().then(prompt::trust_prompt),
     }
 }

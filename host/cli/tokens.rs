@@ -21,7 +21,7 @@ impl TokenCounter {
 }
 
 /// The word before a number of tokens. It marks an estimate, and is empty for an exact count.
-pub(crate) fn about(estimator: Estimator) -> &'static str {
+pub(crate) fn estimate_prefix(estimator: Estimator) -> &'static str {
     match estimator {
         Estimator::Characters => "about ",
         Estimator::Exact(_) => "",

@@ -4,7 +4,7 @@
 use jp_compact_core::stats::Amount;
 
 use crate::escape;
-use crate::human::{change, grouped};
+use crate::human::{grouped, percent_change};
 use crate::lines::{EscapedLines, LISTED_MAX};
 
 const COLUMNS: usize = 80;
@@ -36,7 +36,7 @@ pub(crate) fn table<'a>(text: &mut EscapedLines, title: &str, rows: impl Iterato
                 "{name:<NAME_WIDTH$} {:>NUMBER_WIDTH$} {:>NUMBER_WIDTH$}  {:<CHANGE_WIDTH$}  {}",
                 grouped(amount.before),
                 grouped(amount.after),
-                change(amount.before, amount.after),
+                percent_change(amount.before, amount.after),
                 bar(amount, largest, BAR_WIDTH)
             )
             .trim_end(),

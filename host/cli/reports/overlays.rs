@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::sent_tokens::SentTotals;
 use super::stats::{by_name, tables};
-use crate::human::{change, counted, covered, grouped, short};
+use crate::human::{counted, covered, grouped, percent_change, short};
 use crate::input::InputTranscript;
 use crate::lines::{EscapedLines, LISTED_MAX};
 
@@ -155,7 +155,7 @@ impl Row<'_> {
             self.overlay.kinds().join(", "),
             grouped(self.before),
             grouped(self.after),
-            change(self.before, self.after),
+            percent_change(self.before, self.after),
             timestamp_text(self.overlay.stamp),
         ));
         text.list("     ", self.remarks.iter().map(|remark| format!("     note: {remark}")));

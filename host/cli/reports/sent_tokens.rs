@@ -8,8 +8,8 @@ use jp_compact_core::{Stream, Survey};
 use jp_compact_engine::compact::{self, RunSettings};
 use jp_compact_schema::document::{self, TokenCounts};
 
-use crate::human::{change, counted, grouped};
-use crate::tokens::about;
+use crate::human::{counted, grouped, percent_change};
+use crate::tokens::estimate_prefix;
 
 /// The beginning of a sentence about tokens that JP sends.
 const JP_SENDS: &str = "JP sends a model";
@@ -86,8 +86,8 @@ impl SentTotals {
 
     /// The tokens as lines of text.
     pub(crate) fn text(&self, stats: &Stats, estimator: Estimator) -> Vec<String> {
-        let (SizeChange { tokens, bytes }, about) = (stats.all, about(estimator));
-        let ratio = |view, raw| format!("{about}{} of {} tokens", grouped(view), grouped(raw));
+        let (SizeChange { tokens, bytes }, prefix) = (stats.all, estimate_prefix(estimator));
+        let ratio = |view, raw| format!("{prefix}{} of {} tokens", grouped(view), grouped(raw));
         let in_bytes = format!("{} of {} bytes of text", grouped(bytes.after), grouped(bytes.before));
         let our_view = format!("{}, {in_bytes}", ratio(tokens.after, tokens.before));
         let Some(jp) = &self.jp else { return vec![format!("{PRINTED_VIEW_HAS} {our_view}")] };
@@ -123,8 +123,8 @@ pub(crate) fn view_has(stream: &Stream) -> &'static str {
 pub(crate) fn run_text(report: &compact::RunReport, run: &RunSettings) -> Vec<String> {
     let name = run.io.estimator.name();
     let comparison = |before, after| {
-        let (about, change) = (about(run.io.estimator), change(before, after));
-        format!("{about}{} tokens, was {} ({change}, {name})", grouped(after), grouped(before))
+        let (prefix, change) = (estimate_prefix(run.io.estimator), percent_change(before, after));
+        format!("{prefix}{} tokens, was {} ({change}, {name})", grouped(after), grouped(before))
     };
     let our_view = comparison(report.tokens_before, report.tokens_after);
     let Some(jp) = &report.jp else { return vec![format!("{PRINTED_VIEW_HAS} {our_view}")] };
