@@ -111,11 +111,11 @@ async fn compact_all(args: &Args, quiet: bool, environment: &Environment) -> Res
     setup.planner.prepare_typed(&args.choice.strategies).await?;
     let typed_options = typed_options(&args.choice, args.selection.selection(), args.compact.as_deref());
     let mut results = TranscriptResults::new("compacted", args.run_args.json, quiet);
-    let mut waiting = args.transcripts.iter();
+    let mut waiting = args.transcripts.iter().peekable();
     let mut in_progress: VecDeque<StartedTranscript<'_>> = VecDeque::new();
     loop {
         while in_progress.len() < TRANSCRIPTS_MAX
-            && let Some(transcript) = waiting.as_slice().first()
+            && let Some(transcript) = waiting.peek().copied()
         {
             let path = store::locate(transcript, environment).map(|place| place.path().to_owned()).ok();
             // Concurrent runs on one transcript would not see each other's overlays.

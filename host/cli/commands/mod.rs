@@ -35,6 +35,7 @@ Examples:
   jp-compact .jp/conversations/17738399468-review
       strips reasoning and tool calls, except in the last 3 turns
   jp-compact 17738399468 --strategy strip-tools:mode=omit --keep-last 1 --dry-run
+      reports the effect of omitting all tool calls, except in the last turn
   jp-compact print 17738399468 --compacted
       prints the view that a model receives
   jp-compact 17738399468 --reset
@@ -153,4 +154,24 @@ pub(crate) fn run(cli: Cli, environment: &Environment) -> Result<Exit, Report> {
 
 fn command_names() -> Vec<String> {
     Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(arguments: &[&str]) -> Result<Cli, clap::Error> {
+        Cli::read(["jp-compact"].iter().chain(arguments).map(OsString::from))
+    }
+
+    #[test]
+    fn option_before_command_is_named_as_typed() {
+        let error = read(&["--strategy", "strip-tools", "show", "x"]).unwrap_err().to_string();
+        assert!(error.contains("`--strategy` cannot precede the command `show`"), "{error}");
+    }
+
+    #[test]
+    fn global_option_may_precede_command() {
+        assert!(read(&["--quiet", "--log-format", "json", "show", "x"]).is_ok());
+    }
 }

@@ -123,7 +123,7 @@ impl FinishedBatch<'_> {
             && scope != GateScope::Shard
             && !self.files.is_elsewhere(self.environment)
         {
-            // No path exists. There is no transcript, so no transcript failed.
+            // Without any transcript, only the given paths failed.
             Exit::Transcript
         } else {
             Exit::SomeFailed

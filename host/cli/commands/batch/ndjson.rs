@@ -86,7 +86,7 @@ pub(crate) fn run(request: &Request<'_>, quiet: bool, environment: &Environment)
             }
         }
     });
-    // A name lookup and a read of stdin cannot be cancelled; a normal shutdown would wait for them.
+    // A name lookup and a read of stdin cannot be canceled; a normal shutdown would wait for them.
     runtime.shutdown_background();
     outcome
 }
@@ -101,31 +101,33 @@ async fn answer_all(
     environment: &Environment,
     mut stop_requested: watch::Receiver<bool>,
 ) -> Result<Exit, Report> {
-    let mut worker = Worker::open(request, quiet, environment).await?;
+    let mut compactor = RecordCompactor::open(request, quiet, environment).await?;
     let (mut lines, read_result) = spawn_reader()?;
     let (answers, write_result) = spawn_writer()?;
     let mut in_progress: VecDeque<StartedRecord> = VecDeque::new();
-    let (mut bytes, mut records) = (0, 0_u64);
-    let (mut has_failed, mut has_ended) = (false, false);
-    while !(has_ended && in_progress.is_empty()) {
-        let has_room =
-            in_progress.len() < RECORDS_MAX && (in_progress.is_empty() || bytes < RECORD_BYTES_MAX);
+    let mut bytes_in_progress = 0;
+    let mut record_count = 0_u64;
+    let mut has_failed = false;
+    let mut input_ended = false;
+    while !(input_ended && in_progress.is_empty()) {
+        let has_room = in_progress.len() < RECORDS_MAX
+            && (in_progress.is_empty() || bytes_in_progress < RECORD_BYTES_MAX);
         tokio::select! {
             biased;
-            _ = stop_requested.wait_for(|stop| *stop), if !has_ended => has_ended = true,
+            _ = stop_requested.wait_for(|stop| *stop), if !input_ended => input_ended = true,
             () = answers.closed() => break,
-            line = lines.recv(), if has_room && !has_ended => match line {
+            line = lines.recv(), if has_room && !input_ended => match line {
                 Some(line) => {
-                    let record = worker.start(line);
-                    bytes += record.bytes;
-                    records += 1;
+                    let record = compactor.start(line);
+                    bytes_in_progress += record.bytes;
+                    record_count += 1;
                     in_progress.push_back(record);
                 }
-                None => has_ended = true,
+                None => input_ended = true,
             },
             answer = oldest_answer(&mut in_progress), if !in_progress.is_empty() => {
                 if let Some(record) = in_progress.pop_front() {
-                    bytes -= record.bytes;
+                    bytes_in_progress -= record.bytes;
                 }
                 has_failed |= !answer.is_success;
                 if answers.send(answer.line).await.is_err() {
@@ -137,7 +139,7 @@ async fn answer_all(
     // If the writer failed, this aborts the records in progress.
     drop(in_progress);
     drop(answers);
-    worker.setup.planner.close().await;
+    compactor.setup.planner.close().await;
     match write_result.await {
         Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),
         Ok(Err(error)) => return Err(error.into()),
@@ -151,7 +153,7 @@ async fn answer_all(
         report.causes.push(error.to_string());
         return Err(report);
     }
-    if records == 0 && !request.allow_empty {
+    if record_count == 0 && !request.allow_empty {
         // `--fail-on-error` requires at least one answer.
         let exit = if request.args.fail_on_error { Exit::Gate } else { Exit::Transcript };
         let hint = "`--allow-empty` makes this a success";
@@ -205,8 +207,8 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Starts the work on records.
-struct Worker<'a> {
+/// Starts a task for each record.
+struct RecordCompactor<'a> {
     setup: Setup<'a>,
     strategies: Vec<Ready>,
     config: Config,
@@ -217,7 +219,7 @@ struct Worker<'a> {
     environment: Arc<Environment>,
 }
 
-impl<'a> Worker<'a> {
+impl<'a> RecordCompactor<'a> {
     /// Rejects a wrong command line or configuration before a record is read.
     async fn open(request: &Request<'a>, quiet: bool, environment: &'a Environment) -> Result<Self, Report> {
         let mut setup = Setup::open(request.run_args, true, quiet, Asker::User, environment)?;
@@ -258,8 +260,8 @@ impl<'a> Worker<'a> {
         let id = record.id.to_vec();
         let strategies = self.strategies.clone();
         let run = self.setup.planner.run(strategies, &self.config, self.selection, OnLowSaving::Warn);
-        let answer = answer(run, record, self.options, Arc::clone(&self.environment));
-        StartedRecord { id, bytes, work: Work::Running(AbortOnDrop(tokio::spawn(answer))) }
+        let task = tokio::spawn(answer(run, record, self.options, Arc::clone(&self.environment)));
+        StartedRecord { id, bytes, work: Work::Running(AbortOnDrop(task)) }
     }
 }
 
@@ -291,7 +293,7 @@ fn failure_answer(id: &[u8], error: &ErrorReport) -> Answer {
 
 type ThreadResult = oneshot::Receiver<io::Result<()>>;
 
-/// Reads lines on a thread, one ahead. Nothing joins the thread, because a read of stdin cannot be cancelled.
+/// Reads lines on a thread, one ahead. Nothing joins the thread, because a read of stdin cannot be canceled.
 fn spawn_reader() -> io::Result<(mpsc::Receiver<InputLine>, ThreadResult)> {
     let (line_sender, lines) = mpsc::channel(1);
     let (result_sender, result) = oneshot::channel();

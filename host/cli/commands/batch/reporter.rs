@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use jp_compact_engine::batch::{self, BatchEvent, Files, ReportLines, Tally};
-use jp_compact_schema::document::LogLevel;
+use jp_compact_schema::document::{ErrorReport, LogLevel};
 use jp_compact_schema::report::{MissReport, TranscriptReport};
 use serde::Serialize;
 use serde_json::json;
@@ -22,9 +22,9 @@ pub(super) struct BatchReporter {
     pub(super) tally: Tally,
     pub(super) bar: Bar,
     quiet: bool,
-    /// Transcripts that failed for lack of trust or consent.
+    /// The number of transcripts that failed for lack of trust or consent.
     pub(super) refused: u64,
-    /// The printed hints, to print each once.
+    /// The hints that were already printed.
     hints: BTreeSet<String>,
     is_interrupted: bool,
 }
@@ -81,6 +81,16 @@ impl BatchReporter {
         self.bar.suspend(|| output::log(level, message, fields, &EscapedLines::single(line)));
     }
 
+    /// Prints a hint on one line, unless it was already printed.
+    fn print_hint(&mut self, error: &ErrorReport) {
+        let Some(hint) = &error.hint else { return };
+        let hint = hint.replace("\n  ", " ");
+        if self.hints.len() < HINTS_MAX && self.hints.insert(hint.clone()) {
+            let line = format_args!("hint: {hint}");
+            self.print(LogLevel::Info, "hint", &json!({ "hint": hint }), line);
+        }
+    }
+
     /// Counts a result, and prints its failure, warnings, and missed gates.
     fn report(&mut self, report: &TranscriptReport, resumed: bool) {
         self.tally.add(report, resumed);
@@ -91,11 +101,7 @@ impl BatchReporter {
             self.print(LogLevel::Error, "failed", &fields, line);
             if error.code == Exit::NotTrusted.code() {
                 self.refused += 1;
-                let hint = error.hint.iter().map(|hint| hint.replace("\n  ", " ")).collect::<String>();
-                if self.hints.len() < HINTS_MAX && self.hints.insert(hint.clone()) {
-                    let line = format_args!("hint: {hint}");
-                    self.print(LogLevel::Info, "hint", &json!({ "hint": hint }), line);
-                }
+                self.print_hint(error);
             }
         }
         if !self.quiet {

@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     }
     let text = if values_by_folder.is_empty() {
         let path = target.path.display();
-        format!("nothing to approve: no setting of {path} selects a model or its prompt")
+        format!("nothing to approve: no setting of a file in {path} selects a model or its prompt")
     } else if unapproved.is_empty() {
         "already approved".to_owned()
     } else {
@@ -130,7 +130,7 @@ struct Target {
     path: PathBuf,
     /// None for a folder.
     conversation: Option<Opened>,
-    /// Its current folder is the target, if that is a folder.
+    /// If the target is a folder, it is the current folder here.
     environment: Environment,
 }
 

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 /// The limit of a line. Calls are short: a path, a profile, a focus.
 const LINE_BYTES_MAX: usize = 4 << 20;
-/// The method of the request that replaces a rejected line.
+/// The method of the request that replaces a refused line.
 pub(super) const REFUSED: &str = "jp-compact/refused";
 /// A line that the library answers as an invalid request without an id.
 const INVALID: &[u8] = b"{}\n";

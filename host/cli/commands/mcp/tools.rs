@@ -98,7 +98,7 @@ impl ServerHandler for Handler {
         let mut task = AbortOnDrop(tokio::spawn(call));
         let outcome = tokio::select! {
             joined = &mut task.0 => joined.unwrap_or_else(|_| Err(Report::bug())),
-            () = context.ct.cancelled() => Err(Report::new(Exit::Interrupted, "cancelled", None)),
+            () = context.ct.cancelled() => Err(Report::new(Exit::Interrupted, "canceled", None)),
         };
         Ok(result(outcome).into())
     }

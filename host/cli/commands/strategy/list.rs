@@ -34,7 +34,7 @@ struct Row<'a> {
     sha256: Option<String>,
     version: Option<String>,
     description: Option<String>,
-    /// Whether the cache has the strategy's own description. A manifest has one, too.
+    /// Whether the strategy was executed to describe itself. Its manifest has a description, too.
     is_described: bool,
     problem: Option<&'a str>,
 }

@@ -102,7 +102,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     }
     if let Some(file) = &args.record {
         rehearsal.record(&environment.cwd.join(file)).map_err(|error| {
-            let mut report = Report::new(Exit::Usage, format!("failed to write {}", file.display()), None);
+            let hint = "--record needs a FILE that does not exist, in a folder that exists";
+            let message = format!("failed to write {}", file.display());
+            let mut report = Report::new(Exit::Usage, message, Some(hint));
             report.causes.push(error.to_string());
             report
         })?;
@@ -133,11 +135,12 @@ fn rejected(args: &Args, plugin: &TestedPlugin, stderr: &str, not_taken: NotTake
         _ if check.starts_with('P') => Exit::Refused,
         _ => Exit::Violation,
     };
-    let path = args.path.display();
+    let path = trust::quoted(&args.path);
     let hint = format!("`jp-compact strategy test {path} --only {check}` shows the expected exchange");
-    let mut report = Report::new(exit, format!("the host would reject the reply of {path}"), Some(&hint));
+    let message = format!("the host would reject the reply of {}", args.path.display());
+    let mut report = Report::new(exit, message, Some(&hint));
     let command_with = |grants: &str| {
-        let (path, transcript) = (trust::quoted(&args.path), trust::quoted(Path::new(&args.transcript)));
+        let transcript = trust::quoted(Path::new(&args.transcript));
         format!("jp-compact strategy run {path} {transcript} --grant {grants}")
     };
     let failure = format!("{reason}\n{stderr}");
