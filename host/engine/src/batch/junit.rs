@@ -24,16 +24,16 @@ pub struct Suite<'a> {
 /// # Errors
 /// The lines cannot be read, or `out` fails.
 pub fn write(lines: &mut ReportLines, suite: &Suite<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let batch_gates: Vec<&GateReport> =
-        suite.gates.iter().filter(|gate| concerns_batch(gate, suite.total)).collect();
-    let mut failures = batch_gates.iter().filter(|gate| !gate.met).count();
+    let gates_with_case: Vec<&GateReport> =
+        suite.gates.iter().filter(|gate| has_case(gate, suite.total)).collect();
+    let mut failures = gates_with_case.iter().filter(|gate| !gate.met).count();
     lines.each(|line| {
         let entry: TranscriptReport = serde_json::from_slice(line)?;
         failures += usize::from(!entry.gates.is_empty());
         Ok(())
     })?;
     let total = suite.total;
-    let tests = (total.transcripts + batch_gates.len() as u64).to_string();
+    let tests = (total.transcripts + gates_with_case.len() as u64).to_string();
     let (failures, errors) = (failures.to_string(), total.failed.to_string());
     let (skipped, time) = (total.skipped.to_string(), seconds(total.elapsed_ms));
     let counts = [
@@ -46,10 +46,10 @@ pub fn write(lines: &mut ReportLines, suite: &Suite<'_>, out: &mut dyn Write) ->
     ];
     let mut xml = Writer::new_with_indent(out, b' ', 2);
     xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-    open(&mut xml, "testsuites", &counts)?;
-    open(&mut xml, "testsuite", &counts)?;
+    write_start(&mut xml, "testsuites", &counts)?;
+    write_start(&mut xml, "testsuite", &counts)?;
     lines.each(|line| write_transcript(&mut xml, &serde_json::from_slice(line)?))?;
-    for gate in batch_gates {
+    for gate in gates_with_case {
         let mut problems = Vec::new();
         if !gate.met {
             let text = format!("{}: wanted {}, found {}", gate.gate, gate.wanted, gate.found);
@@ -64,7 +64,7 @@ pub fn write(lines: &mut ReportLines, suite: &Suite<'_>, out: &mut dyn Write) ->
 
 /// Returns whether a gate has a case of its own. The other gates concern single views, and are reported with the
 /// transcripts. Without a successful transcript, every gate has a case.
-fn concerns_batch(gate: &GateReport, total: &BatchTotal) -> bool {
+fn has_case(gate: &GateReport, total: &BatchTotal) -> bool {
     let batch_gates = [Gate::RequireSaving, Gate::MaxFailures];
     total.transcripts == total.failed || batch_gates.iter().any(|batch_gate| batch_gate.as_str() == gate.gate)
 }
@@ -103,24 +103,24 @@ fn write_case(
     skip_reason: Option<&str>,
 ) -> io::Result<()> {
     let time = seconds(elapsed_ms);
-    open(xml, "testcase", &[("classname", class), ("name", name), ("time", &time)])?;
+    write_start(xml, "testcase", &[("classname", class), ("name", name), ("time", &time)])?;
     for problem in problems {
         let first_line = problem.text.lines().next().unwrap_or_default();
-        open(xml, problem.element, &[("type", problem.kind), ("message", first_line)])?;
-        xml.write_event(Event::Text(BytesText::new(&without_control_characters(&problem.text))))?;
+        write_start(xml, problem.element, &[("type", problem.kind), ("message", first_line)])?;
+        xml.write_event(Event::Text(BytesText::new(&escape_control_characters(&problem.text))))?;
         xml.write_event(Event::End(BytesEnd::new(problem.element)))?;
     }
     if let Some(reason) = skip_reason {
-        open(xml, "skipped", &[("message", reason)])?;
+        write_start(xml, "skipped", &[("message", reason)])?;
         xml.write_event(Event::End(BytesEnd::new("skipped")))?;
     }
     xml.write_event(Event::End(BytesEnd::new("testcase")))
 }
 
-fn open(xml: &mut Xml<'_>, element: &str, attributes: &[(&str, &str)]) -> io::Result<()> {
+fn write_start(xml: &mut Xml<'_>, element: &str, attributes: &[(&str, &str)]) -> io::Result<()> {
     let mut start = BytesStart::new(element);
     for (name, value) in attributes {
-        start.push_attribute((*name, &*without_control_characters(value)));
+        start.push_attribute((*name, &*escape_control_characters(value)));
     }
     xml.write_event(Event::Start(start))
 }
@@ -129,8 +129,8 @@ fn seconds(milliseconds: f64) -> String {
     format!("{:.3}", milliseconds / 1e3)
 }
 
-/// Replaces characters that XML does not allow.
-fn without_control_characters(text: &str) -> String {
+/// Replaces the characters that XML does not allow.
+fn escape_control_characters(text: &str) -> String {
     let mut visible = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

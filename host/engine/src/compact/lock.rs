@@ -12,7 +12,7 @@ use jp_compact_store::{ReplaceError, StoreError};
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Repeats `attempt` until it gets the lock, for at most `lock_wait`. `attempt` itself must not wait for the lock.
+/// Calls `attempt` until it gets the lock, for at most `lock_wait`. `attempt` itself must not wait for the lock.
 pub(super) async fn under_lock(
     path: &Path,
     lock_wait: Duration,

@@ -24,15 +24,15 @@ pub(super) fn reason_to_decline(survey: &Survey<'_>, selected: &Selected, min_sa
     let view_tokens = survey.estimate.view_tokens(&survey.view);
     let turns = survey.turns.iter().filter(|turn| selected.range.contains(turn.turn));
     let max_saving: u64 = turns.map(|turn| turn.view_tokens).sum();
-    if max_saving as f64 >= min_saving * view_tokens as f64 {
-        return None;
-    }
-    Some(format!(
-        "no model was asked: a summary of {} could save at most {max_saving} of the view's {view_tokens} tokens; the \
-         minimum is {} % (min_saving)",
-        selected.range,
-        min_saving * 100.0
-    ))
+    let is_too_small = (max_saving as f64) < min_saving * view_tokens as f64;
+    is_too_small.then(|| {
+        format!(
+            "no model was asked: a summary of {} could save at most {max_saving} of the view's {view_tokens} tokens; \
+             the minimum is {} % (min_saving)",
+            selected.range,
+            min_saving * 100.0
+        )
+    })
 }
 
 /// Returns the numbers and the turns of the existing summaries.

@@ -137,7 +137,7 @@ impl Preparation<'_> {
     /// from a jail with nothing but the plugin's interpreter. Without a jail, the prompt shows no description.
     ///
     /// # Errors
-    /// The description is for another plugin, or the host cannot use it. Then there is nothing to trust.
+    /// The description is for another plugin, or the host cannot use it. The plugin must not be trusted.
     pub async fn introduce(&self, candidate: &mut Candidate) -> Result<(), StrategyRunError> {
         let description = match self.descriptions.get(&candidate.sha256) {
             Some(known) => Ok(known),
@@ -193,15 +193,17 @@ pub fn allow<T>(
     trust: Result<T, trust::Error>,
     path: &Path,
 ) -> Result<(T, Tier), StrategyRunError> {
-    let missing = || abilities.missing();
     let tier = match (sandbox, abilities.tier()) {
         (Sandbox::Contained, _) => Tier::Contained,
         (Sandbox::Unspecified, Tier::Contained) if bundled => Tier::Contained,
         (Sandbox::Unspecified, Tier::Contained) => {
-            return Err(StrategyRunError::NotContained { path: path.to_owned(), missing: missing() });
+            return Err(StrategyRunError::NotContained {
+                path: path.to_owned(),
+                missing: abilities.missing(),
+            });
         }
         (Sandbox::Require, Tier::Contained) => {
-            return Err(session::Error::NoJail { missing: missing() }.into());
+            return Err(session::Error::NoJail { missing: abilities.missing() }.into());
         }
         (Sandbox::Unspecified | Sandbox::Require, jailed) => jailed,
     };

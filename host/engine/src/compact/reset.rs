@@ -25,13 +25,13 @@ pub struct ResetReport {
     pub removed: usize,
 }
 
-/// Removes overlays and their receipts, even if the overlays are malformed.
+/// Removes the overlays that `target` names, and their receipts. Malformed overlays are removed as well.
 ///
 /// # Errors
 /// Nothing was removed.
 pub fn reset(
     transcript: &OsStr,
-    which: Reset,
+    target: Reset,
     dry_run: bool,
     lock_wait: Duration,
     environment: &Environment,
@@ -39,10 +39,10 @@ pub fn reset(
     let place = store::locate(transcript, environment)?;
     if !store::is_events(&place) {
         let sidecar_file = SidecarFile::for_place(&place)?;
-        let file = sidecar_file.read()?;
+        let content = sidecar_file.read()?;
         // The transcript itself is not parsed, because it may have become unreadable.
-        if file.is_some() || !is_jp(&place)? {
-            return reset_sidecar(&place, &sidecar_file, file, which, dry_run, lock_wait);
+        if content.is_some() || !is_jp(&place)? {
+            return reset_sidecar(&place, &sidecar_file, content, target, dry_run, lock_wait);
         }
     }
     store::check_writable(&place)?;
@@ -51,8 +51,8 @@ pub fn reset(
         .map_err(|source| Error::Unreadable { path: place.path().to_owned(), source })?;
     let report =
         |removed| ResetReport { path: place.path().to_owned(), id: place.id().map(str::to_owned), removed };
-    let Some(Removal { pieces, overlays, receipts }) = source::reset(&index, which) else {
-        let Reset::One(number) = which else { return Ok(report(0)) };
+    let Some(Removal { pieces, overlays, receipts }) = source::reset(&index, target) else {
+        let Reset::One(number) = target else { return Ok(report(0)) };
         let overlays = index.overlays();
         return Err(Error::NoSuchOverlay { path: place.path().to_owned(), number, overlays });
     };
@@ -89,22 +89,22 @@ fn reset_sidecar(
     place: &Place,
     sidecar_file: &SidecarFile,
     content: Option<SidecarContent>,
-    which: Reset,
+    target: Reset,
     dry_run: bool,
     lock_wait: Duration,
 ) -> Result<ResetReport, Error> {
     let report = |removed| ResetReport { path: place.path().to_owned(), id: None, removed };
-    let unchanged = |overlays| match which {
+    let unchanged = |overlays| match target {
         Reset::All => Ok(report(0)),
         Reset::One(number) => Err(Error::NoSuchOverlay { path: place.path().to_owned(), number, overlays }),
     };
     let Some(SidecarContent { path, bytes: old_bytes, .. }) = content else { return unchanged(0) };
     let (new_bytes, removed) = match Sidecar::read(old_bytes.clone()) {
-        Ok(sidecar) => match sidecar.without(which) {
+        Ok(sidecar) => match sidecar.without(target) {
             Some(result) => result,
             None => return unchanged(sidecar.overlays()),
         },
-        Err(_) if which == Reset::All => (Vec::new(), 1),
+        Err(_) if target == Reset::All => (Vec::new(), 1),
         Err(source) => return Err(Error::Unreadable { path, source }),
     };
     if dry_run {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 /// The longest line that is read completely.
 pub const LINE_BYTES_MAX: usize = 128 << 20;
-/// The length of the beginning of a longer line, which is kept.
+/// The length of the kept beginning of a longer line.
 const BEGINNING_BYTES: usize = 64 << 10;
 const READ_BYTES: usize = 64 << 10;
 
