@@ -48,14 +48,15 @@ pub const STATE_MANY_BYTES_MAX: u64 = 1024 * 1024;
 /// feature `events.file`.
 pub const EVENTS_INLINE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// The maximum number of `needs` for one request.
+/// The maximum number of `needs` replies to one `compact` request.
 pub const NEEDS_ROUNDS_MAX: u32 = 8;
 
-/// The maximum number of needs for one request, over all rounds. Each one can cost the user money.
+/// The maximum number of entries in `requests`, in all `needs` replies to one `compact` request. Each entry can cost the
+/// user money.
 pub const NEEDS_MAX: usize = 256;
 
-/// The maximum number of `needs` for one request with the feature `needs.many`. The user's budget for models ends most
-/// requests earlier.
+/// The maximum number of `needs` replies to one `compact` request with the feature `needs.many`. Most requests end
+/// earlier, at the user's budget for models.
 pub const NEEDS_MANY_ROUNDS_MAX: u32 = 4_096;
 
 /// The exit status of a strategy that was not started by a host, or that does not know the verb.
