@@ -36,24 +36,24 @@ const JAIL: [&str; 12] = [
 /// The temporary folder of one test, with a private directory.
 struct TestDir {
     _base: tempfile::TempDir,
-    dir: PathBuf,
+    private_dir: PathBuf,
 }
 
 impl TestDir {
     fn new() -> Self {
         let base = tempfile::tempdir().unwrap();
-        let dir = base.path().join("private");
-        std::fs::DirBuilder::new().mode(0o700).create(&dir).unwrap();
-        Self { _base: base, dir }
+        let private_dir = base.path().join("private");
+        std::fs::DirBuilder::new().mode(0o700).create(&private_dir).unwrap();
+        Self { _base: base, private_dir }
     }
 
-    /// Returns the command `stage... runner flags -- words`. The programs in `stage` prepare the process and
-    /// then exec the words that follow.
-    fn runner_after(&self, stage: &[&str], flags: &[&str], args: &[&str]) -> Command {
+    /// Returns the command `wrapper... runner flags -- args`. The programs in `wrapper` prepare the process and
+    /// then exec the arguments that follow them.
+    fn runner_after(&self, wrapper: &[&str], flags: &[&str], args: &[&str]) -> Command {
         let host_pid = std::process::id().to_string();
-        let dir = self.dir.to_str().unwrap();
+        let dir = self.private_dir.to_str().unwrap();
         let runner_call = [&[RUNNER, "--host-pid", &host_pid, "--dir", dir], flags, &["--"], args].concat();
-        let command_line = [stage, &runner_call].concat();
+        let command_line = [wrapper, &runner_call].concat();
         let mut command = Command::new(command_line[0]);
         command.args(&command_line[1..]).stdin(Stdio::null());
         command
@@ -99,7 +99,7 @@ fn environment_contains_fixed_and_granted_variables_only() {
     );
     command.env_remove("GRANTED_BUT_UNSET").env("EMPTY", "").env("OTHER", "never granted");
     let stdout = stdout_of(&command.env("GRANTED", "a = b").output().unwrap());
-    let dir = test_dir.dir.display();
+    let dir = test_dir.private_dir.display();
     let expect = [
         "EMPTY=".to_owned(),
         "GRANTED=a = b".to_owned(),
@@ -134,10 +134,10 @@ fn new_files_have_mode_600() {
 #[test]
 fn missing_private_directory_is_an_error() {
     let test_dir = TestDir::new();
-    std::fs::remove_dir(&test_dir.dir).unwrap();
+    std::fs::remove_dir(&test_dir.private_dir).unwrap();
     let expect = format!(
         "failed to enter the private directory {}: No such file or directory",
-        test_dir.dir.display()
+        test_dir.private_dir.display()
     );
     test_dir.check_not_started(&[], &["/bin/true"], &expect);
 }
@@ -204,8 +204,8 @@ fn lower_limit_of_the_host_is_kept() {
 #[test]
 fn only_the_three_standard_streams_are_open() {
     let test_dir = TestDir::new();
-    let stage = ["/bin/sh", "-c", "exec 3</dev/null 9</dev/null; exec \"$@\"", "sh"];
-    let output = test_dir.runner_after(&stage, &[], &["/bin/ls", "/proc/self/fd"]).output().unwrap();
+    let wrapper = ["/bin/sh", "-c", "exec 3</dev/null 9</dev/null; exec \"$@\"", "sh"];
+    let output = test_dir.runner_after(&wrapper, &[], &["/bin/ls", "/proc/self/fd"]).output().unwrap();
     // Descriptor 3 is the folder that `ls` itself reads.
     assert_eq!(sorted(&stdout_of(&output)), ["0", "1", "2", "3"]);
 }
@@ -221,15 +221,15 @@ fn strategy_leads_its_own_session() {
 #[test]
 fn signals_have_default_actions_and_are_unblocked() {
     let test_dir = TestDir::new();
-    let stage = ["/usr/bin/env", "--ignore-signal=HUP,PIPE,TERM", "--block-signal=USR1,TERM"];
+    let wrapper = ["/usr/bin/env", "--ignore-signal=HUP,PIPE,TERM", "--block-signal=USR1,TERM"];
     let mut command =
-        test_dir.runner_after(&stage, &[], &["/bin/grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]);
+        test_dir.runner_after(&wrapper, &[], &["/bin/grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]);
     let stdout = stdout_of(&command.output().unwrap());
     // posix_spawn of the C library ignores two internal signals in every process.
-    let internal = 1 << 31 | 1 << 32;
+    let internal_signals = 1 << 31 | 1 << 32;
     for line in stdout.lines() {
         let (_, mask) = line.split_once(":\t").unwrap();
-        assert_eq!(u64::from_str_radix(mask, 16).unwrap() & !internal, 0, "{line}");
+        assert_eq!(u64::from_str_radix(mask, 16).unwrap() & !internal_signals, 0, "{line}");
     }
     assert_eq!(stdout.lines().count(), 2);
 }
@@ -318,7 +318,7 @@ fn runner_requires_the_host_as_its_parent() {
 fn shell_host(test_dir: &TestDir, flags: &[&str], strategy: &[&str]) -> Child {
     let script = "dir=$1; shift; exec 3<&0; \"$0\" --host-pid $$ --dir \"$dir\" \"$@\" <&3 & exec 3<&- </dev/null >/dev/null; wait";
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", script, RUNNER]).arg(&test_dir.dir).args(flags).arg("--").args(strategy);
+    command.args(["-c", script, RUNNER]).arg(&test_dir.private_dir).args(flags).arg("--").args(strategy);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
@@ -375,10 +375,11 @@ fn strategy_starts_after_the_keeper_has_released_its_pipes() {
         // The delay holds the keeper at each pipe. A runner that does not wait starts the strategy in that time.
         let options = ["-f", "-e", "trace=execve,?dup2,dup3", "-e", "inject=?dup2,dup3:delay_enter=100000"];
         let script = "dir=$1; shift; \"$0\" --host-pid $$ --dir \"$dir\" \"$@\"; exit $?";
-        let traced = strace.run(test_dir.dir.parent().unwrap(), &options.map(str::to_owned), |command| {
-            command.args(["/bin/sh", "-c", script, RUNNER]).arg(&test_dir.dir).args(&flags);
-            command.args(["--", "/bin/true"]);
-        });
+        let traced =
+            strace.run(test_dir.private_dir.parent().unwrap(), &options.map(str::to_owned), |command| {
+                command.args(["/bin/sh", "-c", script, RUNNER]).arg(&test_dir.private_dir).args(&flags);
+                command.args(["--", "/bin/true"]);
+            });
         assert!(traced.status.success(), "{}", traced.stderr);
         let calls = &traced.all_calls;
         let releases_pipe =

@@ -35,8 +35,8 @@ fn add_bad_files(set: &Set) -> BTreeMap<&'static str, &'static str> {
     let text = String::from_utf8(bytes.clone()).unwrap();
     let (head, tail) = text.split_once("It is read.").unwrap();
     add_events("bad-utf-8", &[head.as_bytes(), b"\xff", tail.as_bytes()].concat(), "UTF-8");
-    let overlay = conversation.clone().compaction(json!({"from_turn": "zero", "to_turn": 1}));
-    add_events("bad-overlay", &overlay.bytes(), "a malformed `compaction`");
+    let invalid_overlay = conversation.clone().compaction(json!({"from_turn": "zero", "to_turn": 1}));
+    add_events("bad-overlay", &invalid_overlay.bytes(), "a malformed `compaction`");
     fs::create_dir_all(set.path("set/bad-folder/events.json")).unwrap();
     expected.insert("bad-folder", "is not a conversation");
     fs::create_dir(set.path("set/bad-loop")).unwrap();
