@@ -1,4 +1,4 @@
-//! The incremental indexer. Its index and its errors must not depend on the sizes in which bytes arrive.
+//! The incremental indexer. Its index and its errors must not depend on the points at which the bytes are split.
 
 use bytes::Bytes;
 use jp_compact_core::index::{Indexer, index};

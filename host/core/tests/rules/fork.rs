@@ -227,7 +227,7 @@ proptest! {
     fn remaining_events_keep_their_bytes(bytes in transcript(), last in 1..8usize) {
         let stream = Stream::parse(bytes.clone()).unwrap();
         let (forked, _) = forked(&bytes, last);
-        let raw = |stream: &Stream| -> Vec<Vec<u8>> { stream.raw_input().map(<[u8]>::to_vec).collect() };
-        prop_assert!(raw(&stream).ends_with(&raw(&forked)));
+        let raw_events = |stream: &Stream| -> Vec<Vec<u8>> { stream.raw_input().map(<[u8]>::to_vec).collect() };
+        prop_assert!(raw_events(&stream).ends_with(&raw_events(&forked)));
     }
 }

@@ -85,10 +85,10 @@ fn single_number_is_first_or_last_turn() {
 
 #[test]
 fn applies_range_to_every_call() {
-    let both = range(Bound::turn(4), FromEnd(3));
+    let turns = range(Bound::turn(4), FromEnd(3));
     check(
         "r+t=sreq:5..-3",
-        &[Call::reasoning().over(both), Call::tools(ToolsMode::StripRequests).over(both)],
+        &[Call::reasoning().over(turns), Call::tools(ToolsMode::StripRequests).over(turns)],
     );
     check("s:..-3", &[summary().over(range(Bound::turn(0), FromEnd(3)))]);
 }

@@ -194,8 +194,8 @@ fn proposal(stream: &Stream, range: TurnRange, kind: u8) -> Value {
         ]),
         _ => {
             let halves = stream.numbered().filter(|(_, element)| stream.events()[*element].kind.is_tool());
-            let inside = halves.filter(|(_, element)| range.contains(stream.events()[*element].turn));
-            let calls: Vec<_> = inside.map(|(seq, _)| json!({"seq": seq, "omit": true})).collect();
+            let in_range = halves.filter(|(_, element)| range.contains(stream.events()[*element].turn));
+            let calls: Vec<_> = in_range.map(|(seq, _)| json!({"seq": seq, "omit": true})).collect();
             json!([payload_with(
                 json!({"reasoning": "strip", "tool_calls": {"policy": "selective", "calls": calls}})
             )])

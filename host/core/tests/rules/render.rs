@@ -123,7 +123,7 @@ fn ollama_gets_thoughts_and_object_arguments() {
 fn format_body(build: &Build) -> String {
     let rendered = rendered(build, Provider::Anthropic);
     let messages = rendered.body["messages"].as_array().unwrap().clone();
-    let words = messages.iter().map(|message| {
+    let formatted = messages.iter().map(|message| {
         let text = |block: &Value, name: &str| block[name].as_str().unwrap_or_default().to_owned();
         let blocks =
             message["content"].as_array().unwrap().iter().map(|block| match text(block, "type").as_str() {
@@ -136,7 +136,7 @@ fn format_body(build: &Build) -> String {
             });
         blocks.collect::<Vec<_>>().join(" ")
     });
-    words.collect::<Vec<_>>().join(" | ")
+    formatted.collect::<Vec<_>>().join(" | ")
 }
 
 /// Adds a thought with Anthropic's signature.

@@ -206,11 +206,11 @@ fn sends_summary_texts_only_on_request() {
             assert!(!text.contains("a secret") && !text.contains("previous_summaries"), "{text}");
         }
     }
-    let wants = Description { wants: vec!["previous_summaries".into()], ..description(Input::None) };
-    let header = &request_lines(&summarized().stream(), &wants)[0];
+    let with_summaries = Description { wants: vec!["previous_summaries".into()], ..description(Input::None) };
+    let header = &request_lines(&summarized().stream(), &with_summaries)[0];
     let expected = json!([{"from_turn": 0, "to_turn": 0, "text": "a secret"}]);
     assert_eq!(header["context"]["previous_summaries"], expected);
-    let header = &request_lines(&Build::turns(2).stream(), &wants)[0];
+    let header = &request_lines(&Build::turns(2).stream(), &with_summaries)[0];
     assert_eq!(header["context"]["previous_summaries"], json!([]));
 }
 
