@@ -9,10 +9,11 @@ use crate::paths::names_found;
 use crate::sources::{Name, Source};
 
 /// Every package of the workspace, and the packages of the workspace that it may depend on.
-const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 10] = [
+const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 11] = [
     ("jp-compact-schema", &[]),
-    ("jp-compact-core", &["jp-compact-schema"]),
-    ("jp-compact-transcripts", &["jp-compact-schema", "jp-compact-core"]),
+    ("jp-compact-json", &[]),
+    ("jp-compact-core", &["jp-compact-schema", "jp-compact-json"]),
+    ("jp-compact-transcripts", &["jp-compact-schema", "jp-compact-json", "jp-compact-core"]),
     ("jp-compact-runtime", &["jp-compact-schema", "jp-compact-core"]),
     ("jp-compact-conformance", &["jp-compact-schema", "jp-compact-core", "jp-compact-runtime"]),
     ("jp-compact-llm", &["jp-compact-schema", "jp-compact-core", "jp-compact-runtime"]),
@@ -45,13 +46,14 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 10] = [
     ),
 ];
 /// All other dependencies of the pure packages, and of the package that authors of strategies compile.
-const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 4] = [
+const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 5] = [
     ("jp-compact-schema", &["schemars", "serde", "serde_json"]),
+    ("jp-compact-json", &["wide"]),
     ("jp-compact-core", PURE),
     ("jp-compact-transcripts", PURE),
     ("jp-compact-strategy", &["rustix", "serde", "serde_json"]),
 ];
-const PURE: &[&str] = &["base64-simd", "bytes", "jiff", "memchr", "serde", "serde_json", "thiserror", "wide"];
+const PURE: &[&str] = &["base64-simd", "bytes", "jiff", "memchr", "serde", "serde_json", "thiserror"];
 /// Crates that only these packages depend on, except in tests.
 const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 22] = [
     ("bpe-openai", &["jp-compact"]),

@@ -17,11 +17,11 @@ use serde_json::Value;
 
 use crate::event::{Event, Kind};
 use crate::external::ExternalEvent;
-use crate::json::Span;
 use crate::stream::Stream;
 use crate::text::{self, Length};
 use crate::turn::TurnRange;
 use crate::view::{Part, SUMMARY_REQUEST, View, note_text};
+use jp_compact_json::Span;
 
 const TOKEN_WEIGHT: u64 = 4 * FACTOR_ONE;
 /// The factor 1. Factors are in thousandths.

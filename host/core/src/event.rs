@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::json::Span;
+use jp_compact_json::Span;
 
 /// The kind of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::json::Span;
+use jp_compact_json::Span;
 
 /// The events of a file that JP did not write.
 #[derive(Debug, Clone, Default)]

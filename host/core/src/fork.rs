@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use crate::event::Kind;
 use crate::halves::Halves;
-use crate::json::{Scanner, Span};
 use crate::overlay::{Overlay, ToolPolicy};
 use crate::pairs::Pairs;
 use crate::position::Position;
@@ -18,6 +17,7 @@ use crate::splice::{self, Element, Piece};
 use crate::stream::Stream;
 use crate::text;
 use crate::turn::TurnRange;
+use jp_compact_json::{Scanner, Span};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fork {

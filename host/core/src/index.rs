@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use crate::event::{Event, Kind};
-use crate::json::{Malformed, Scanner, Span};
 use crate::{text, time};
+use jp_compact_json::{Malformed, Scanner, Span};
 
 /// The type of an overlay that JP's grammar cannot express.
 pub(crate) const OVERLAY: &str = "jp_compact_overlay";

@@ -9,7 +9,7 @@ use jp_compact_schema::version::{
 use jp_compact_schema::{self as schema, Decline, ErrorReply, Log, Needs, Progress, Reply, ResultReply};
 
 use crate::bounded::{Logs, truncate, truncate_diagnostics};
-use crate::json::Scanner;
+use jp_compact_json::Scanner;
 
 /// The maximum number of bytes to quote of an invalid line.
 const QUOTE_BYTES_MAX: usize = 200;

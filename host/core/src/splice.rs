@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::{Map, Value};
 
 use crate::index::Index;
-use crate::json::Span;
+use jp_compact_json::Span;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {

@@ -12,12 +12,12 @@ use serde_json::Value;
 use crate::event::{Event, Kind};
 use crate::external::External;
 use crate::index::{self, Index, MALFORMED, Unreadable};
-use crate::json::Span;
 use crate::overlay::{Overlay, ToolPolicy};
 use crate::position::Position;
 use crate::steps::Steps;
 use crate::text;
 use crate::turn::TurnRange;
+use jp_compact_json::Span;
 
 /// A transcript: raw events and overlays.
 #[derive(Debug, Clone)]

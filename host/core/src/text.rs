@@ -6,8 +6,6 @@ use std::borrow::Cow;
 use base64_simd::STANDARD;
 use serde_json::Value;
 
-use crate::json;
-
 /// Returns the text of a JSON string that the index has checked.
 pub fn unquote(raw: &[u8]) -> Cow<'_, str> {
     let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
@@ -15,7 +13,7 @@ pub fn unquote(raw: &[u8]) -> Cow<'_, str> {
     if !has_escapes(inner) {
         return Cow::Borrowed(std::str::from_utf8(inner).unwrap_or_default());
     }
-    let repaired = || serde_json::from_slice(&json::repaired(raw)).unwrap_or_default();
+    let repaired = || serde_json::from_slice(&jp_compact_json::repaired(raw)).unwrap_or_default();
     Cow::Owned(serde_json::from_slice::<String>(raw).unwrap_or_else(|_| repaired()))
 }
 

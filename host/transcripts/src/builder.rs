@@ -11,9 +11,9 @@ use jp_compact_core::estimate::IMAGE_LINE;
 use jp_compact_core::event::{Event, Kind};
 use jp_compact_core::external::{EditSite, External, ExternalEvent};
 use jp_compact_core::index::{Index, SEVERAL, Unreadable};
-use jp_compact_core::json::{self, Malformed, Scanner, Span};
 use jp_compact_core::stream::Stream;
 use jp_compact_core::{text, time};
+use jp_compact_json::{Malformed, Scanner, Span};
 
 use crate::format::Format;
 use crate::json_index::{JsonIndex, JsonNode, MemberFilter};
@@ -382,7 +382,7 @@ impl EventBuilder {
         for span in values.into_iter().chain(signature) {
             let raw = self.raw(*span).to_vec();
             if !raw.is_empty() && Scanner::at_byte(&raw, 0).value(0).is_err() {
-                *span = self.new_json(&String::from_utf8_lossy(&json::repaired(&raw)));
+                *span = self.new_json(&String::from_utf8_lossy(&jp_compact_json::repaired(&raw)));
             }
         }
         draft

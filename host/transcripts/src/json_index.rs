@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 
 use jp_compact_core::external::EditSite;
-use jp_compact_core::json::{Malformed, Scanner, Span};
 use jp_compact_core::text;
+use jp_compact_json::{Malformed, Scanner, Span};
 
 /// The nodes of a value that the filter selected. The index can be reused for another value.
 #[derive(Debug, Clone, Default)]

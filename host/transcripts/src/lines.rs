@@ -1,6 +1,6 @@
 //! The lines of a file, and an estimate of their number.
 
-use jp_compact_core::json::Span;
+use jp_compact_json::Span;
 
 /// Estimates the number of records, for `with_capacity`. Unused capacity costs nothing, but a vector that grows
 /// is copied.

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use jp_compact_schema::record::BatchRecord;
 use serde_json::value::RawValue;
 
-use jp_compact_core::json::Scanner;
 use jp_compact_core::text;
+use jp_compact_json::Scanner;
 
 use crate::format::Format;
 use crate::readers;

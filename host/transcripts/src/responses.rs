@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use jp_compact_core::json::Span;
+use jp_compact_json::Span;
 
 use crate::source_map::ElementRef;
 

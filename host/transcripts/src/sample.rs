@@ -1,7 +1,7 @@
 //! The beginning of a transcript, indexed far enough to detect its format.
 
 use jp_compact_core::index::Unreadable;
-use jp_compact_core::json::Span;
+use jp_compact_json::Span;
 
 use crate::json_index::{JsonIndex, JsonNode, MemberFilter};
 use crate::lines::{lines, text_start};

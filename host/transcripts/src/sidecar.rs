@@ -6,12 +6,12 @@
 use bytes::Bytes;
 use jp_compact_core::append::{self, Entry, Made};
 use jp_compact_core::index::{self, Index, Unreadable};
-use jp_compact_core::json::{Malformed, Scanner, Span};
 use jp_compact_core::source::{self, Removal, Reset};
 use jp_compact_core::splice;
 use jp_compact_core::stream::Stream;
 use jp_compact_core::text;
 use jp_compact_core::turn::TurnRange;
+use jp_compact_json::{Malformed, Scanner, Span};
 use serde::Deserialize;
 use serde_json::json;
 

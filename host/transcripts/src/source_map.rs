@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use jp_compact_core::json::Span;
+use jp_compact_json::Span;
 
 use crate::coverage::Coverage;
 use crate::format::Format;

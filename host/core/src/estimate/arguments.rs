@@ -2,8 +2,8 @@
 
 use super::Measure;
 use crate::event::Kind;
-use crate::json::{Malformed, Scanner};
 use crate::text;
+use jp_compact_json::{Malformed, Scanner};
 
 /// The maximum number of keys per object that are compared with each other.
 const KEYS_MAX: usize = 32;

@@ -3,7 +3,6 @@
 
 use super::{Rule, Violation};
 use crate::event::Kind;
-use crate::json::Span;
 use crate::open;
 use crate::overlay::{Overlay, ToolPolicy};
 use crate::pairs::Pairs;
@@ -11,6 +10,7 @@ use crate::render::ViewPosition;
 use crate::stream::Stream;
 use crate::turn::TurnRange;
 use crate::view::{Item, Part, View};
+use jp_compact_json::Span;
 
 /// Checks the view of a stream. `overlays` are those that the view was projected with.
 #[must_use]

@@ -10,12 +10,12 @@ mod summary_pair;
 use std::collections::{BTreeMap, HashSet};
 
 use jp_compact_core::external::ExternalEvent;
-use jp_compact_core::json::Span;
 use jp_compact_core::source;
 use jp_compact_core::splice::{Piece, Pieces};
 use jp_compact_core::stream::Stream;
 use jp_compact_core::turn::TurnRange;
 use jp_compact_core::view::{Part, View};
+use jp_compact_json::Span;
 
 use self::deletions::Deletions;
 use self::summary_pair::{LinkIndex, PairNames, Summary, follow, pairs};

@@ -8,8 +8,8 @@ use crate::disposition::Disposition;
 use crate::json_index::{JsonIndex, JsonNode, MemberFilter};
 use crate::source_map::{ElementRef, ListForm, SourceMap};
 use jp_compact_core::event::Kind;
-use jp_compact_core::json::Span;
 use jp_compact_core::stream::Stream;
+use jp_compact_json::Span;
 
 /// The bytes before and after a text that becomes a block.
 const TEXT: [&str; 2] = [r#"{"type":"text","text":"#, "}"];

@@ -8,7 +8,7 @@ use crate::json_index::{JsonNode, MemberFilter};
 use crate::sample::format_error;
 use crate::source_map::{ElementRef, ListForm};
 use jp_compact_core::index::Unreadable;
-use jp_compact_core::json::Span;
+use jp_compact_json::Span;
 
 pub(super) const WANTED: MemberFilter = |key| matches!(key, b"$set" | b"messages");
 

@@ -14,7 +14,7 @@ use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
 use jp_compact_core::index::Unreadable;
-use jp_compact_core::json::Span;
+use jp_compact_json::Span;
 
 pub(super) struct Ollama;
 

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use crate::builder::{EventBuilder, EventDraft};
 use crate::source_map::ElementRef;
 use jp_compact_core::event::Kind;
-use jp_compact_core::json::Span;
+use jp_compact_json::Span;
 
 pub(super) struct PiEntry {
     pub(super) at: ElementRef,

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::JsonNode;
 use jp_compact_core::event::Kind;
-use jp_compact_core::json::Span;
+use jp_compact_json::Span;
 
 /// Attachments that are only displayed or hold the program's state.
 const SHOWN: [&str; 4] = ["hook_success", "hook_cancelled", "prompt_snapshot", "file_snapshot"];

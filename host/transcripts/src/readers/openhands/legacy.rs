@@ -11,7 +11,7 @@ use crate::readers::values;
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
-use jp_compact_core::json::Span;
+use jp_compact_json::Span;
 
 /// Actions that are not calls.
 const NOT_CALLS: [&str; 14] = [

@@ -10,7 +10,7 @@ use crate::readers::values;
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
-use jp_compact_core::json::Span;
+use jp_compact_json::Span;
 
 /// Members with reasoning, in the order in which events contain them.
 const THOUGHTS: [&str; 3] = ["reasoning_content", "thinking_blocks", "responses_reasoning_item"];

@@ -10,8 +10,8 @@ use crate::json_index::JsonNode;
 use crate::readers::values;
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::external::EditSite;
-use jp_compact_core::json::Span;
 use jp_compact_core::text;
+use jp_compact_json::Span;
 
 /// The beginning of a fenced command. It is used if no other member contains the command.
 const FENCES: [&[u8]; 2] = [b"```mswea_bash_command\\n", b"```bash\\n"];

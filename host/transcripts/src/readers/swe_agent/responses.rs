@@ -5,7 +5,7 @@ use crate::json_index::JsonNode;
 use crate::readers::values;
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
-use jp_compact_core::json::Span;
+use jp_compact_json::Span;
 
 /// Adds the events of a response or of the output of a call. Returns the ids of the calls.
 pub(super) fn read(

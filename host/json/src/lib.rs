@@ -2,7 +2,11 @@
 //! decoded or copied. The scanner accepts exactly what `serde_json` reads into a `Value` (a property test compares the
 //! two), so later decoding cannot fail. A lenient scanner, for transcripts of other programs, also accepts
 //! two errors and records their spans.
+//!
+//! The interface is not stable. The crate is published because `cargo install jp-compact` needs it.
+#![expect(missing_docs, reason = "the interface is not stable, so only unclear names need a comment")]
 
+mod byte_block;
 mod string;
 
 use crate::byte_block::Block;
