@@ -182,6 +182,25 @@ fn jp_prints_our_view_and_saves_our_bytes() {
 
 #[test]
 #[ignore = "needs the real JP; runs nightly"]
+fn jp_ignores_and_preserves_step_overlays() {
+    let jp = Jp::new();
+    jp.save();
+    let print = || jp.run(&["c", "print", &format!("jp-c{ID}"), "--compacted"]);
+    let before = print();
+    jp.world.run(&[ID, "--strategy", "strip-tools", "--from", "1", "--to", "1.0"]).exits(0);
+    assert_eq!(jp.elements("jp_compact_step_overlay"), 1);
+    assert_eq!(print(), before);
+
+    let written = fs::read(&jp.copies(ID)[0]).unwrap();
+    jp.save();
+    let saved = fs::read(&jp.copies(ID)[0]).unwrap();
+    assert!(saved.starts_with(written.trim_ascii_end().strip_suffix(b"\n]").unwrap()));
+    assert_eq!(jp.elements("jp_compact_step_overlay"), 1);
+    assert_eq!(jp.list().len(), 1);
+}
+
+#[test]
+#[ignore = "needs the real JP; runs nightly"]
 fn both_copies_stay_equal_through_jp_saves() {
     let jp = Jp::new();
     jp.save();
