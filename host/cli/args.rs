@@ -12,7 +12,7 @@ use jp_compact_core::select::TypedSelection;
 use jp_compact_core::spec::Spec;
 use jp_compact_core::{Bound, Overlap, bound};
 use jp_compact_engine::compact::Sandbox;
-use jp_compact_engine::plan::Typed;
+use jp_compact_engine::plan::TypedChoice;
 use jp_compact_llm::{self as llm, ModelName};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::registry::{DiscoveryError, ExtraFolders, Registry};
@@ -99,8 +99,8 @@ pub(crate) fn typed_options<'a>(
     choice: &'a StrategyChoiceArgs,
     selection: TypedSelection,
     inline: Option<&'a str>,
-) -> Typed<'a> {
-    Typed { strategies: &choice.strategies, profile: choice.profile.as_deref(), inline, selection }
+) -> TypedChoice<'a> {
+    TypedChoice { strategies: &choice.strategies, profile: choice.profile.as_deref(), inline, selection }
 }
 
 /// Options of all commands that compact.

@@ -8,7 +8,7 @@ use jp_compact_core::estimate::Estimator;
 use jp_compact_core::select::TypedSelection;
 use jp_compact_core::{Stream, Survey, TurnRange};
 use jp_compact_engine::compact::{self, RunSettings, StrategyOutcome};
-use jp_compact_engine::plan::{Applied, AutoRequest};
+use jp_compact_engine::plan::{AutoRequest, ProfileOutcome};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{AlwaysReport, AutoReport, TriggerReport, TriggerResult};
 
@@ -44,7 +44,7 @@ pub(crate) async fn compact_if_due(
     for (name, planned) in config.auto.always.iter().zip(config.by_always()?) {
         let planned = planned.led_by(request.foreign_auto.as_ref());
         let applied = setup.planner.apply(&config, &planned, TypedSelection::default(), &opened).await?;
-        if matches!(&applied, Applied::Done(run, _) if !run.io.dry_run) {
+        if matches!(&applied, ProfileOutcome::Done(run, _) if !run.io.dry_run) {
             // The file has changed.
             opened = setup.read(transcript)?;
         }
@@ -59,16 +59,16 @@ pub(crate) async fn compact_if_due(
     let (mut report, mut warning) = (None, None);
     if due {
         match setup.planner.apply(&config, &planned, request.selection, &opened).await? {
-            Applied::Nothing => {
+            ProfileOutcome::Nothing => {
                 explanation.push_str("; nothing to compact: every turn since the last compaction is kept");
                 text.add_line(&explanation);
             }
-            Applied::Failed(error) => {
+            ProfileOutcome::Failed(error) => {
                 let failure = Report::from(*error);
                 text.add_warning("nothing was compacted", &failure);
                 warning = Some(failure.document());
             }
-            Applied::Done(run, result) => {
+            ProfileOutcome::Done(run, result) => {
                 text.lines.append(&compaction::text(&result, &run, environment));
                 text.add_reduction(&profile.name, &result, &run);
                 report = Some(compaction::document(&result, &run));
@@ -120,16 +120,16 @@ impl TranscriptText {
 }
 
 /// The report of a profile of `auto.always`.
-fn always_report(profile: &str, applied: Applied, text: &mut TranscriptText) -> AlwaysReport {
+fn always_report(profile: &str, applied: ProfileOutcome, text: &mut TranscriptText) -> AlwaysReport {
     let mut document = AlwaysReport { profile: profile.to_owned(), report: None, warning: None };
     match applied {
-        Applied::Nothing => {}
-        Applied::Failed(error) => {
+        ProfileOutcome::Nothing => {}
+        ProfileOutcome::Failed(error) => {
             let failure = Report::from(*error);
             text.add_warning(&format!("profile `{profile}` changed nothing"), &failure);
             document.warning = Some(failure.document());
         }
-        Applied::Done(run, report) => {
+        ProfileOutcome::Done(run, report) => {
             text.add_reduction(profile, &report, &run);
             if run.io.dry_run && report.saved() > 0.0 {
                 text.add_line("the trigger ignores this saving, because a dry run appends nothing");
@@ -203,8 +203,10 @@ fn explain(verdict: AutoVerdict, stream: &Stream, estimator: Estimator, model: O
 /// Describes a compaction in one line: turns, profile, reduction.
 fn reduction(profile: &str, report: &compact::RunReport, run: &RunSettings) -> Option<String> {
     let overlays = report.steps.iter().filter_map(|step| match &step.outcome {
-        StrategyOutcome::Made(overlays) => Some(overlays),
-        StrategyOutcome::Declined(_) | StrategyOutcome::Would(_) | StrategyOutcome::Already(_) => None,
+        StrategyOutcome::NewOverlays(overlays) => Some(overlays),
+        StrategyOutcome::Declined(_) | StrategyOutcome::WouldAsk(_) | StrategyOutcome::AlreadyExists(_) => {
+            None
+        }
     });
     let ranges = overlays.flatten().filter_map(|made| made.overlay.range());
     let range = ranges.reduce(TurnRange::union)?;

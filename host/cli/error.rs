@@ -214,7 +214,7 @@ impl From<plan::Error> for Report {
                 message,
                 Some("`--profile heavy` and `--strategy summarize` accept --focus"),
             ),
-            plan::Error::TurnsTwice => {
+            plan::Error::ConflictingTurns => {
                 let hint = "leave out either the turns after the `:`, or --from, --to and --keep-*";
                 Self::new(Exit::Usage, message, Some(hint))
             }

@@ -42,7 +42,7 @@ impl ProgressLine {
 
 /// The progress bar of a batch, with its rate and remaining time. The line of the strategies is below it.
 #[derive(Debug)]
-pub(crate) struct Bar {
+pub(crate) struct BatchProgress {
     /// The bar and the line of the strategies.
     lines: MultiProgress,
     bar: ProgressBar,
@@ -50,7 +50,7 @@ pub(crate) struct Bar {
     done: u64,
 }
 
-impl Bar {
+impl BatchProgress {
     /// A bar for this number of transcripts and bytes.
     pub(crate) fn new(quiet: bool, transcripts: u64, bytes: u64, strategies: &ProgressLine) -> Self {
         let lines = MultiProgress::with_draw_target(draw_target(quiet));

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use jp_compact_core::request::{self, Ask};
+use jp_compact_core::request::{self, RequestParameters};
 use jp_compact_core::{Stream, Survey, TurnRange};
 use jp_compact_engine::compact::{Preparation, Sandbox};
 use jp_compact_runtime::describe_cache::Descriptions;
@@ -163,7 +163,8 @@ pub(crate) fn add_rows(
 fn header(described: &Described, stream: &Stream) -> CompactRequest {
     let range = TurnRange::new(0, stream.turns().saturating_sub(1)).unwrap_or_else(|| unreachable!());
     let options = Map::new();
-    let ask = Ask::new("c0", &described.description, range, &options, jiff::Timestamp::UNIX_EPOCH);
+    let ask =
+        RequestParameters::new("c0", &described.description, range, &options, jiff::Timestamp::UNIX_EPOCH);
     request::header(&Survey::new(stream), &ask, None)
 }
 

@@ -8,11 +8,11 @@ use assert_cmd::cargo::cargo_bin;
 use jp_compact_core::select::Selection;
 use jp_compact_core::{Bound, Overlap};
 use jp_compact_engine::compact::{
-    MIN_SAVING, OnLowSaving, Preparation, Ready, RunIo, RunLimits, RunPolicy, RunSettings, Sandbox, compact,
-    open, prepare,
+    MIN_SAVING, OnLowSaving, Preparation, PreparedStrategy, RunIo, RunLimits, RunPolicy, RunSettings,
+    Sandbox, compact, open, prepare,
 };
 use jp_compact_engine::config::{ConfigScope, Provenance};
-use jp_compact_engine::consent::{Asker, Consent};
+use jp_compact_engine::consent::{Asker, ConsentContext};
 use jp_compact_llm::{LlmOptions, Models, Settings};
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
@@ -48,11 +48,11 @@ fn conversation(folder: &Path, turns: usize, request_chars: usize) -> PathBuf {
     path
 }
 
-fn run_settings(sessions: Sessions, strategies: Vec<Ready>, dry_run: bool) -> RunSettings {
+fn run_settings(sessions: Sessions, strategies: Vec<PreparedStrategy>, dry_run: bool) -> RunSettings {
     RunSettings {
         strategies,
         policy: RunPolicy {
-            consent: Consent::new(ConfigScope::default(), Asker::User, &Environment::bare("/")),
+            consent: ConsentContext::new(ConfigScope::default(), Asker::User, &Environment::bare("/")),
             model: None,
             conversation_model: None,
             wanted: Selection { to: Some(Bound::FromEnd(0)), ..Selection::default() },
@@ -87,10 +87,15 @@ fn outcomes(world: &World, transcript: &Path, settings: &RunSettings) -> Result<
     Ok(report.steps.iter().map(|step| format!("{:?}\n", step.outcome)).collect())
 }
 
-fn ready_strategy(world: &World, mode: &str, input: Input) -> Ready {
+fn ready_strategy(world: &World, mode: &str, input: Input) -> PreparedStrategy {
     let mut described = world.described();
     described.description.input = input;
-    Ready { described, options: world.header(mode).options, range: None, provenance: Provenance::typed() }
+    PreparedStrategy {
+        described,
+        options: world.header(mode).options,
+        range: None,
+        provenance: Provenance::typed(),
+    }
 }
 
 #[test]
@@ -112,7 +117,7 @@ fn low_saving_is_declined_if_the_run_requires_a_saving() {
     assert!(declined.contains("% of the view; the minimum is 99 %"), "{declined}");
     assert!(bytes() == before, "a declined compaction must not be written");
     let accepted = outcomes(&world, &transcript, &settings_with_min_saving(MIN_SAVING)).unwrap();
-    assert!(accepted.starts_with("Made("), "{accepted}");
+    assert!(accepted.starts_with("NewOverlays("), "{accepted}");
     assert!(bytes() != before);
 }
 
@@ -201,7 +206,7 @@ fn bundled_strategies_answer_equally_with_and_without_workers() {
             run_settings(Sessions::new(starter, NEVER).with_workers(workers_max), strategies.unwrap(), true);
         outcomes(&world, &sample, &settings).unwrap()
     });
-    assert!(answers[0].contains("Made("), "{}", answers[0]);
+    assert!(answers[0].contains("NewOverlays("), "{}", answers[0]);
     assert_eq!(answers[0], answers[1]);
     assert_eq!(answers[0], answers[2]);
 }

@@ -9,7 +9,7 @@ use clap::Parser;
 use jp_compact_core::fork::ForkEffect;
 use jp_compact_engine::compact::{self, OnLowSaving, Opened, RunSettings};
 use jp_compact_engine::consent::Asker;
-use jp_compact_engine::fork::{self, Plan};
+use jp_compact_engine::fork::{self, ForkPlan};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{ForkOverlays, ForkReport};
 use jp_compact_store as store;
@@ -128,7 +128,7 @@ fn print(args: &Args, quiet: bool, document: &ForkReport, text: &EscapedLines) -
     Ok(())
 }
 
-fn plan_document(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool) -> ForkReport {
+fn plan_document(source: &Opened, plan: &ForkPlan, dest: &Path, dry_run: bool) -> ForkReport {
     let numbers_with = |wanted: ForkEffect| -> Vec<usize> {
         let numbered = (1..).zip(&plan.fork.overlays);
         numbered.filter(|(_, effect)| **effect == wanted).map(|(number, _)| number).collect()
@@ -152,7 +152,7 @@ fn plan_document(source: &Opened, plan: &Plan, dest: &Path, dry_run: bool) -> Fo
 
 fn plan_text(
     source: &Opened,
-    plan: &Plan,
+    plan: &ForkPlan,
     dest: &Path,
     dry_run: bool,
     environment: &Environment,

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 use clap::Parser;
-use jp_compact_core::append::Held;
+use jp_compact_core::append::NewTurn;
 use jp_compact_core::select::TypedSelection;
 use jp_compact_engine::compact::{self, OnLowSaving, Opened};
 use jp_compact_engine::config::Config;
@@ -172,7 +172,7 @@ async fn ask_and_append(
     if !args.run_args.json {
         output::data(|out| writeln!(out, "{}", escape::text(text.trim_end())))?;
     }
-    let turn = Held { request: &args.text, asked: asked_at, response: text, answered: clock.now() };
+    let turn = NewTurn { request: &args.text, asked: asked_at, response: text, answered: clock.now() };
     query::append(opened, &turn, args.run_args.lock_timeout).await?;
     document.turn = Some(opened.stream.turns());
     Ok(())

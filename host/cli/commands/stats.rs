@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use clap::Parser;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::stats::Stats;
-use jp_compact_engine::batch::Files;
+use jp_compact_engine::batch::FoundFiles;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::StatsReport;
 use jp_compact_transcripts::Format;
@@ -94,7 +94,7 @@ fn find_transcripts(paths: &[OsString], environment: &Environment) -> Vec<OsStri
             transcripts.push(path.clone());
             continue;
         }
-        let files = Files::gather(std::slice::from_ref(path), None, None, environment);
+        let files = FoundFiles::gather(std::slice::from_ref(path), None, None, environment);
         if files.is_empty() && files.faults().is_empty() {
             // Reading the folder itself fails with an error that names it.
             transcripts.push(path.clone());

@@ -1,6 +1,8 @@
 //! The report of a run on one transcript, as a document and as text.
 
-use jp_compact_engine::compact::{self, Changed, OnLowSaving, Ready, RunSettings, Step, StrategyOutcome};
+use jp_compact_engine::compact::{
+    self, OnLowSaving, PreparedStrategy, RunSettings, Step, StrategyOutcome, TurnChange,
+};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{
     ChangedTurn, CompactionReport, DeclineReport, DiagnosticReport, LogReport, WouldReport,
@@ -40,23 +42,23 @@ pub(crate) fn document(report: &compact::RunReport, run: &RunSettings) -> Compac
     document
 }
 
-fn changed_turn(&Changed { turn, before, after }: &Changed) -> ChangedTurn {
+fn changed_turn(&TurnChange { turn, before, after }: &TurnChange) -> ChangedTurn {
     ChangedTurn { turn, view_before: before, view_after: after }
 }
 
 /// Adds the result of a strategy.
-fn add_step(document: &mut CompactionReport, step: &Step, ready: &Ready) {
+fn add_step(document: &mut CompactionReport, step: &Step, ready: &PreparedStrategy) {
     let (strategy, version) = (&step.strategy, &step.version);
     match &step.outcome {
-        StrategyOutcome::Made(overlays) => {
+        StrategyOutcome::NewOverlays(overlays) => {
             document.overlays.extend(overlays.iter().map(|made| compact::overlay(made, step, ready)));
         }
-        StrategyOutcome::Would(request) => document.would.push(WouldReport {
+        StrategyOutcome::WouldAsk(request) => document.would.push(WouldReport {
             strategy: strategy.clone(),
             version: version.clone(),
             what: request.clone(),
         }),
-        StrategyOutcome::Already(_) => {}
+        StrategyOutcome::AlreadyExists(_) => {}
         StrategyOutcome::Declined(reason) => document.declines.push(DeclineReport {
             strategy: strategy.clone(),
             version: version.clone(),
@@ -123,7 +125,7 @@ pub(crate) fn text(
     }
     lines.list("  ", notes(report, run).iter().map(|note| format!("  note: {note}")));
     if run.io.dry_run {
-        let changed = report.changed.iter().map(|Changed { turn, before, after }| {
+        let changed = report.changed.iter().map(|TurnChange { turn, before, after }| {
             format!("  turn {turn}: {} -> {} tokens", grouped(*before), grouped(*after))
         });
         lines.list("  ", changed);
@@ -136,7 +138,7 @@ pub(crate) fn text(
 fn headline(report: &compact::RunReport, run: &RunSettings, environment: &Environment) -> String {
     let path = short(&report.path, environment);
     let overlays_of = |step: &Step| match &step.outcome {
-        StrategyOutcome::Made(overlays) => overlays.len(),
+        StrategyOutcome::NewOverlays(overlays) => overlays.len(),
         _ => 0,
     };
     let overlays: usize = report.steps.iter().map(overlays_of).sum();
@@ -155,12 +157,12 @@ fn headline(report: &compact::RunReport, run: &RunSettings, environment: &Enviro
 fn add_step_text(lines: &mut EscapedLines, step: &Step, format: Format) {
     let name = format!("{} {}", step.strategy, step.version);
     match &step.outcome {
-        StrategyOutcome::Would(request) => lines.line(format_args!("  -  {name}  {request}")),
+        StrategyOutcome::WouldAsk(request) => lines.line(format_args!("  -  {name}  {request}")),
         StrategyOutcome::Declined(reason) => lines.line(format_args!("  -  {name}  declined: {reason}")),
-        StrategyOutcome::Already(number) => {
+        StrategyOutcome::AlreadyExists(number) => {
             lines.line(format_args!("  -  {name}  already appended: overlay {number}"));
         }
-        StrategyOutcome::Made(overlays) => {
+        StrategyOutcome::NewOverlays(overlays) => {
             let entries = overlays.iter().map(|made| {
                 let kinds = made.overlay.kinds().join(", ");
                 let is_ignored_by_jp = format == Format::Jp && !made.overlay.applied_by_jp;

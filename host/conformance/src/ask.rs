@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jp_compact_core::reply::Terminal;
-use jp_compact_core::request::{self, Ask};
+use jp_compact_core::request::{self, RequestParameters};
 use jp_compact_core::select::{self, Selection, StrategyTraits};
-use jp_compact_core::validate::{self, Asked, Refusal};
+use jp_compact_core::validate::{self, Refusal, ValidationContext};
 use jp_compact_core::{Overlap, Stream, Survey, TurnRange};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
 use jp_compact_schema::{Description, Limits, Payload};
@@ -78,7 +78,7 @@ impl<'a> Request<'a> {
 
     /// Builds the lines from the other fields.
     fn rebuild(&mut self) {
-        let ask = Ask {
+        let ask = RequestParameters {
             digest: Some("0000000000000000000000000000000000000000000000000000000000000000"),
             requested: self.requested,
             range_exact: self.is_range_exact,
@@ -87,7 +87,7 @@ impl<'a> Request<'a> {
                 result_bytes_max: RESULT_BYTES_MAX,
                 needs_many: false,
             },
-            ..Ask::new(&self.id, self.description, self.range, self.options, NOW)
+            ..RequestParameters::new(&self.id, self.description, self.range, self.options, NOW)
         };
         let bytes = request::lines(self.survey, &ask);
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec);
@@ -235,10 +235,10 @@ impl<'a> Request<'a> {
     pub(super) fn validate(&self, payloads: Vec<Payload>) -> Result<(), Refusal> {
         let stream: &Stream = self.survey.stream;
         // The model's answers are fixed here, regardless of the range. So `by_model` stays false.
-        let asked = Asked {
+        let asked = ValidationContext {
             requested: self.requested,
             by_step: StrategyTraits::new(self.description).steps,
-            ..Asked::new(stream, &self.survey.pairs, self.range, &self.description.produces)
+            ..ValidationContext::new(stream, &self.survey.pairs, self.range, &self.description.produces)
         };
         validate::validate(&asked, payloads).map(drop)
     }

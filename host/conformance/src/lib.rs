@@ -32,7 +32,7 @@ use serde_json::{Map, Value};
 pub use checks::{CHECKS, Check, CheckLevel, find};
 pub use exchange::{CheckSetup, Speaker};
 pub use plugin::TestedPlugin;
-pub use rehearse::{NotTaken, Rehearsal, rehearse};
+pub use rehearse::{Rehearsal, Rejection, rehearse};
 pub use template::{Language, create};
 
 use ask::Request;

@@ -27,12 +27,12 @@ pub struct Rehearsal {
     /// The exchange, line by line.
     pub exchanged: Vec<(Speaker, String)>,
     /// The reaction of the host to the answer.
-    pub verdict: Result<String, NotTaken>,
+    pub verdict: Result<String, Rejection>,
 }
 
 /// The reason why the host would not accept the answer.
 #[derive(Debug)]
-pub enum NotTaken {
+pub enum Rejection {
     /// The strategy violated the protocol.
     Broken {
         /// The id of the conformance check.
@@ -45,10 +45,10 @@ pub enum NotTaken {
     /// The strategy does not accept the options.
     BadOptions { what: String },
     /// No turn is left to compact.
-    Nothing,
+    NoTurns,
 }
 
-impl From<CheckFailure> for NotTaken {
+impl From<CheckFailure> for Rejection {
     fn from(CheckFailure { id, why }: CheckFailure) -> Self {
         Self::Broken { check: id, why }
     }
@@ -65,21 +65,21 @@ pub async fn rehearse(
     selection: Selection,
     options: &Options,
     environment: &Environment,
-) -> Result<Rehearsal, NotTaken> {
+) -> Result<Rehearsal, Rejection> {
     let description = describe::describe(setup, plugin).await?;
-    agree(&description.protocols).map_err(NotTaken::Version)?;
+    agree(&description.protocols).map_err(Rejection::Version)?;
     describe::check_description(plugin, &description).into_iter().next().map_or(Ok(()), Err)?;
-    let options =
-        options::resolve(options, &description, environment).map_err(|what| NotTaken::BadOptions { what })?;
+    let options = options::resolve(options, &description, environment)
+        .map_err(|what| Rejection::BadOptions { what })?;
     let mut request = Request::of_turns(survey, &description, &options, "c1", selection, setup.deadline)
-        .ok_or(NotTaken::Nothing)?;
+        .ok_or(Rejection::NoTurns)?;
     let mut exchanged = Vec::new();
     let mut on_output = |speaker, bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
         exchanged.extend(text.split_terminator('\n').map(|line| (speaker, line.to_owned())));
     };
     let reply = exchange(setup, plugin, &mut request, Case::Plain, &mut on_output).await;
-    let verdict = reply.map_err(NotTaken::from).map(|terminal| match terminal {
+    let verdict = reply.map_err(Rejection::from).map(|terminal| match terminal {
         Terminal::Result(result) => match result.compactions.len() {
             1 => "the host would append its compaction".to_owned(),
             count => format!("the host would append its {count} compactions"),

@@ -40,7 +40,7 @@ pub struct Entry {
 
 /// An overlay with its time stamp, ready to be stored.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Made {
+pub struct NewOverlay {
     /// The number of the overlay in the list that `show` prints, from 1.
     pub number: usize,
     pub overlay: Overlay,
@@ -98,9 +98,9 @@ pub fn check(stream: &Stream) -> Result<(), NotAppendable> {
 ///
 /// # Errors
 /// If the newest overlay has the latest possible time.
-pub fn stamp(stream: &Stream, entries: &[Entry], now: Timestamp) -> Result<Vec<Made>, NotAppendable> {
+pub fn stamp(stream: &Stream, entries: &[Entry], now: Timestamp) -> Result<Vec<NewOverlay>, NotAppendable> {
     let mut newest = stream.overlays().iter().map(|overlay| overlay.stamp).max();
-    let mut stamped: Vec<Made> = Vec::new();
+    let mut stamped: Vec<NewOverlay> = Vec::new();
     for (entry, Entry { compaction, .. }) in entries.iter().enumerate() {
         for overlay in overlays(stream, compaction) {
             let stamp = match newest {
@@ -112,7 +112,7 @@ pub fn stamp(stream: &Stream, entries: &[Entry], now: Timestamp) -> Result<Vec<M
             };
             newest = Some(stamp);
             let number = stream.overlays().len() + stamped.len() + 1;
-            stamped.push(Made { number, overlay: Overlay { stamp, ..overlay }, entry });
+            stamped.push(NewOverlay { number, overlay: Overlay { stamp, ..overlay }, entry });
         }
     }
     Ok(stamped)
@@ -169,14 +169,14 @@ fn is_unknown_to_jp(policy: &ToolPolicy) -> bool {
 
 /// Appends overlays to the stream, each with its receipt.
 #[must_use]
-pub fn append(stream: &Stream, entries: &[Entry], stamped: &[Made]) -> Vec<Piece> {
+pub fn append(stream: &Stream, entries: &[Entry], stamped: &[NewOverlay]) -> Vec<Piece> {
     splice::append_elements(stream.index(), &elements(entries, stamped))
 }
 
 /// Returns overlays in their stored form, each followed by its receipt.
-pub fn elements(entries: &[Entry], stamped: &[Made]) -> Vec<Map<String, Value>> {
+pub fn elements(entries: &[Entry], stamped: &[NewOverlay]) -> Vec<Map<String, Value>> {
     let mut elements = Vec::with_capacity(2 * stamped.len());
-    for Made { overlay, entry, .. } in stamped {
+    for NewOverlay { overlay, entry, .. } in stamped {
         elements.push(overlay_element(overlay));
         elements.push(receipt_element(overlay, &entries[*entry].receipt));
     }
@@ -185,7 +185,7 @@ pub fn elements(entries: &[Entry], stamped: &[Made]) -> Vec<Map<String, Value>> 
 
 /// A user's message to a model, and the model's answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Held<'a> {
+pub struct NewTurn<'a> {
     pub request: &'a str,
     /// The time of the request.
     pub asked: Timestamp,
@@ -196,7 +196,7 @@ pub struct Held<'a> {
 
 /// Appends a turn to the stream.
 #[must_use]
-pub fn turn(stream: &Stream, exchange: &Held<'_>) -> Vec<Piece> {
+pub fn turn(stream: &Stream, exchange: &NewTurn<'_>) -> Vec<Piece> {
     let elements = [
         decode::head(exchange.asked, "turn_start"),
         decode::synthetic(exchange.asked, "chat_request", "content", exchange.request),

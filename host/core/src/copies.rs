@@ -9,7 +9,7 @@ use crate::index::{self, Index};
 
 /// The result of a comparison: the other copy, relative to the one that JP would load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Other {
+pub enum CopyComparison {
     /// It has the same raw events.
     Equal,
     /// It has only the first events of the loaded copy.
@@ -20,20 +20,20 @@ pub enum Other {
 
 /// Compares the copy that JP would load with another one.
 #[must_use]
-pub fn compare(loaded: &Bytes, other: &Bytes) -> Other {
+pub fn compare(loaded: &Bytes, other: &Bytes) -> CopyComparison {
     if loaded == other {
-        return Other::Equal;
+        return CopyComparison::Equal;
     }
     let (Ok(loaded), Ok(other)) = (index::index(loaded.clone()), index::index(other.clone())) else {
-        return Other::Disagrees;
+        return CopyComparison::Disagrees;
     };
     let (mut loaded, mut other) = (raw_events(&loaded), raw_events(&other));
     loop {
         match (loaded.next(), other.next()) {
-            (None, None) => return Other::Equal,
-            (Some(_), None) => return Other::Shorter,
+            (None, None) => return CopyComparison::Equal,
+            (Some(_), None) => return CopyComparison::Shorter,
             (Some(event), Some(other_event)) if event == other_event => {}
-            _ => return Other::Disagrees,
+            _ => return CopyComparison::Disagrees,
         }
     }
 }
@@ -56,37 +56,37 @@ mod tests {
         r#"{"type":"jp_compact_receipt","timestamp":"2027-01-01 00:00:00.0","from_turn":0,"to_turn":0}"#;
 
     #[track_caller]
-    fn check(loaded: &[&str], other: &[&str], expected: Other) {
+    fn check(loaded: &[&str], other: &[&str], expected: CopyComparison) {
         let file = |elements: &[&str]| Bytes::from(format!("[{}]\n", elements.join(",")));
         assert_eq!(compare(&file(loaded), &file(other)), expected);
     }
 
     #[test]
     fn ignores_overlays_and_receipts() {
-        check(&[REQUEST, RESPONSE], &[REQUEST, RESPONSE, OVERLAY, RECEIPT], Other::Equal);
-        check(&[REQUEST, OVERLAY, RECEIPT, RESPONSE], &[REQUEST, RESPONSE], Other::Equal);
-        check(&[], &[OVERLAY], Other::Equal);
+        check(&[REQUEST, RESPONSE], &[REQUEST, RESPONSE, OVERLAY, RECEIPT], CopyComparison::Equal);
+        check(&[REQUEST, OVERLAY, RECEIPT, RESPONSE], &[REQUEST, RESPONSE], CopyComparison::Equal);
+        check(&[], &[OVERLAY], CopyComparison::Equal);
     }
 
     #[test]
     fn compares_all_other_elements_in_order() {
-        check(&[REQUEST, RESPONSE], &[REQUEST, OVERLAY], Other::Shorter);
-        check(&[REQUEST], &[REQUEST, RESPONSE], Other::Disagrees);
-        check(&[REQUEST, RESPONSE], &[RESPONSE, REQUEST], Other::Disagrees);
-        check(&[REQUEST, DELTA], &[REQUEST], Other::Shorter);
-        check(&[REQUEST], &[REQUEST, r#"{"type":"bookmark"}"#], Other::Disagrees);
-        check(&[REQUEST], &[], Other::Shorter);
+        check(&[REQUEST, RESPONSE], &[REQUEST, OVERLAY], CopyComparison::Shorter);
+        check(&[REQUEST], &[REQUEST, RESPONSE], CopyComparison::Disagrees);
+        check(&[REQUEST, RESPONSE], &[RESPONSE, REQUEST], CopyComparison::Disagrees);
+        check(&[REQUEST, DELTA], &[REQUEST], CopyComparison::Shorter);
+        check(&[REQUEST], &[REQUEST, r#"{"type":"bookmark"}"#], CopyComparison::Disagrees);
+        check(&[REQUEST], &[], CopyComparison::Shorter);
     }
 
     #[test]
     fn ignores_white_space_between_elements() {
         let spaced = Bytes::from(format!("[\n  {REQUEST},\n\n  {RESPONSE}\n]\n"));
-        assert_eq!(compare(&spaced, &Bytes::from(format!("[{REQUEST},{RESPONSE}]"))), Other::Equal);
+        assert_eq!(compare(&spaced, &Bytes::from(format!("[{REQUEST},{RESPONSE}]"))), CopyComparison::Equal);
     }
 
     #[test]
     fn unreadable_copies_disagree_unless_identical() {
-        check(&[REQUEST], &["{"], Other::Disagrees);
-        check(&["{"], &["{"], Other::Equal);
+        check(&[REQUEST], &["{"], CopyComparison::Disagrees);
+        check(&["{"], &["{"], CopyComparison::Equal);
     }
 }

@@ -80,7 +80,7 @@ impl Index {
     /// holds the bytes that are not in the file. Spans after the end of `bytes` refer to it.
     #[must_use]
     pub fn from_events(bytes: Bytes, generated: Bytes, mut events: Vec<Event>) -> Self {
-        let mut count = Count::default();
+        let mut count = ElementCounter::default();
         for event in &mut events {
             (event.turn, event.seq) = (count.turn(event.kind), count.seq(event.kind));
         }
@@ -122,7 +122,7 @@ pub fn index(bytes: Bytes) -> Result<Index, Unreadable> {
 #[derive(Default)]
 pub struct Indexer {
     events: Vec<Event>,
-    count: Count,
+    count: ElementCounter,
     array_start: usize,
     body_end: usize,
     unloadable: Option<usize>,
@@ -236,14 +236,14 @@ fn outside_elements(error: Malformed) -> Unreadable {
 
 /// Assigns turns and numbers during the pass (docs/reference/store.md#turns).
 #[derive(Default, Clone, Copy)]
-pub(crate) struct Count {
+pub(crate) struct ElementCounter {
     turn: usize,
     /// Whether the current turn has a conversation event.
     opened: bool,
     seq: u64,
 }
 
-impl Count {
+impl ElementCounter {
     /// Returns the turn of the next element, which has this kind.
     pub(crate) fn turn(&mut self, kind: Kind) -> usize {
         if kind == Kind::TurnStart && self.opened {
@@ -330,7 +330,7 @@ impl MemberSpans {
     }
 
     /// Makes the event, with JP's checks. An error is a fragment that names the type and the member.
-    fn event(&self, bytes: &[u8], count: &mut Count) -> Result<Event, String> {
+    fn event(&self, bytes: &[u8], count: &mut ElementCounter) -> Result<Event, String> {
         let is_string = |span: Span| span.slice(bytes).first() == Some(&b'"');
         // An element that JP would not load is unknown, regardless of its `type`. Config deltas are exempt, because
         // strategies ignore them, and those of old streams may lack a time.

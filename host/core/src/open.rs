@@ -7,7 +7,7 @@ use crate::stream::Stream;
 
 /// The reason why the last turn is excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Open {
+pub enum OpenReason {
     /// A tool call has no response yet.
     ToolCall,
     /// The last event is not an assistant message. Applies to summaries only.
@@ -18,11 +18,11 @@ pub enum Open {
 /// is open if only tool events follow an unanswered tool request. For a summary, a turn that does not end with an
 /// assistant message is open too. Inquiries count as tool events, because tools make them.
 #[must_use]
-pub fn open(stream: &Stream, pairs: &Pairs, for_summary: bool) -> Option<Open> {
+pub fn open(stream: &Stream, pairs: &Pairs, for_summary: bool) -> Option<OpenReason> {
     let end = TurnEnd::new(stream, pairs)?;
     match (end.waiting_call.is_some(), for_summary && !end.ends_with_message) {
-        (true, _) => Some(Open::ToolCall),
-        (false, true) => Some(Open::Unanswered),
+        (true, _) => Some(OpenReason::ToolCall),
+        (false, true) => Some(OpenReason::Unanswered),
         (false, false) => None,
     }
 }

@@ -12,7 +12,7 @@ use jp_compact_schema::{Hint, RequestAction, ResponseAction};
 use crate::estimate::images;
 use crate::event::Kind;
 use crate::halves::Halves;
-use crate::index::Count;
+use crate::index::ElementCounter;
 use crate::overlay::{Overlay, StoredCall, ToolPolicy};
 use crate::pairs::Pairs;
 use crate::position::Position;
@@ -48,7 +48,7 @@ pub fn project_with(stream: &Stream, pairs: &Pairs, overlays: &[Overlay]) -> Vie
 fn apply(stream: &Stream, plan: &Plan<'_>) -> View {
     let overlays = plan.overlays;
     let mut items = Vec::with_capacity(stream.events().len());
-    let mut count = Count::default();
+    let mut count = ElementCounter::default();
     let mut push = |kind, origin, part| items.push(Item { turn: count.turn(kind), origin, part });
     // The first slot of the last run whose summary is in the view.
     let mut shown_run = None;

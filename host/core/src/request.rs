@@ -24,7 +24,7 @@ use crate::view::Part;
 
 /// The parameters of a request, in addition to the stream.
 #[derive(Debug, Clone)]
-pub struct Ask<'a> {
+pub struct RequestParameters<'a> {
     /// Unique in the run. Every reply repeats it.
     pub id: &'a str,
     /// The strategy's description of itself.
@@ -53,7 +53,7 @@ pub struct Ask<'a> {
     pub context_window: Option<u64>,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> RequestParameters<'a> {
     /// Creates parameters for exactly the turns of `range`, with the protocol's limits. The optional parameters are empty.
     #[must_use]
     pub fn new(
@@ -89,7 +89,7 @@ impl<'a> Ask<'a> {
 
 /// Returns all lines of the request: the header and, for `input: full`, the events and the line that ends them.
 #[must_use]
-pub fn lines(survey: &Survey<'_>, ask: &Ask<'_>) -> Vec<u8> {
+pub fn lines(survey: &Survey<'_>, ask: &RequestParameters<'_>) -> Vec<u8> {
     let (header, events) = inline(survey, ask);
     let mut lines = line(&header);
     if let Some((mut events, count)) = events {
@@ -101,7 +101,7 @@ pub fn lines(survey: &Survey<'_>, ask: &Ask<'_>) -> Vec<u8> {
 
 /// Returns the request's header and, for `input: full`, the event lines and their number.
 #[must_use]
-pub fn inline(survey: &Survey<'_>, ask: &Ask<'_>) -> (CompactRequest, Option<(Vec<u8>, u64)>) {
+pub fn inline(survey: &Survey<'_>, ask: &RequestParameters<'_>) -> (CompactRequest, Option<(Vec<u8>, u64)>) {
     if ask.description.input != Input::Full {
         return (header(survey, ask, None), None);
     }
@@ -115,7 +115,11 @@ pub fn inline(survey: &Survey<'_>, ask: &Ask<'_>) -> (CompactRequest, Option<(Ve
 ///
 /// # Errors
 /// The errors of `out`.
-pub fn write_events(survey: &Survey<'_>, ask: &Ask<'_>, out: &mut impl Write) -> io::Result<u64> {
+pub fn write_events(
+    survey: &Survey<'_>,
+    ask: &RequestParameters<'_>,
+    out: &mut impl Write,
+) -> io::Result<u64> {
     let mut count = 0;
     let steps = ask.description.has_feature(STEPS).then(|| survey.stream.steps());
     for (seq, element) in events(survey, ask) {
@@ -137,7 +141,7 @@ pub fn line(message: &impl serde::Serialize) -> Vec<u8> {
 
 /// Returns the turns that the strategy receives.
 #[must_use]
-pub fn scope(survey: &Survey<'_>, ask: &Ask<'_>) -> TurnRange {
+pub fn scope(survey: &Survey<'_>, ask: &RequestParameters<'_>) -> TurnRange {
     match ask.description.scope {
         Scope::Conversation => {
             TurnRange::new(0, survey.stream.turns().saturating_sub(1)).unwrap_or(ask.range)
@@ -148,7 +152,7 @@ pub fn scope(survey: &Survey<'_>, ask: &Ask<'_>) -> TurnRange {
 
 /// Returns the request's header. `events` describes how the events of `input: full` are sent.
 #[must_use]
-pub fn header(survey: &Survey<'_>, ask: &Ask<'_>, events: Option<Events>) -> CompactRequest {
+pub fn header(survey: &Survey<'_>, ask: &RequestParameters<'_>, events: Option<Events>) -> CompactRequest {
     let stream = survey.stream;
     let scope = scope(survey, ask);
     let has_steps = ask.description.has_feature(STEPS);
@@ -205,7 +209,7 @@ fn range_message(range: TurnRange) -> Range {
 }
 
 /// Returns the table of the turns in the scope. The row of a turn that the range cuts counts only the events in the range.
-fn turn_table(survey: &Survey<'_>, ask: &Ask<'_>, scope: TurnRange) -> Vec<Turn> {
+fn turn_table(survey: &Survey<'_>, ask: &RequestParameters<'_>, scope: TurnRange) -> Vec<Turn> {
     let mut rows: Vec<Turn> = survey.turns.iter().filter(|row| scope.contains(row.turn)).cloned().collect();
     if ask.description.has_feature(STEPS) {
         let steps = survey.stream.steps();
@@ -253,7 +257,10 @@ fn elements<'a>(stream: &'a Stream, scope: TurnRange) -> impl Iterator<Item = (u
 }
 
 /// Iterates over the elements that are sent as events. Elements that are not objects are not sent.
-fn events<'a>(survey: &'a Survey<'_>, ask: &Ask<'_>) -> impl Iterator<Item = (u64, usize)> + 'a {
+fn events<'a>(
+    survey: &'a Survey<'_>,
+    ask: &RequestParameters<'_>,
+) -> impl Iterator<Item = (u64, usize)> + 'a {
     let stream = survey.stream;
     elements(stream, scope(survey, ask)).filter(|(_, element)| stream.is_object(*element))
 }

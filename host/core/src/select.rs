@@ -7,7 +7,7 @@ use jp_compact_schema::{ContentKind, Description, STEPS};
 use crate::bound::{self, Bound};
 use crate::event::Kind;
 pub use crate::keep::{Keep, KeepLast, WeightFn};
-use crate::open::{self, Open};
+use crate::open::{self, OpenReason};
 use crate::overlap::{self, Overlap};
 use crate::position::Position;
 use crate::render::is_signed;
@@ -98,9 +98,9 @@ pub struct Selected {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
     /// The last turn is still open, and was excluded.
-    OpenTurn { turn: usize, reason: Open },
+    OpenTurn { turn: usize, reason: OpenReason },
     /// The last turn is still open, and the range ends with its last closed step.
-    OpenStep { to: Position, reason: Open },
+    OpenStep { to: Position, reason: OpenReason },
     /// The strategy compacts whole turns only, and the range was reduced to these.
     Rounded {
         /// The requested range.
@@ -134,20 +134,20 @@ pub enum Note {
 impl std::fmt::Display for Note {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::OpenTurn { turn, reason: Open::ToolCall } => {
+            Self::OpenTurn { turn, reason: OpenReason::ToolCall } => {
                 write!(out, "turn {turn} is skipped: one of its tool calls has no response yet")
             }
-            Self::OpenTurn { turn, reason: Open::Unanswered } => {
+            Self::OpenTurn { turn, reason: OpenReason::Unanswered } => {
                 write!(out, "turn {turn} is skipped: it does not end with an assistant message")
             }
-            Self::OpenStep { to, reason: Open::ToolCall } => {
+            Self::OpenStep { to, reason: OpenReason::ToolCall } => {
                 write!(
                     out,
                     "turn {} is compacted up to step {to}: a later tool call has no response yet",
                     to.turn
                 )
             }
-            Self::OpenStep { to, reason: Open::Unanswered } => {
+            Self::OpenStep { to, reason: OpenReason::Unanswered } => {
                 write!(out, "turn {} is compacted up to step {to}: it is not finished", to.turn)
             }
             Self::Rounded { from, to } => {
@@ -170,7 +170,7 @@ impl std::fmt::Display for Note {
 
 /// The reason why there is nothing to compact. Not an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nothing {
+pub enum NothingToCompact {
     NoTurns,
     /// The default keeps every turn.
     Kept {
@@ -195,7 +195,7 @@ pub enum Nothing {
     /// The range consists of the open turn only.
     OpenTurn {
         turn: usize,
-        reason: Open,
+        reason: OpenReason,
     },
     /// Every part of the range splits a tool call.
     Split {
@@ -211,7 +211,7 @@ pub enum Nothing {
     },
 }
 
-impl std::fmt::Display for Nothing {
+impl std::fmt::Display for NothingToCompact {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoTurns => write!(out, "nothing to compact: the conversation has no turns"),
@@ -271,7 +271,11 @@ fn counted(count: usize, noun: &str) -> String {
 ///
 /// # Errors
 /// The reason why there is nothing to compact.
-pub fn resolve(survey: &Survey<'_>, selection: Selection, now: Timestamp) -> Result<TurnRange, Nothing> {
+pub fn resolve(
+    survey: &Survey<'_>,
+    selection: Selection,
+    now: Timestamp,
+) -> Result<TurnRange, NothingToCompact> {
     resolve_in(survey.stream, &|element| survey.estimate.weight(element), selection, now)
 }
 
@@ -284,10 +288,10 @@ pub fn resolve_in(
     weight_of: WeightFn<'_>,
     selection: Selection,
     now: Timestamp,
-) -> Result<TurnRange, Nothing> {
+) -> Result<TurnRange, NothingToCompact> {
     let turns = stream.turns();
     if turns == 0 {
-        return Err(Nothing::NoTurns);
+        return Err(NothingToCompact::NoTurns);
     }
     let Selection { from, to, keep_last, keep } = selection;
     let rules = if to.is_none() && keep_last.is_empty() { keep.last } else { keep_last };
@@ -297,9 +301,9 @@ pub fn resolve_in(
         TurnRange::between(bounds.start(), ends.into_iter().min_by_key(|end| end.end_key())?)
     });
     range.ok_or_else(|| match bound::resolve(stream, from, to, now) {
-        None => Nothing::Bounds { turns },
-        Some(_) if keep_last.is_empty() => Nothing::Kept { turns, keep },
-        Some(_) => Nothing::KeptByRule { turns, steps: stream.steps().total(), keep: keep_last },
+        None => NothingToCompact::Bounds { turns },
+        Some(_) if keep_last.is_empty() => NothingToCompact::Kept { turns, keep },
+        Some(_) => NothingToCompact::KeptByRule { turns, steps: stream.steps().total(), keep: keep_last },
     })
 }
 
@@ -307,7 +311,11 @@ pub fn resolve_in(
 ///
 /// # Errors
 /// The reason why there is nothing to compact.
-pub fn select(survey: &Survey<'_>, selection: Selection, now: Timestamp) -> Result<Selected, Nothing> {
+pub fn select(
+    survey: &Survey<'_>,
+    selection: Selection,
+    now: Timestamp,
+) -> Result<Selected, NothingToCompact> {
     select_for(survey, resolve(survey, selection, now)?, StrategyTraits::default())
 }
 
@@ -320,7 +328,7 @@ pub fn select_for(
     survey: &Survey<'_>,
     range: TurnRange,
     traits: StrategyTraits,
-) -> Result<Selected, Nothing> {
+) -> Result<Selected, NothingToCompact> {
     trim(survey, range, StrategyTraits { summary: false, ..traits })
 }
 
@@ -334,16 +342,16 @@ pub fn select_for_summary(
     selected: &Selected,
     accepted: &[TurnRange],
     overlap: Overlap,
-) -> Result<Selected, Nothing> {
+) -> Result<Selected, NothingToCompact> {
     let traits = StrategyTraits { summary: true, ..StrategyTraits::default() };
     let mut trimmed = trim(survey, selected.requested, traits)?;
     trimmed.notes.splice(..0, selected.notes.iter().copied());
     let range = trimmed.requested;
     let extended = overlap::close(range, survey.stream, &survey.pairs, accepted, overlap);
     let extended =
-        whole_turns_around(survey, extended).ok_or(Nothing::ExtensionSplits { range, extended })?;
+        whole_turns_around(survey, extended).ok_or(NothingToCompact::ExtensionSplits { range, extended })?;
     if survey.pairs.split_by(survey.stream, extended).is_some() {
-        return Err(Nothing::ExtensionSplits { range, extended });
+        return Err(NothingToCompact::ExtensionSplits { range, extended });
     }
     if extended != range {
         trimmed.notes.push(Note::Extended { from: range, to: extended });
@@ -367,11 +375,11 @@ fn whole_turns_around(survey: &Survey<'_>, range: TurnRange) -> Option<TurnRange
 }
 
 /// Excludes open turns and steps, then shrinks the range until it splits no call.
-fn trim(survey: &Survey<'_>, range: TurnRange, traits: StrategyTraits) -> Result<Selected, Nothing> {
+fn trim(survey: &Survey<'_>, range: TurnRange, traits: StrategyTraits) -> Result<Selected, NothingToCompact> {
     let mut notes = Vec::new();
     let mut range = range;
     if range.is_stepped() && !traits.steps {
-        let whole = range.whole_turns().ok_or(Nothing::NoWholeTurn { range })?;
+        let whole = range.whole_turns().ok_or(NothingToCompact::NoWholeTurn { range })?;
         notes.push(Note::Rounded { from: range, to: whole });
         range = whole;
     }
@@ -383,14 +391,14 @@ fn trim(survey: &Survey<'_>, range: TurnRange, traits: StrategyTraits) -> Result
         let end = closed_step.or(last.checked_sub(1).map(Position::turn));
         if end.is_none_or(|end| end.end_key() < range.end().end_key()) {
             let shorter = end.and_then(|end| TurnRange::between(range.start(), end));
-            range = shorter.ok_or(Nothing::OpenTurn { turn: last, reason })?;
+            range = shorter.ok_or(NothingToCompact::OpenTurn { turn: last, reason })?;
             notes.push(match closed_step {
                 Some(to) => Note::OpenStep { to, reason },
                 None => Note::OpenTurn { turn: last, reason },
             });
         }
     }
-    let shrunk = survey.pairs.shrink(survey.stream, range).ok_or(Nothing::Split { range })?;
+    let shrunk = survey.pairs.shrink(survey.stream, range).ok_or(NothingToCompact::Split { range })?;
     if shrunk != range {
         notes.push(Note::Shrunk { from: range, to: shrunk });
     }

@@ -18,7 +18,7 @@ use crate::turn::TurnRange;
 
 /// The request that the proposal answers.
 #[derive(Debug, Clone)]
-pub struct Asked<'a> {
+pub struct ValidationContext<'a> {
     /// The stream that the request was made from.
     pub stream: &'a Stream,
     pub pairs: &'a Pairs,
@@ -42,7 +42,7 @@ pub struct Asked<'a> {
     pub by_model: bool,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ValidationContext<'a> {
     /// Describes a request for exactly these turns, without tool hints, earlier summaries of the run, or a model.
     #[must_use]
     pub fn new(stream: &'a Stream, pairs: &'a Pairs, range: TurnRange, produces: &'a [ContentKind]) -> Self {
@@ -248,7 +248,7 @@ impl std::error::Error for Refusal {}
 ///
 /// # Errors
 /// The first reason to reject it.
-pub fn validate(asked: &Asked<'_>, proposal: Vec<Payload>) -> Result<Vec<Compaction>, Refusal> {
+pub fn validate(asked: &ValidationContext<'_>, proposal: Vec<Payload>) -> Result<Vec<Compaction>, Refusal> {
     if proposal.is_empty() {
         return Err(Refusal::Nothing);
     }
@@ -270,7 +270,7 @@ pub fn validate(asked: &Asked<'_>, proposal: Vec<Payload>) -> Result<Vec<Compact
     Ok(compactions)
 }
 
-fn validate_payload(asked: &Asked<'_>, payload: Payload) -> Result<Compaction, Refusal> {
+fn validate_payload(asked: &ValidationContext<'_>, payload: Payload) -> Result<Compaction, Refusal> {
     let range = payload_range(asked, &payload)?;
     let bounds = if payload.summary.is_some() { asked.range } else { asked.requested };
     if !bounds.covers(range) {
@@ -297,7 +297,7 @@ fn validate_payload(asked: &Asked<'_>, payload: Payload) -> Result<Compaction, R
     Ok(Compaction { range, summary, reasoning: payload.reasoning, tool_calls })
 }
 
-fn payload_range(asked: &Asked<'_>, payload: &Payload) -> Result<TurnRange, Refusal> {
+fn payload_range(asked: &ValidationContext<'_>, payload: &Payload) -> Result<TurnRange, Refusal> {
     let from = Position { turn: payload.from_turn, step: payload.from_step };
     let to = Position { turn: payload.to_turn, step: payload.to_step };
     let range = TurnRange::between(from, to).ok_or(Refusal::Inverted { from, to })?;
@@ -312,7 +312,7 @@ fn payload_range(asked: &Asked<'_>, payload: &Payload) -> Result<TurnRange, Refu
     }
 }
 
-fn check_summary(asked: &Asked<'_>, range: TurnRange, text: String) -> Result<String, Refusal> {
+fn check_summary(asked: &ValidationContext<'_>, range: TurnRange, text: String) -> Result<String, Refusal> {
     if text.chars().all(char::is_whitespace) {
         return Err(Refusal::SummaryBlank);
     }
@@ -336,7 +336,11 @@ fn check_summary(asked: &Asked<'_>, range: TurnRange, text: String) -> Result<St
     Ok(text)
 }
 
-fn tool_policy(asked: &Asked<'_>, range: TurnRange, policy: ToolCalls) -> Result<ToolPolicy, Refusal> {
+fn tool_policy(
+    asked: &ValidationContext<'_>,
+    range: TurnRange,
+    policy: ToolCalls,
+) -> Result<ToolPolicy, Refusal> {
     Ok(match policy {
         ToolCalls::Strip { request, response } => {
             ToolPolicy::Strip { request, response, overrides: overrides(asked, range, request, response) }
@@ -364,7 +368,7 @@ fn tool_policy(asked: &Asked<'_>, range: TurnRange, policy: ToolCalls) -> Result
 
 /// Returns the hints that differ from a `strip` policy for calls in the range. A half without a hint uses the policy.
 fn overrides(
-    asked: &Asked<'_>,
+    asked: &ValidationContext<'_>,
     range: TurnRange,
     request: bool,
     response: bool,
@@ -395,7 +399,7 @@ fn overrides(
 }
 
 fn stored_call(
-    asked: &Asked<'_>,
+    asked: &ValidationContext<'_>,
     halves: &Halves<'_>,
     range: TurnRange,
     call: SelectiveCall,

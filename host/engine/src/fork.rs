@@ -13,7 +13,7 @@ use jp_compact_store::{self as store, JpFiles};
 
 /// The content of a fork.
 #[derive(Debug)]
-pub struct Plan {
+pub struct ForkPlan {
     /// The turns to keep, and the effect on overlays.
     pub fork: Fork,
     /// The resulting stream.
@@ -24,7 +24,7 @@ pub struct Plan {
 ///
 /// # Errors
 /// The source is not a conversation of JP, or JP would not load the fork.
-pub fn plan(source: &Opened, last: Option<usize>) -> Result<Plan, Error> {
+pub fn plan(source: &Opened, last: Option<usize>) -> Result<ForkPlan, Error> {
     compact::only_jp(source, "forked")?;
     let path = || source.place.path().to_owned();
     append::check(&source.stream).map_err(|source| Error::NotAppendable { path: path(), source })?;
@@ -35,14 +35,14 @@ pub fn plan(source: &Opened, last: Option<usize>) -> Result<Plan, Error> {
         let bytes = concat(&fork.pieces, source.stream.bytes());
         Stream::parse(bytes.into()).map_err(|source| Error::Unreadable { path: path(), source })?
     };
-    Ok(Plan { fork, stream })
+    Ok(ForkPlan { fork, stream })
 }
 
 /// Creates the folder of the fork, completely or not at all.
 ///
 /// # Errors
 /// The folder cannot be created.
-pub fn write(source: &Opened, plan: &Plan, dest: &Path, environment: &Environment) -> Result<(), Error> {
+pub fn write(source: &Opened, plan: &ForkPlan, dest: &Path, environment: &Environment) -> Result<(), Error> {
     let defaults = JpFiles {
         base_config: (!import::has_base_config(&plan.stream)).then(|| import::base_config(None, None)),
         metadata: Some(import::metadata(&plan.stream, None)),

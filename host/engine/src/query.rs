@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use jp_compact_core::append::{self, Held};
+use jp_compact_core::append::{self, NewTurn};
 use jp_compact_core::projection::project;
 use jp_compact_core::{Stream, render};
 use jp_compact_runtime::session::Answers as _;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::compact::{self, Opened, StaleSnapshot};
 use crate::config::{Config, Provenance};
-use crate::consent::{self, Allowed, Consent, Wants};
+use crate::consent::{self, Allowed, ConsentContext, ModelUseRequest};
 use jp_compact_llm::Models;
 use jp_compact_store::{self as store, Current};
 
@@ -37,10 +37,14 @@ const SYSTEM_PROMPT: &str = "You continue the conversation. No tools can be call
 ///
 /// # Errors
 /// The user has not allowed it.
-pub fn allow(models: &Models, config: &Config, consent: &Consent) -> Result<Allowed, compact::Error> {
+pub fn allow(models: &Models, config: &Config, consent: &ConsentContext) -> Result<Allowed, compact::Error> {
     let (conversation_model, configured_model) = (config.conversation_model(), config.configured_model());
     let named = [conversation_model.as_ref(), configured_model.as_ref()];
-    Ok(consent::allow(models, consent, &Wants { strategy: None, provenance: &Provenance::typed(), named })?)
+    Ok(consent::allow(
+        models,
+        consent,
+        &ModelUseRequest { strategy: None, provenance: &Provenance::typed(), named },
+    )?)
 }
 
 /// Sends the user's request and the view of the transcript to a model.
@@ -96,7 +100,7 @@ pub fn check(opened: &Opened) -> Result<(), compact::Error> {
 ///
 /// # Errors
 /// Nothing was appended.
-pub async fn append(opened: &Opened, turn: &Held<'_>, lock_wait: Duration) -> Result<(), compact::Error> {
+pub async fn append(opened: &Opened, turn: &NewTurn<'_>, lock_wait: Duration) -> Result<(), compact::Error> {
     let Opened { place, stream, .. } = opened;
     let build = |current| match current {
         Current::Same => Ok(append::turn(stream, turn)),

@@ -2,8 +2,8 @@
 
 use std::{error::Error, io};
 
-use jp_compact_core::request::{self, Ask};
-use jp_compact_core::validate::{Asked, validate};
+use jp_compact_core::request::{self, RequestParameters};
+use jp_compact_core::validate::{ValidationContext, validate};
 use jp_compact_core::{Stream, Survey, TurnRange, reply::Terminal};
 use jp_compact_runtime::registry::{ExtraFolders, Registry};
 use jp_compact_runtime::session::{Body, Confined, Described, Sessions, Starter};
@@ -27,12 +27,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (survey, sessions) = (Survey::new(&stream), Sessions::new(starter, None));
     let range = TurnRange::new(0, stream.turns().saturating_sub(2)).ok_or("the range is empty")?;
     let (id, options) = (sessions.id(), options::defaults(&strategy.description));
-    let ask = Ask::new(&id, &strategy.description, range, &options, Clock::System.now());
+    let ask = RequestParameters::new(&id, &strategy.description, range, &options, Clock::System.now());
     let (header, events) = request::inline(&survey, &ask);
     let reply = sessions.ask(&strategy, header, &Body::from_events(events)).await?;
 
     let Terminal::Result(result) = reply.terminal else { return Err("the strategy declined".into()) };
-    let asked = Asked::new(&stream, &survey.pairs, range, &strategy.description.produces);
+    let asked = ValidationContext::new(&stream, &survey.pairs, range, &strategy.description.produces);
     #[expect(clippy::print_stdout, reason = "this is the output of the example")]
     for compaction in validate(&asked, result.compactions)? {
         println!("{compaction:?}");

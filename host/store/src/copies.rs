@@ -14,7 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use jp_compact_core::copies::{Other, compare};
+use jp_compact_core::copies::{CopyComparison, compare};
 
 use super::{
     Place, StoreError,
@@ -55,16 +55,19 @@ pub(super) fn equal_copies(place: &Place, bytes: &Bytes) -> Result<Vec<EqualCopy
         // Copies that JP wrote have the same bytes. Compare them without reading the file into memory.
         let is_identical = metadata.len() == bytes.len() as u64
             && common_prefix(&mut file, bytes).map_err(unreadable("read", path))? == bytes.len();
-        let other =
-            if is_identical { Other::Equal } else { compare(bytes, &read_from_start(&mut file, path)?) };
+        let other = if is_identical {
+            CopyComparison::Equal
+        } else {
+            compare(bytes, &read_from_start(&mut file, path)?)
+        };
         match other {
-            Other::Equal if path.is_symlink() || !place.may_write(path) => {}
-            Other::Equal => {
+            CopyComparison::Equal if path.is_symlink() || !place.may_write(path) => {}
+            CopyComparison::Equal => {
                 let folder = place.open_folder_of(path).map_err(unwritable("open the folder of", path))?;
                 equal.push(EqualCopy { path: path.clone(), folder: Arc::new(folder), metadata });
             }
-            Other::Shorter => {}
-            Other::Disagrees => {
+            CopyComparison::Shorter => {}
+            CopyComparison::Disagrees => {
                 let (path, twin) = (place.path().to_path_buf(), path.clone());
                 return Err(StoreError::Disagree { path, twin });
             }

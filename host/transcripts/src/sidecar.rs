@@ -4,7 +4,7 @@
 //! transcript. This module never changes the transcript.
 
 use bytes::Bytes;
-use jp_compact_core::append::{self, Entry, Made};
+use jp_compact_core::append::{self, Entry, NewOverlay};
 use jp_compact_core::index::{self, Index, Unreadable};
 use jp_compact_core::source::{self, Removal, Reset};
 use jp_compact_core::splice;
@@ -130,7 +130,7 @@ pub fn with(
     format: Format,
     current: Option<&Sidecar>,
     entries: &[Entry],
-    made: &[Made],
+    made: &[NewOverlay],
     snapshot: &Snapshot,
     digest: &dyn Fn(TurnRange) -> String,
 ) -> Vec<u8> {

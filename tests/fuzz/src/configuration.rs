@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use jp_compact_core::Stream;
-use jp_compact_engine::config::{self, Config, ConfigError, JpOwn, Planned, Source};
+use jp_compact_engine::config::{self, Config, ConfigError, JpSettings, PlannedCalls, Source};
 use jp_compact_runtime::environment::Environment;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub fn check(input: &[u8]) {
     let (text, mut choices) = Choices::split(input);
     let Ok(text) = std::str::from_utf8(text) else { return };
     let mut layers: Vec<(Source, String)> = Vec::new();
-    let mut jp = JpOwn::default();
+    let mut jp = JpSettings::default();
     for layer in text.split(char::from(LAYER_SEPARATOR)).take(LAYERS_MAX) {
         match choices.below(5) {
             0 => layers.push((Source::Workspace("/w/.jp-compact.toml".into()), layer.to_owned())),
@@ -44,7 +44,7 @@ pub fn check(input: &[u8]) {
     };
     check_invariants(&config, &layers);
     let own_layers: Vec<_> = layers.iter().filter(|(source, _)| source.is_the_users()).cloned().collect();
-    if let Ok(own_config) = Config::from_layers(&own_layers, JpOwn::default()) {
+    if let Ok(own_config) = Config::from_layers(&own_layers, JpSettings::default()) {
         check_consent(&config, &own_config);
     }
     check_round_trip(&config, jp);
@@ -52,7 +52,7 @@ pub fn check(input: &[u8]) {
 
 /// Checks that only calls of the user's own layers run without approval.
 fn check_consent(config: &Config, own_config: &Config) {
-    let check_equal_calls = |planned: &Planned<'_>, own_plan: Result<Planned<'_>, config::Error>| {
+    let check_equal_calls = |planned: &PlannedCalls<'_>, own_plan: Result<PlannedCalls<'_>, config::Error>| {
         if planned.provenance.foreign().is_empty() {
             let own_plan = own_plan.expect("the own layers contain this profile");
             assert_eq!(planned.calls, own_plan.calls, "a call of another layer runs without approval");
@@ -66,7 +66,7 @@ fn check_consent(config: &Config, own_config: &Config) {
     let (always, own_always) = (config.by_always().expect("the calls exist"), own_config.by_always());
     if always.iter().all(|planned| planned.provenance.foreign().is_empty()) {
         let calls =
-            |plans: &[Planned<'_>]| plans.iter().map(|planned| planned.calls.clone()).collect::<Vec<_>>();
+            |plans: &[PlannedCalls<'_>]| plans.iter().map(|planned| planned.calls.clone()).collect::<Vec<_>>();
         assert_eq!(calls(&always), calls(&own_always.expect("the own layers contain these calls")));
     }
     if let Some(model) = config.configured_model().filter(|model| model.foreign.is_none()) {
@@ -76,12 +76,12 @@ fn check_consent(config: &Config, own_config: &Config) {
 }
 
 /// Reads a text as JP's configuration, like a configuration change in the stream.
-fn jp_config(text: &str) -> JpOwn {
+fn jp_config(text: &str) -> JpSettings {
     let value = toml::from_str(text).or_else(|_| serde_json::from_str(text)).unwrap_or(Value::Null);
     let delta = json!([{ "timestamp": "2026-04-02 09:00:00.0", "type": "config_delta", "delta": value }]);
     let stream = Stream::parse(Bytes::from(delta.to_string()));
     let environment = Environment::bare("/nonexistent");
-    stream.map(|stream| JpOwn::read(&environment, None, Some(&stream))).unwrap_or_default()
+    stream.map(|stream| JpSettings::read(&environment, None, Some(&stream))).unwrap_or_default()
 }
 
 /// Checks that an error is not empty and that its line exists.
@@ -117,7 +117,7 @@ fn json(config: &Config) -> serde_json::Value {
 }
 
 /// Checks that a configuration is equal after writing and reading.
-fn check_round_trip(config: &Config, jp: JpOwn) {
+fn check_round_trip(config: &Config, jp: JpSettings) {
     for explain in [false, true] {
         let text = config.to_toml(explain);
         let layers = [(Source::File("/written.toml".into()), text.clone())];

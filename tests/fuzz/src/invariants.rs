@@ -10,9 +10,9 @@ use jp_compact_core::overlap::Overlap;
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::projection::project;
 use jp_compact_core::render::{self, Provider};
-use jp_compact_core::request::{Ask, lines};
+use jp_compact_core::request::{RequestParameters, lines};
 use jp_compact_core::select::{Keep, KeepLast, Selection, select, select_for_summary};
-use jp_compact_core::validate::{Asked, Compaction, validate};
+use jp_compact_core::validate::{ValidationContext, Compaction, validate};
 use jp_compact_core::{Stream, Survey, TurnRange, View, lint, stats};
 use jp_compact_schema::{ContentKind, Description, Input, Scope};
 use serde_json::{Map, Value, json};
@@ -112,7 +112,7 @@ pub(crate) fn range(survey: &Survey<'_>, choices: &mut Choices<'_>) -> Option<Tu
         "from_turn": closed.range.from(), "to_turn": closed.range.to(), "summary": { "summary": "S" },
     }]);
     let hints = BTreeMap::new();
-    let asked = Asked { requested: closed.requested, overlap, ..asked(survey, closed.range, &hints) };
+    let asked = ValidationContext { requested: closed.requested, overlap, ..asked(survey, closed.range, &hints) };
     validate(&asked, serde_json::from_value(payload).expect("the payload is valid"))
         .unwrap_or_else(|refusal| panic!("every request must have a valid reply: {refusal}"));
     Some(closed.range)
@@ -123,9 +123,9 @@ pub(crate) fn asked<'a>(
     survey: &'a Survey<'_>,
     range: TurnRange,
     hints: &'a BTreeMap<String, jp_compact_schema::ToolHint>,
-) -> Asked<'a> {
+) -> ValidationContext<'a> {
     const PRODUCES: &[ContentKind] = &[ContentKind::Summary, ContentKind::Reasoning, ContentKind::ToolCalls];
-    Asked { hints, by_step: true, ..Asked::new(survey.stream, &survey.pairs, range, PRODUCES) }
+    ValidationContext { hints, by_step: true, ..ValidationContext::new(survey.stream, &survey.pairs, range, PRODUCES) }
 }
 
 /// Checks that each line of a request is a JSON object, and that the request is reproducible.
@@ -135,7 +135,7 @@ fn check_requests(survey: &Survey<'_>, range: TurnRange, choices: &mut Choices<'
     description.scope = choices.pick(&[Scope::Conversation, Scope::Range]);
     description.wants = vec!["previous_summaries".into()];
     let options = Map::new();
-    let ask = Ask::new("c1", &description, range, &options, Timestamp::UNIX_EPOCH);
+    let ask = RequestParameters::new("c1", &description, range, &options, Timestamp::UNIX_EPOCH);
     let request = lines(survey, &ask);
     for line in request.split_inclusive(|byte| *byte == b'\n') {
         serde_json::from_slice::<Map<String, Value>>(line).expect("a line of a request is an object");
@@ -175,7 +175,7 @@ pub(crate) fn propose(survey: &Survey<'_>, range: TurnRange, choices: &mut Choic
     let tool_event = tool_event.filter(|_| choices.flag());
     let hints = tool_event.map(|event| keep_request(&survey.stream.text(event.name)));
     let hints = serde_json::from_value(hints.unwrap_or(json!({}))).expect("the hints are valid");
-    let asked = Asked { by_model: choices.flag(), ..asked(survey, range, &hints) };
+    let asked = ValidationContext { by_model: choices.flag(), ..asked(survey, range, &hints) };
     let proposal = serde_json::from_value(proposal).expect("the proposal is valid");
     validate(&asked, proposal).unwrap_or_default()
 }

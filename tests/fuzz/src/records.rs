@@ -15,7 +15,7 @@ use jp_compact_core::estimate::Estimator;
 use jp_compact_core::select::Selection;
 use jp_compact_engine::compact::{OnLowSaving, RunIo, RunLimits, RunPolicy, RunSettings};
 use jp_compact_engine::config::ConfigScope;
-use jp_compact_engine::consent::{Asker, Consent};
+use jp_compact_engine::consent::{Asker, ConsentContext};
 use jp_compact_engine::ndjson::{self, InputLine, RecordFailure, RecordOptions};
 use jp_compact_llm::{LlmOptions, Models, Settings};
 use jp_compact_runtime::environment::Environment;
@@ -133,7 +133,7 @@ fn answer(record: Record, options: RecordOptions) -> Result<Vec<u8>, RecordFailu
     let run = RunSettings {
         strategies: Vec::new(),
         policy: RunPolicy {
-            consent: Consent::new(ConfigScope::default(), Asker::User, &Environment::bare("/nonexistent")),
+            consent: ConsentContext::new(ConfigScope::default(), Asker::User, &Environment::bare("/nonexistent")),
             model: None,
             conversation_model: None,
             wanted: Selection::default(),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use jp_compact_core::reply::{self, CompleteReply, Terminal};
-use jp_compact_core::validate::{Asked, validate};
+use jp_compact_core::validate::{ValidationContext, validate};
 use jp_compact_core::{Overlap, Stream, Survey};
 use jp_compact_schema::{Answer, ContentKind, Reply, ToolHint, catalog};
 use jsonschema::Validator;
@@ -94,7 +94,7 @@ fn check_proposal(stream: &Stream, proposal: Vec<jp_compact_schema::Payload>, ch
     let produces: Vec<ContentKind> =
         (0..3).filter(|bit| kind_mask >> bit & 1 == 0).map(|bit| kinds[bit]).collect();
     let hints: BTreeMap<String, ToolHint> = BTreeMap::new();
-    let asked = Asked {
+    let asked = ValidationContext {
         produces: &produces,
         overlap: choices.pick(&[Overlap::Partial, Overlap::Union]),
         by_model: choices.flag(),

@@ -1,7 +1,7 @@
 //! Fuzz target for JP's stream. Appending, removing and forking must never rewrite history.
 
 use bytes::Bytes;
-use jp_compact_core::append::{self, Held};
+use jp_compact_core::append::{self, NewTurn};
 use jp_compact_core::event::{Event, Kind};
 use jp_compact_core::fork::fork;
 use jp_compact_core::index::{self, Indexer};
@@ -161,7 +161,7 @@ fn reset_file(file: &Bytes, reset_kind: Reset) -> Option<Bytes> {
 /// Checks that an appended turn adds exactly one turn.
 fn check_appended_turn(stream: &Stream, choices: &mut Choices<'_>) {
     let (asked, answered) = (choices.time(), choices.time());
-    let held = Held { request: "and \"now\"?\n", asked, response: "\u{1f600} so", answered };
+    let held = NewTurn { request: "and \"now\"?\n", asked, response: "\u{1f600} so", answered };
     let pieces = append::turn(stream, &held);
     let file = Bytes::from(concat(&pieces, stream.bytes()));
     check_history(stream, &pieces, &file);

@@ -3,7 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use jp_compact_engine::batch::{self, BatchEnd, Files, GateScope, Gates, ReportLines, Suite, Tally, Written};
+use jp_compact_engine::batch::{
+    self, BatchEnd, FoundFiles, GateScope, Gates, ReportLines, ReportSummary, Suite, Tally,
+};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::report::GateReport;
 use serde_json::json;
@@ -17,7 +19,7 @@ use crate::output;
 /// A batch after its last transcript.
 pub(super) struct FinishedBatch<'a> {
     pub(super) args: &'a Args,
-    pub(super) files: &'a Files,
+    pub(super) files: &'a FoundFiles,
     pub(super) gates: &'a Gates,
     pub(super) tally: Tally,
     /// The number of transcripts that failed for lack of trust or consent.
@@ -35,11 +37,11 @@ impl FinishedBatch<'_> {
         let failure = self.failure(scope);
         if let (Ok(end), Some(lines)) = (&self.result, lines) {
             let error = failure.as_ref().map(Report::document);
-            let written = Written {
+            let written = ReportSummary {
                 total: &self.tally.total,
                 gates: &gate_reports,
                 error: error.as_ref(),
-                complete: *end == BatchEnd::Whole,
+                complete: *end == BatchEnd::Complete,
             };
             self.write_reports(lines, &written)?;
         }
@@ -61,7 +63,7 @@ impl FinishedBatch<'_> {
     /// The transcripts that the gates require.
     fn gate_scope(&self) -> GateScope {
         if self.args.gates.allow_empty {
-            GateScope::AllOrNothing
+            GateScope::AllOrEmpty
         } else if self.tally.total.transcripts == 0 && self.files.is_elsewhere(self.environment) {
             // Only this shard is empty.
             GateScope::Shard
@@ -79,19 +81,19 @@ impl FinishedBatch<'_> {
                 let path = path.as_deref().unwrap_or(Path::new("on stdout"));
                 Some(file_error("write the report", path, error))
             }
-            Ok(BatchEnd::Early) => {
+            Ok(BatchEnd::Stopped) => {
                 Some(Report::new(Exit::Interrupted, "interrupted", Some(&resume_hint(self.args))))
             }
-            Ok(BatchEnd::Whole) if is_empty => {
+            Ok(BatchEnd::Complete) if is_empty => {
                 let paths: Vec<_> = self.args.paths.iter().map(|path| path.to_string_lossy()).collect();
                 let message = format!("found no transcript in {}", paths.join(", "));
                 Some(Report::new(Exit::Transcript, message, Some("`--allow-empty` makes this a success")))
             }
-            Ok(BatchEnd::Whole) => None,
+            Ok(BatchEnd::Complete) => None,
         }
     }
 
-    fn write_reports(&self, lines: &mut ReportLines, written: &Written<'_>) -> Result<(), Report> {
+    fn write_reports(&self, lines: &mut ReportLines, written: &ReportSummary<'_>) -> Result<(), Report> {
         if self.args.run_args.json {
             output::data(|out| lines.write(written, out))?;
         }

@@ -13,16 +13,16 @@ use std::time::Instant;
 
 use clap::Parser;
 use jp_compact_engine::batch::{
-    self, BatchConfig, Files, Gates, Out, PreviousReport, ReportLines, Shard, Tally,
+    self, BatchConfig, FoundFiles, Gates, PreviousReport, ReportLines, Shard, Tally, ViewFolder,
 };
 use jp_compact_engine::consent::Asker;
-use jp_compact_engine::plan::{BatchPlanner, Typed};
+use jp_compact_engine::plan::{BatchPlanner, TypedChoice};
 use jp_compact_runtime::environment::Environment;
 
 use crate::args::{Providers, RunArgs, StrategyChoiceArgs, providers, typed_options};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::progress::Bar;
+use crate::progress::BatchProgress;
 use crate::selection::SelectionArgs;
 use crate::setup::Setup;
 use finish::{FinishedBatch, file_error};
@@ -143,12 +143,12 @@ fn compact_files(args: &Args, quiet: bool, environment: &Environment) -> Result<
     let start = Instant::now();
     let Setup { planner, progress, .. } = Setup::open(&args.run_args, true, quiet, Asker::User, environment)?;
     let planner = BatchPlanner::open(typed(args), args.out.is_some(), planner)?;
-    let files = Files::gather(&args.paths, args.out.as_deref(), args.shard, environment);
+    let files = FoundFiles::gather(&args.paths, args.out.as_deref(), args.shard, environment);
     planner.check_profile((0..files.len()).map(|index| files.path(index)))?;
     let report_path = args.report.as_ref().map(|path| environment.cwd.join(path));
     let previous = read_previous_report(args, report_path.as_deref())?;
     let mut lines = begin_report(args, report_path.as_deref(), environment)?;
-    let out = args.out.as_deref().map(|out| Out::new(out, environment));
+    let out = args.out.as_deref().map(|out| ViewFolder::new(out, environment));
     let gates = args.gates.to_gates();
     let config = BatchConfig {
         files: &files,
@@ -161,13 +161,13 @@ fn compact_files(args: &Args, quiet: bool, environment: &Environment) -> Result<
         looks: lines.is_some() || gates.require_valid.is_some(),
         environment,
     };
-    let bar = Bar::new(quiet, files.len() as u64, files.bytes(), &progress);
+    let bar = BatchProgress::new(quiet, files.len() as u64, files.bytes(), &progress);
     let mut reporter = BatchReporter::new(Tally::new(files.faults().len() as u64), bar, quiet);
     reporter.report_faults(&files, lines.as_ref())?;
     let run_result = batch::run(&planner, &config, &|error| Report::from(error).document(), |event| {
         reporter.handle(event, &files, lines.as_ref())
     });
-    let sync_result = out.as_ref().map_or(Ok(()), Out::finish);
+    let sync_result = out.as_ref().map_or(Ok(()), ViewFolder::finish);
     reporter.bar.finish();
     sync_result.map_err(|error| Report::from(error).with_hint(finish::resume_hint(args)))?;
     let BatchReporter { mut tally, refused, .. } = reporter;
@@ -184,7 +184,7 @@ fn read_previous_report(args: &Args, report_path: Option<&Path>) -> Result<Optio
     }
 }
 
-fn typed(args: &Args) -> Typed<'_> {
+fn typed(args: &Args) -> TypedChoice<'_> {
     typed_options(&args.choice, args.selection.selection(), None)
 }
 

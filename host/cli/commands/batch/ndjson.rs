@@ -6,11 +6,11 @@ use std::io;
 use std::sync::Arc;
 
 use jp_compact_core::select::Selection;
-use jp_compact_engine::compact::{OnLowSaving, Ready, RunSettings};
-use jp_compact_engine::config::{self, Config, JpOwn};
+use jp_compact_engine::compact::{OnLowSaving, PreparedStrategy, RunSettings};
+use jp_compact_engine::config::{self, Config, JpSettings};
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::ndjson::{self, InputLine, LINE_BYTES_MAX, RecordFailure, RecordOptions};
-use jp_compact_engine::plan::Typed;
+use jp_compact_engine::plan::TypedChoice;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{ErrorKind, ErrorReport};
 use jp_compact_transcripts::Format;
@@ -59,7 +59,7 @@ pub(crate) struct Request<'a> {
     pub(crate) args: &'a RecordArgs,
     /// Whether zero records are a success.
     pub(crate) allow_empty: bool,
-    pub(crate) typed: Typed<'a>,
+    pub(crate) typed: TypedChoice<'a>,
     pub(crate) run_args: &'a RunArgs,
 }
 
@@ -210,7 +210,7 @@ impl Drop for AbortOnDrop {
 /// Starts a task for each record.
 struct RecordCompactor<'a> {
     setup: Setup<'a>,
-    strategies: Vec<Ready>,
+    strategies: Vec<PreparedStrategy>,
     config: Config,
     selection: Selection,
     options: RecordOptions,
@@ -224,10 +224,10 @@ impl<'a> RecordCompactor<'a> {
     async fn open(request: &Request<'a>, quiet: bool, environment: &'a Environment) -> Result<Self, Report> {
         let mut setup = Setup::open(request.run_args, true, quiet, Asker::User, environment)?;
         let configuration = &request.run_args.configured;
-        let jp = JpOwn::read(environment, None, None);
+        let jp = JpSettings::read(environment, None, None);
         let config = config::load(environment, None, &configuration.files, &configuration.sets, jp)?;
         let (strategies, selection) = setup.planner.strategies(&request.typed, &config).await?;
-        let by_model = strategies.iter().any(Ready::needs_model);
+        let by_model = strategies.iter().any(PreparedStrategy::needs_model);
         // A missing consent affects every record, so it is reported before the first one is read.
         setup.planner.run(strategies.clone(), &config, selection, OnLowSaving::Warn).allow()?;
         Ok(Self {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use jp_compact_engine::batch::{self, BatchEvent, Files, ReportLines, Tally};
+use jp_compact_engine::batch::{self, BatchEvent, FoundFiles, ReportLines, Tally};
 use jp_compact_schema::document::{ErrorReport, LogLevel};
 use jp_compact_schema::report::{MissReport, TranscriptReport};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::lines::EscapedLines;
 use crate::output;
-use crate::progress::Bar;
+use crate::progress::BatchProgress;
 
 /// The limit of printed hints. The report has all of them.
 const HINTS_MAX: usize = 8;
@@ -20,7 +20,7 @@ const HINTS_MAX: usize = 8;
 /// Prints failures and warnings of transcripts, and counts the results.
 pub(super) struct BatchReporter {
     pub(super) tally: Tally,
-    pub(super) bar: Bar,
+    pub(super) bar: BatchProgress,
     quiet: bool,
     /// The number of transcripts that failed for lack of trust or consent.
     pub(super) refused: u64,
@@ -30,12 +30,16 @@ pub(super) struct BatchReporter {
 }
 
 impl BatchReporter {
-    pub(super) fn new(tally: Tally, bar: Bar, quiet: bool) -> Self {
+    pub(super) fn new(tally: Tally, bar: BatchProgress, quiet: bool) -> Self {
         Self { tally, bar, quiet, refused: 0, hints: BTreeSet::new(), is_interrupted: false }
     }
 
     /// Reports the paths that cannot be searched. Their entries in the report are after those of the transcripts.
-    pub(super) fn report_faults(&mut self, files: &Files, lines: Option<&ReportLines>) -> io::Result<()> {
+    pub(super) fn report_faults(
+        &mut self,
+        files: &FoundFiles,
+        lines: Option<&ReportLines>,
+    ) -> io::Result<()> {
         for (index, fault) in (files.len()..).zip(files.faults()) {
             let report = batch::fault(fault);
             if let Some(lines) = lines {
@@ -49,7 +53,7 @@ impl BatchReporter {
     pub(super) fn handle(
         &mut self,
         event: BatchEvent,
-        files: &Files,
+        files: &FoundFiles,
         lines: Option<&ReportLines>,
     ) -> io::Result<()> {
         match event {

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 use jp_compact_core::Stream;
 use jp_compact_engine::compact;
-use jp_compact_engine::config::{self, Config, EXAMPLE, JpOwn};
+use jp_compact_engine::config::{self, Config, EXAMPLE, JpSettings};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::LogLevel;
 use serde_json::json;
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
 /// Loads the configuration of the given transcript, or of the current folder.
 fn load(args: &Args, environment: &Environment) -> Result<Config, Report> {
     let load_for = |place, stream: Option<&Stream>| {
-        let jp = JpOwn::read(environment, place, stream);
+        let jp = JpSettings::read(environment, place, stream);
         config::load(environment, place, &args.configured.files, &args.configured.sets, jp)
     };
     Ok(match &args.transcript {

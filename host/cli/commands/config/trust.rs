@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use jp_compact_core::call::Call;
 use jp_compact_engine::compact::{self, Opened, Preparation};
-use jp_compact_engine::config::{self, Config, Foreign, JpOwn};
+use jp_compact_engine::config::{self, Config, ForeignValue, JpSettings};
 use jp_compact_engine::consent::Approvals;
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
@@ -105,9 +105,9 @@ fn foreign_values(
     args: &Args,
     target: &Target,
     config: &Config,
-) -> Result<BTreeMap<PathBuf, Vec<Foreign>>, Report> {
+) -> Result<BTreeMap<PathBuf, Vec<ForeignValue>>, Report> {
     let asks_model = strategies_asking_models(args, config, &target.environment)?;
-    let mut values_by_folder: BTreeMap<PathBuf, Vec<Foreign>> = BTreeMap::new();
+    let mut values_by_folder: BTreeMap<PathBuf, Vec<ForeignValue>> = BTreeMap::new();
     for value in config.foreign(|call| asks_model.get(&call.strategy).copied().unwrap_or(true)) {
         if let Some(folder) = target.approval_folder(config, &value) {
             values_by_folder.entry(folder.to_owned()).or_default().push(value);
@@ -116,7 +116,7 @@ fn foreign_values(
     Ok(values_by_folder)
 }
 
-fn are_approved(approvals: &Approvals, folder: &Path, values: &[Foreign]) -> Result<bool, Report> {
+fn are_approved(approvals: &Approvals, folder: &Path, values: &[ForeignValue]) -> Result<bool, Report> {
     for value in values {
         if !approvals.covers(folder, &value.subject).map_err(approvals_report)? {
             return Ok(false);
@@ -152,12 +152,12 @@ impl Target {
     fn config(&self, args: &Args) -> Result<Config, Report> {
         let place = self.conversation.as_ref().map(|conversation| &conversation.place);
         let stream = self.conversation.as_ref().map(|conversation| conversation.stream.stream());
-        let jp = JpOwn::read(&self.environment, place, stream);
+        let jp = JpSettings::read(&self.environment, place, stream);
         Ok(config::load(&self.environment, place, &args.configured.files, &args.configured.sets, jp)?)
     }
 
     /// The folder that a value is approved for. None if the value has no effect here.
-    fn approval_folder<'a>(&self, config: &'a Config, value: &Foreign) -> Option<&'a Path> {
+    fn approval_folder<'a>(&self, config: &'a Config, value: &ForeignValue) -> Option<&'a Path> {
         match self.conversation {
             Some(_) => config.scope().approved_by(&value.origin),
             None => config.scope().root(),
@@ -250,7 +250,7 @@ fn default_model(config: &Config) -> String {
     }
 }
 
-fn values_document(folder: &Path, values: &[Foreign]) -> ApprovedFolder {
+fn values_document(folder: &Path, values: &[ForeignValue]) -> ApprovedFolder {
     let values = values.iter().map(|value| ApprovedValue {
         origin: value.origin.to_string(),
         rows: value.subject.rows().into_iter().map(|(label, text)| ValueRow { label, text }).collect(),
@@ -260,7 +260,7 @@ fn values_document(folder: &Path, values: &[Foreign]) -> ApprovedFolder {
 }
 
 /// The complete values. A truncated line would hide a part of the approved text.
-fn values_text(folder: &Path, values: &[Foreign]) -> EscapedLines {
+fn values_text(folder: &Path, values: &[ForeignValue]) -> EscapedLines {
     /// The limit of characters in a line. A line is not truncated even if each of them is escaped.
     const CHARS_MAX: usize = 160;
     let mut text = EscapedLines::for_consent();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jp_compact_core::source::Reset;
 use jp_compact_engine::consent::Asker;
-use jp_compact_engine::plan::Typed;
+use jp_compact_engine::plan::TypedChoice;
 use jp_compact_llm::Models;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_store as store;
@@ -146,7 +146,7 @@ impl McpServer {
         };
         let asker = Asker::Client { allowed: self.allow_model };
         let mut setup = Setup::with(models, &run_args, false, self.quiet, asker, &self.environment)?;
-        let typed = Typed { profile: profile.as_deref(), selection, ..Typed::default() };
+        let typed = TypedChoice { profile: profile.as_deref(), selection, ..TypedChoice::default() };
         let outcome = match RunningCompaction::start(&mut setup, &typed, &transcript).await {
             Ok(compaction) => compaction.report(&self.environment).await,
             Err(report) => Err(report),

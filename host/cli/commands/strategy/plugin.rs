@@ -1,7 +1,7 @@
 //! The origin and the trust status of a plugin, each as one word.
 
 use jp_compact_runtime::registry::Plugin;
-use jp_compact_runtime::trust::{Standing, Trust};
+use jp_compact_runtime::trust::{Trust, TrustStatus};
 
 /// The origin of a plugin, or `shadowed` if another plugin has its name.
 pub(super) fn origin(plugin: &Plugin) -> &'static str {
@@ -13,9 +13,9 @@ pub(super) fn trust_status(plugin: &Plugin, trust: &Trust) -> (&'static str, Opt
     let Ok(judged) = trust.judge(plugin) else { return ("unreadable", None) };
     let status = match (judged.standing, trust.insecure(plugin)) {
         (_, Ok(Some(_)) | Err(_)) => "insecure",
-        (Standing::Bundled | Standing::Trusted { .. }, Ok(None)) => "trusted",
-        (Standing::Untrusted, Ok(None)) => "untrusted",
-        (Standing::Changed, Ok(None)) => "changed",
+        (TrustStatus::Bundled | TrustStatus::Trusted { .. }, Ok(None)) => "trusted",
+        (TrustStatus::Untrusted, Ok(None)) => "untrusted",
+        (TrustStatus::Changed, Ok(None)) => "changed",
     };
     (status, Some(judged.sha256))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Parser;
-use jp_compact_conformance::{CheckSetup, NotTaken, Speaker, TestedPlugin, rehearse};
+use jp_compact_conformance::{CheckSetup, Rejection, Speaker, TestedPlugin, rehearse};
 use jp_compact_core::select::Selection;
 use jp_compact_core::spec::Options;
 use jp_compact_core::{Bound, Survey, spec};
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let rehearsal = rehearse(&setup, &plugin, &survey, selection, &args.options, environment);
     let rehearsal = match runtime.block_on(rehearsal) {
         Ok(rehearsal) => rehearsal,
-        Err(NotTaken::Nothing) => {
+        Err(Rejection::NoTurns) => {
             output::info("no turn to compact", &json!({}), &EscapedLines::single("no turn to compact"));
             return Ok(Exit::Done);
         }
@@ -116,16 +116,16 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
 }
 
 /// The report of a rejected reply. The exit code is the same as in a run that appends.
-fn rejected(args: &Args, plugin: &TestedPlugin, stderr: &str, not_taken: NotTaken) -> Report {
+fn rejected(args: &Args, plugin: &TestedPlugin, stderr: &str, not_taken: Rejection) -> Report {
     let (check, reason) = match not_taken {
-        NotTaken::Broken { check, why } => (check, why),
-        NotTaken::Version(mismatch) => {
+        Rejection::Broken { check, why } => (check, why),
+        Rejection::Version(mismatch) => {
             return compact::Error::strategy(&plugin.name, session::Error::Version(mismatch)).into();
         }
-        NotTaken::BadOptions { what } => {
+        Rejection::BadOptions { what } => {
             return compact::Error::strategy(&plugin.name, StrategyRunError::BadOptions { what }).into();
         }
-        NotTaken::Nothing => ("P01", "no turn to compact".to_owned()),
+        Rejection::NoTurns => ("P01", "no turn to compact".to_owned()),
     };
     let exit = match check {
         "S01" | "R02" => Exit::Crashed,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use jp_compact_core::append::{self, Entry, NotAppendable, Receipt};
 use jp_compact_core::source::{Reset, reset};
 use jp_compact_core::splice::concat;
-use jp_compact_core::validate::{Asked, Compaction, validate};
+use jp_compact_core::validate::{Compaction, ValidationContext, validate};
 use jp_compact_core::{Pairs, Stream, TurnRange, time};
 use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
 use serde_json::{Map, Value, json};
@@ -15,8 +15,10 @@ use crate::build::{Build, compaction, own_overlay, receipt, timestamp, timestamp
 pub(crate) fn entries(stream: &Stream, proposal: Value) -> Vec<Entry> {
     let all_turns = TurnRange::new(0, stream.turns() - 1).unwrap();
     let pairs = Pairs::new(stream);
-    let asked =
-        Asked { by_step: true, ..Asked::new(stream, &pairs, all_turns, &[Summary, Reasoning, ToolCalls]) };
+    let asked = ValidationContext {
+        by_step: true,
+        ..ValidationContext::new(stream, &pairs, all_turns, &[Summary, Reasoning, ToolCalls])
+    };
     entries_of(validate(&asked, serde_json::from_value(proposal).unwrap()).unwrap())
 }
 

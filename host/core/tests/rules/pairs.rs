@@ -1,6 +1,6 @@
 //! The pairing of halves of calls (docs/reference/lint-rules.md, G1 and G3), and its effect on ranges.
 
-use jp_compact_core::open::{Open, open};
+use jp_compact_core::open::{OpenReason, open};
 use jp_compact_core::{Pairs, TurnRange};
 
 use crate::build::Build;
@@ -98,7 +98,7 @@ fn range_shrinks_until_it_splits_no_call() {
 }
 
 #[track_caller]
-fn check_open(build: &Build, for_policies: Option<Open>, for_summary: Option<Open>) {
+fn check_open(build: &Build, for_policies: Option<OpenReason>, for_summary: Option<OpenReason>) {
     let stream = build.stream();
     let pairs = Pairs::new(&stream);
     assert_eq!(open(&stream, &pairs, false), for_policies);
@@ -107,19 +107,19 @@ fn check_open(build: &Build, for_policies: Option<Open>, for_summary: Option<Ope
 
 #[test]
 fn last_turn_is_open_while_a_call_is_unanswered() {
-    let waiting = Some(Open::ToolCall);
+    let waiting = Some(OpenReason::ToolCall);
     check_open(&turn().ask("").call("a", "t"), waiting, waiting);
     check_open(&turn().call("a", "t").call("b", "t").answer("b", ""), waiting, waiting);
     check_open(&turn().call("a", "t").inquire("a"), waiting, waiting);
     check_open(&turn().call("a", "t").config_delta().unknown(), waiting, waiting);
     check_open(&turn().call("a", "t").say("never mind"), None, None);
-    check_open(&turn().call("a", "t").ask("never mind"), None, Some(Open::Unanswered));
+    check_open(&turn().call("a", "t").ask("never mind"), None, Some(OpenReason::Unanswered));
     check_open(&turn().call("a", "t").turn().say(""), None, None);
 }
 
 #[test]
 fn for_summaries_turn_is_open_until_assistant_message() {
-    let unanswered = Some(Open::Unanswered);
+    let unanswered = Some(OpenReason::Unanswered);
     check_open(&turn(), None, unanswered);
     check_open(&turn().ask(""), None, unanswered);
     check_open(&turn().say("").think(""), None, unanswered);

@@ -10,11 +10,11 @@ use jp_compact_core::lint::Rule;
 use jp_compact_core::overlap::{Overlap, extend};
 use jp_compact_core::projection::project;
 use jp_compact_core::render::{self, Provider};
-use jp_compact_core::request::{Ask, lines};
+use jp_compact_core::request::{RequestParameters, lines};
 use jp_compact_core::select::{Selection, select, select_for_summary};
 use jp_compact_core::source::{Reset, render as render_source, reset};
 use jp_compact_core::splice::{Piece, concat};
-use jp_compact_core::validate::{Asked, Compaction, validate};
+use jp_compact_core::validate::{Compaction, ValidationContext, validate};
 use jp_compact_core::{Pairs, Stream, Survey, TurnRange, lint, open};
 use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
 use jp_compact_schema::{Description, Input, Scope};
@@ -208,7 +208,7 @@ fn compactions(stream: &Stream, range: TurnRange, kind: u8) -> Vec<Compaction> {
     let pairs = Pairs::new(stream);
     let produces = &[Summary, Reasoning, ToolCalls];
     let (overlap, accepted, hints) = (Overlap::Partial, &[], &BTreeMap::new());
-    let asked = Asked {
+    let asked = ValidationContext {
         stream,
         pairs: &pairs,
         range,
@@ -265,7 +265,7 @@ fn request(survey: &Survey<'_>, range: TurnRange, input: Input) -> Vec<u8> {
     description.scope = Scope::Conversation;
     description.wants = vec!["previous_summaries".into()];
     let options = Map::new();
-    let ask = Ask::new("c1", &description, range, &options, timestamp(0));
+    let ask = RequestParameters::new("c1", &description, range, &options, timestamp(0));
     lines(survey, &ask)
 }
 
@@ -392,7 +392,7 @@ proptest! {
             prop_assert!(is_closed(extended.range, true));
             prop_assert!(extended.range.covers(extended.requested));
             let payload = json!([{"from_turn": extended.range.from(), "to_turn": extended.range.to(), "summary": {"summary": "S"}}]);
-            let asked = Asked {
+            let asked = ValidationContext {
                 stream: &stream, pairs: &survey.pairs, range: extended.range, requested: extended.requested,
                 produces: &[Summary], by_step: false, accepted: &accepted, overlap, hints: &BTreeMap::new(),
                 by_model: false,

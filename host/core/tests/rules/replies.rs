@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jp_compact_core::reply::{self, Terminal};
-use jp_compact_core::validate::{Asked, validate};
+use jp_compact_core::validate::{ValidationContext, validate};
 use jp_compact_core::{Pairs, TurnRange};
 use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
 use jp_compact_schema::{Answer, NeedRequest, Needs};
@@ -19,8 +19,10 @@ fn outcome(output: &[u8]) -> Result<usize, String> {
     let stream = Build::turns(2).stream();
     let range = TurnRange::new(0, 1).unwrap();
     let pairs = Pairs::new(&stream);
-    let asked =
-        Asked { by_step: true, ..Asked::new(&stream, &pairs, range, &[Summary, Reasoning, ToolCalls]) };
+    let asked = ValidationContext {
+        by_step: true,
+        ..ValidationContext::new(&stream, &pairs, range, &[Summary, Reasoning, ToolCalls])
+    };
     validate(&asked, result.compactions)
         .map(|compactions| compactions.len())
         .map_err(|error| error.to_string())

@@ -1,6 +1,6 @@
 //! Requests: a strategy receives only the data that it asked for, and every line conforms to its schema.
 
-use jp_compact_core::request::{Ask, lines};
+use jp_compact_core::request::{RequestParameters, lines};
 use jp_compact_core::{Stream, Survey, TurnRange};
 use jp_compact_schema::{Description, Input, Scope, catalog};
 use serde_json::{Map, Value, json};
@@ -16,10 +16,10 @@ fn description(input: Input) -> Description {
 fn request_lines(stream: &Stream, description: &Description) -> Vec<Value> {
     let turn_1 = TurnRange::new(1, 1).unwrap();
     let options = Map::from_iter([("mode".to_owned(), json!("strip"))]);
-    let ask = Ask {
+    let ask = RequestParameters {
         conversation: Some("17738399468"),
         digest: Some("d1635"),
-        ..Ask::new("c1", description, turn_1, &options, timestamp(500))
+        ..RequestParameters::new("c1", description, turn_1, &options, timestamp(500))
     };
     let bytes = lines(&Survey::new(stream), &ask);
     assert!(bytes.ends_with(b"\n"));
@@ -69,7 +69,10 @@ fn header_comes_first_with_stable_first_fields() {
     let stream = Build::turns(3).stream();
     let turn_1 = TurnRange::new(1, 1).unwrap();
     let (description, options) = (description(Input::Full), Map::new());
-    let ask = Ask { dry_run: true, ..Ask::new("c1", &description, turn_1, &options, timestamp(0)) };
+    let ask = RequestParameters {
+        dry_run: true,
+        ..RequestParameters::new("c1", &description, turn_1, &options, timestamp(0))
+    };
     let bytes = lines(&Survey::new(&stream), &ask);
     assert!(bytes.starts_with(br#"{"type":"compact","id":"c1","protocol":1,"#));
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jp_compact_core::splice::concat;
-use jp_compact_core::validate::{Asked, validate};
+use jp_compact_core::validate::{ValidationContext, validate};
 use jp_compact_core::{Bound, Overlap, Pairs, Stream, Survey, TurnRange, append, bound, overlap, request};
 use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
 use jp_compact_schema::{Description, Input, ToolHint};
@@ -40,8 +40,10 @@ fn projected(build: &Build, hints: &Value, payload: Value) -> String {
     let all_turns = TurnRange::new(0, stream.turns() - 1).unwrap();
     let hints: BTreeMap<String, ToolHint> = serde_json::from_value(hints.clone()).unwrap();
     let pairs = Pairs::new(&stream);
-    let asked =
-        Asked { hints: &hints, ..Asked::new(&stream, &pairs, all_turns, &[Summary, Reasoning, ToolCalls]) };
+    let asked = ValidationContext {
+        hints: &hints,
+        ..ValidationContext::new(&stream, &pairs, all_turns, &[Summary, Reasoning, ToolCalls])
+    };
     let compactions = validate(&asked, vec![serde_json::from_value(payload).unwrap()]).unwrap();
     let entries = entries_of(compactions);
     let stamped = append::stamp(&stream, &entries, timestamp(1000)).unwrap();
@@ -141,7 +143,7 @@ fn raw_stream_invariant_summarizer_gets_events_not_summaries() {
     let range = TurnRange::new(0, 3).unwrap();
     let description = Description { input: Input::Full, ..Description::new("s", "1", "") };
     let options = Map::new();
-    let ask = request::Ask::new("c1", &description, range, &options, timestamp(2000));
+    let ask = request::RequestParameters::new("c1", &description, range, &options, timestamp(2000));
     let sent = String::from_utf8(request::lines(&survey, &ask)).unwrap();
     assert!(!sent.contains("OLDER WORDS"));
     for turn in 0..4 {

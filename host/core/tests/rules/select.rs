@@ -14,7 +14,7 @@ fn selection(from: &str, to: &str) -> Selection {
 }
 
 /// Formats a range and its notes, or the reason why there is nothing to compact.
-fn describe(selected: Result<Selected, jp_compact_core::select::Nothing>) -> String {
+fn describe(selected: Result<Selected, jp_compact_core::select::NothingToCompact>) -> String {
     match selected {
         Ok(selected) => {
             let notes: Vec<_> = selected.notes.iter().map(ToString::to_string).collect();

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use jp_compact_core::Stream;
-use jp_compact_core::append::{Held, turn};
+use jp_compact_core::append::{NewTurn, turn};
 use jp_compact_core::projection::project;
 use jp_compact_core::render::spoken;
 use jp_compact_core::splice::concat;
@@ -72,7 +72,8 @@ fn renders_the_view() {
 
 #[test]
 fn appends_turn_in_jp_layout() {
-    let held = Held { request: "q \"\u{e9}\n", asked: timestamp(50), response: "a", answered: timestamp(52) };
+    let held =
+        NewTurn { request: "q \"\u{e9}\n", asked: timestamp(50), response: "a", answered: timestamp(52) };
     for build in
         [Build::default(), Build::turns(1).element(compaction(90, 0, 0, json!({"reasoning": "strip"})))]
     {
@@ -102,7 +103,7 @@ proptest! {
     #[test]
     fn appending_a_turn_keeps_history(bytes in transcript()) {
         let stream = Stream::parse(bytes.clone()).unwrap();
-        let held = Held { request: "q", asked: timestamp(80), response: "a", answered: timestamp(81) };
+        let held = NewTurn { request: "q", asked: timestamp(80), response: "a", answered: timestamp(81) };
         let appended = Bytes::from(concat(&turn(&stream, &held), &bytes));
         prop_assert!(appended.starts_with(&bytes[..stream.body_end()]));
         let appended = Stream::parse(appended).unwrap();

@@ -1,14 +1,14 @@
 //! Overlays that begin or end inside a turn: their grammar and their projection, and the effects of appends, resets, and
 //! forks on them.
 
-use jp_compact_core::append::{Made, append, stamp};
+use jp_compact_core::append::{NewOverlay, append, stamp};
 use jp_compact_core::jp_view::jp_view;
 use jp_compact_core::lint;
 use jp_compact_core::projection::project;
 use jp_compact_core::receipts::receipts;
 use jp_compact_core::source::{Reset, reset};
 use jp_compact_core::splice::concat;
-use jp_compact_core::validate::{Asked, Compaction, Refusal, validate};
+use jp_compact_core::validate::{Compaction, Refusal, ValidationContext, validate};
 use jp_compact_core::{Overlap, Pairs, Position, Stream, TurnRange, fork};
 use jp_compact_schema::ContentKind::{Reasoning, Summary, ToolCalls};
 use serde_json::{Value, json};
@@ -158,7 +158,7 @@ fn the_bound_last_is_after_the_greatest_position() {
 #[track_caller]
 fn validate_proposal(stream: &Stream, by_step: bool, proposal: Value) -> Result<Vec<Compaction>, Refusal> {
     let range = TurnRange::between(Position::turn(0), Position::step(stream.turns() - 1, 1)).unwrap();
-    let asked = Asked {
+    let asked = ValidationContext {
         stream,
         pairs: &Pairs::new(stream),
         range,
@@ -191,7 +191,7 @@ fn a_payload_with_steps_needs_the_feature_and_existing_steps() {
 
 /// Appends a proposal, and returns the new stream and the overlays.
 #[track_caller]
-fn append_proposal(stream: &Stream, proposal: Value) -> (Stream, Vec<Made>) {
+fn append_proposal(stream: &Stream, proposal: Value) -> (Stream, Vec<NewOverlay>) {
     let entries = entries_of(validate_proposal(stream, true, proposal).unwrap());
     let stamped = stamp(stream, &entries, timestamp(100)).unwrap();
     let bytes = concat(&append(stream, &entries, &stamped), stream.bytes());

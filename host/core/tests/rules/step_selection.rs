@@ -3,7 +3,7 @@
 
 use jp_compact_core::bound::Bound;
 use jp_compact_core::select::{
-    Keep, KeepLast, Nothing, Selected, StrategyTraits, TypedSelection, resolve, select_for,
+    Keep, KeepLast, NothingToCompact, Selected, StrategyTraits, TypedSelection, resolve, select_for,
 };
 use jp_compact_core::{Survey, TurnRange};
 use serde_json::json;
@@ -29,7 +29,7 @@ fn keeping(turns: Option<usize>, steps: Option<usize>, tokens: Option<u64>) -> T
 
 const STEPS: StrategyTraits = StrategyTraits { steps: true, reasoning: false, summary: false };
 
-fn describe_result(selected: Result<Selected, Nothing>) -> String {
+fn describe_result(selected: Result<Selected, NothingToCompact>) -> String {
     match selected {
         Ok(selected) => {
             let notes: Vec<_> = selected.notes.iter().map(ToString::to_string).collect();

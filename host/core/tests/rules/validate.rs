@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jp_compact_core::estimate::chars_in;
 use jp_compact_core::overlap::Overlap;
 use jp_compact_core::overlay::{Half, HalfKind, StoredCall, ToolPolicy};
-use jp_compact_core::validate::{Asked, Compaction, Refusal, validate};
+use jp_compact_core::validate::{Compaction, Refusal, ValidationContext, validate};
 use jp_compact_core::{Pairs, TurnRange};
 use jp_compact_schema::ContentKind::{self, Reasoning, Summary, ToolCalls};
 use jp_compact_schema::{RequestAction, ResponseAction, ToolHint};
@@ -53,7 +53,7 @@ impl Case {
     fn validate(&self, proposal: &Value) -> Result<Vec<Compaction>, Refusal> {
         let range = |(from, to)| TurnRange::new(from, to).unwrap();
         let stream = self.build.stream();
-        let asked = Asked {
+        let asked = ValidationContext {
             stream: &stream,
             pairs: &Pairs::new(&stream),
             range: range(self.range),

@@ -11,7 +11,7 @@ use jp_compact_schema::document::ErrorReport;
 use jp_compact_transcripts::Format;
 use tokio::sync::Semaphore;
 
-use super::{Files, Gates, Out, PreviousReport, ReportLines};
+use super::{FoundFiles, Gates, PreviousReport, ReportLines, ViewFolder};
 use crate::compact::Opened;
 use crate::plan::{self, ThreadPlans};
 
@@ -22,13 +22,13 @@ pub type Describe = dyn Fn(plan::Error) -> ErrorReport + Sync;
 #[derive(Debug, Clone, Copy)]
 pub struct BatchConfig<'a> {
     /// The transcripts.
-    pub files: &'a Files,
+    pub files: &'a FoundFiles,
     /// The format that the user typed.
     pub format: Option<Format>,
     /// The number of threads.
     pub jobs: usize,
     /// The folder for views.
-    pub out: Option<&'a Out>,
+    pub out: Option<&'a ViewFolder>,
     /// The results of an earlier run.
     pub previous: Option<&'a PreviousReport>,
     /// The gates.
@@ -53,7 +53,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Returns the index of the next transcript, unless the run is stopping.
-    pub(super) fn take_next(&self, files: &Files) -> Option<usize> {
+    pub(super) fn take_next(&self, files: &FoundFiles) -> Option<usize> {
         if self.stop.load(Ordering::Relaxed) {
             return None;
         }
@@ -63,7 +63,7 @@ impl Shared {
 
     /// Returns whether to process this path of a conversation that has copies. Only one path of each conversation is
     /// processed.
-    pub(super) fn claim(&self, files: &Files, index: usize, opened: &Opened) -> bool {
+    pub(super) fn claim(&self, files: &FoundFiles, index: usize, opened: &Opened) -> bool {
         let Ok(real_path) = opened.place.path().canonicalize() else { return true };
         !files.contains_other(index, &real_path)
             && self.copies.lock().unwrap_or_else(PoisonError::into_inner).insert(real_path)

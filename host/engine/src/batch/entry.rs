@@ -49,12 +49,12 @@ pub(super) fn add_outcome(
     entry.status = status(&report.steps);
     for (step, strategy) in report.steps.iter().zip(&run.strategies) {
         let reason = match &step.outcome {
-            StrategyOutcome::Made(new_overlays) => {
+            StrategyOutcome::NewOverlays(new_overlays) => {
                 entry.overlays.extend(new_overlays.iter().map(|new| overlay(new, step, strategy)));
                 continue;
             }
-            StrategyOutcome::Declined(reason) | StrategyOutcome::Would(reason) => reason.clone(),
-            StrategyOutcome::Already(number) => format!("overlay {number} covers the same events"),
+            StrategyOutcome::Declined(reason) | StrategyOutcome::WouldAsk(reason) => reason.clone(),
+            StrategyOutcome::AlreadyExists(number) => format!("overlay {number} covers the same events"),
         };
         let (strategy, version) = (step.strategy.clone(), step.version.clone());
         entry.declines.push(DeclineReport { strategy, version, reason });
@@ -70,8 +70,8 @@ fn status(steps: &[Step]) -> Status {
     let mut status = Status::Unchanged;
     for step in steps {
         match &step.outcome {
-            StrategyOutcome::Made(_) | StrategyOutcome::Would(_) => return Status::Compacted,
-            StrategyOutcome::Already(_) => status = Status::Skipped,
+            StrategyOutcome::NewOverlays(_) | StrategyOutcome::WouldAsk(_) => return Status::Compacted,
+            StrategyOutcome::AlreadyExists(_) => status = Status::Skipped,
             StrategyOutcome::Declined(_) => {}
         }
     }

@@ -64,7 +64,7 @@ pub enum GateScope {
     /// All shards. Without transcripts, the gates are not met.
     All,
     /// All shards, which may be empty. Without transcripts, the gates are met.
-    AllOrNothing,
+    AllOrEmpty,
     /// One shard. Without transcripts, the gates are met, because another shard has transcripts and evaluates them.
     Shard,
 }
@@ -249,7 +249,7 @@ impl Tally {
         Some(match scope {
             _ if !self.is_empty() => (false, "no successful transcript"),
             GateScope::Shard => (true, "nothing in this shard"),
-            GateScope::AllOrNothing => (true, "no transcript"),
+            GateScope::AllOrEmpty => (true, "no transcript"),
             GateScope::All => (false, "no transcript"),
         })
     }

@@ -22,14 +22,14 @@ use jp_compact_store::{self as store, StoreError};
 
 /// The output folder.
 #[derive(Debug, Clone)]
-pub struct Out {
+pub struct ViewFolder {
     folder: PathBuf,
     /// The folders from which the temporary files of earlier runs were removed.
     cleaned_folders: Arc<Mutex<HashSet<PathBuf>>>,
     unsynced: Arc<UnsyncedFolders>,
 }
 
-impl Out {
+impl ViewFolder {
     /// Uses this folder, which is created when it is needed.
     #[must_use]
     pub fn new(folder: &Path, environment: &Environment) -> Self {

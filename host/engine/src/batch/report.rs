@@ -29,7 +29,7 @@ struct ReportHeader<'a> {
 
 /// The parts of the report other than the transcripts.
 #[derive(Debug, Clone)]
-pub struct Written<'a> {
+pub struct ReportSummary<'a> {
     /// The sums over all transcripts.
     pub total: &'a BatchTotal,
     /// The results of the gates.
@@ -165,7 +165,7 @@ impl ReportLines {
     ///
     /// # Errors
     /// The lines cannot be read, or `out` fails.
-    pub fn write(&mut self, summary: &Written<'_>, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&mut self, summary: &ReportSummary<'_>, out: &mut dyn Write) -> io::Result<()> {
         let header = self.header.strip_suffix(b"}").unwrap_or(&self.header);
         out.write_all(header)?;
         out.write_all(b",\"transcripts\":[")?;
@@ -190,7 +190,7 @@ impl ReportLines {
     ///
     /// # Errors
     /// The report cannot be written. In this case, the file with the lines is kept.
-    pub fn finish(&mut self, summary: &Written<'_>, report: &Path) -> io::Result<()> {
+    pub fn finish(&mut self, summary: &ReportSummary<'_>, report: &Path) -> io::Result<()> {
         write_file(report, |out| self.write(summary, out))?;
         match &self.part_path {
             Some(path) => std::fs::remove_file(path),

@@ -49,9 +49,9 @@ pub enum BatchEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchEnd {
     /// All transcripts are finished.
-    Whole,
+    Complete,
     /// The user interrupted the batch, or `report` failed.
-    Early,
+    Stopped,
 }
 
 /// Runs a batch. `report` is called on this thread for each transcript when it is finished. An error of `report` stops
@@ -130,8 +130,8 @@ pub fn run(
         });
         match report_error {
             Some(error) => Err(error),
-            None if shared.stop.load(Ordering::Relaxed) => Ok(BatchEnd::Early),
-            None => Ok(BatchEnd::Whole),
+            None if shared.stop.load(Ordering::Relaxed) => Ok(BatchEnd::Stopped),
+            None => Ok(BatchEnd::Complete),
         }
     })
 }

@@ -11,7 +11,7 @@ use jp_compact_schema::report::{OutReport, Status, TranscriptReport};
 use jp_compact_transcripts as transcripts;
 
 use super::context::{BatchConfig, Describe, Shared, Thread};
-use super::{Out, entry};
+use super::{ViewFolder, entry};
 use crate::compact::{self, Opened, RunOutcome};
 use crate::digest;
 use crate::plan::BatchPlanner;
@@ -104,7 +104,7 @@ struct Job<'a, 'p> {
 
 /// The path of a view.
 struct ViewTarget<'a> {
-    out: &'a Out,
+    out: &'a ViewFolder,
     relative_path: PathBuf,
     /// The report entry of the view that an earlier run wrote.
     previous: Option<OutReport>,

@@ -19,7 +19,7 @@ use names::{CONVERSATIONS, EVENTS, NameKind, is_hidden, name_kind, split_pattern
 
 /// The transcripts that were found.
 #[derive(Debug, Default)]
-pub struct Files {
+pub struct FoundFiles {
     roots: Vec<Root>,
     found: Vec<FoundTranscript>,
     faults: Vec<Fault>,
@@ -60,7 +60,7 @@ struct FoundTranscript {
     relative_path: Box<Path>,
 }
 
-impl Files {
+impl FoundFiles {
     /// Finds the transcripts of these paths. Skips `out`, because views are written there.
     #[must_use]
     pub fn gather(

@@ -4,9 +4,9 @@ use jp_compact_core::append::{self, Entry};
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::receipts::receipts;
 use jp_compact_core::reply::{CompleteReply, Terminal};
-use jp_compact_core::request::{self, Ask};
-use jp_compact_core::select::{self, Nothing, Selected};
-use jp_compact_core::validate::{self, Asked, Compaction, Refusal};
+use jp_compact_core::request::{self, RequestParameters};
+use jp_compact_core::select::{self, NothingToCompact, Selected};
+use jp_compact_core::validate::{self, Compaction, Refusal, ValidationContext};
 use jp_compact_core::{Pairs, Stream, Survey, TurnRange};
 use jp_compact_runtime::session::{self, Body};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
@@ -18,7 +18,7 @@ use super::events::EventLinesCache;
 use super::llm_failure_cache::{self, LlmFailure};
 use super::receipt::{self, has_text, names_strategy};
 use super::strategy_error::StrategyRunError;
-use super::{Ready, RunReport, RunSettings, Step, StrategyOutcome, preflight};
+use super::{PreparedStrategy, RunReport, RunSettings, Step, StrategyOutcome, preflight};
 use crate::consent::Allowed;
 use crate::digest;
 use jp_compact_llm as llm;
@@ -30,7 +30,7 @@ pub(super) struct ProposalCollector<'a> {
     place: &'a Place,
     survey: &'a Survey<'a>,
     /// The turns and steps that the user wants compacted.
-    range: &'a Result<TurnRange, Nothing>,
+    range: &'a Result<TurnRange, NothingToCompact>,
     /// The digest of the raw input, computed on first use.
     input_sha256: Option<String>,
     event_lines: EventLinesCache,
@@ -46,7 +46,7 @@ pub(super) struct ProposalCollector<'a> {
 
 /// The proposal of a strategy. It is checked again if the transcript grows.
 struct Proposal<'a> {
-    strategy: &'a Ready,
+    strategy: &'a PreparedStrategy,
     selected: Selected,
     payloads: Vec<Payload>,
 }
@@ -63,7 +63,7 @@ impl<'a> ProposalCollector<'a> {
         run: &'a RunSettings,
         place: &'a Place,
         survey: &'a Survey<'a>,
-        range: &'a Result<TurnRange, Nothing>,
+        range: &'a Result<TurnRange, NothingToCompact>,
     ) -> Self {
         Self {
             run,
@@ -83,7 +83,7 @@ impl<'a> ProposalCollector<'a> {
     /// Asks one strategy, and adds its step to the report.
     pub(super) async fn ask(
         &mut self,
-        strategy: &'a Ready,
+        strategy: &'a PreparedStrategy,
         allowed: Option<&Allowed>,
         report: &mut RunReport,
     ) -> Result<(), Error> {
@@ -91,7 +91,7 @@ impl<'a> ProposalCollector<'a> {
         let mut step = Step {
             strategy: description.name.clone(),
             version: description.version.clone(),
-            outcome: StrategyOutcome::Made(Vec::new()),
+            outcome: StrategyOutcome::NewOverlays(Vec::new()),
             logs: Vec::new(),
             diagnostics: Vec::new(),
         };
@@ -100,7 +100,7 @@ impl<'a> ProposalCollector<'a> {
             Ok(selected) => {
                 report.add_notes(&selected.notes);
                 if let Some(number) = self.find_overlay_of_range(strategy, selected.range) {
-                    step.outcome = StrategyOutcome::Already(number);
+                    step.outcome = StrategyOutcome::AlreadyExists(number);
                 } else {
                     self.ask_if_useful(strategy, allowed, selected, report.steps.len(), &mut step)
                         .await
@@ -112,7 +112,7 @@ impl<'a> ProposalCollector<'a> {
         Ok(())
     }
 
-    fn select_turns(&self, strategy: &Ready) -> Result<Selected, Nothing> {
+    fn select_turns(&self, strategy: &PreparedStrategy) -> Result<Selected, NothingToCompact> {
         let range = match strategy.range {
             Some(selection) => select::resolve(self.survey, selection, self.run.io.now)?,
             None => (*self.range)?,
@@ -129,7 +129,7 @@ impl<'a> ProposalCollector<'a> {
     /// Asks for a proposal. Declines without a request if the proposal could not be used.
     async fn ask_if_useful(
         &mut self,
-        strategy: &'a Ready,
+        strategy: &'a PreparedStrategy,
         allowed: Option<&Allowed>,
         selected: Selected,
         step_index: usize,
@@ -145,7 +145,7 @@ impl<'a> ProposalCollector<'a> {
         }
         let llm = self.model(allowed)?;
         if self.run.io.dry_run {
-            step.outcome = StrategyOutcome::Would(describe_request(strategy, &selected, llm));
+            step.outcome = StrategyOutcome::WouldAsk(describe_request(strategy, &selected, llm));
             return Ok(());
         }
         let Some(failures) = &self.run.io.llm_failures else {
@@ -187,7 +187,7 @@ impl<'a> ProposalCollector<'a> {
     /// Asks for a proposal. If a proposed summary includes an older one only partially, asks again for a wider range.
     async fn request_proposal(
         &mut self,
-        strategy: &'a Ready,
+        strategy: &'a PreparedStrategy,
         llm: Option<&Llm>,
         mut selected: Selected,
         step_index: usize,
@@ -215,7 +215,7 @@ impl<'a> ProposalCollector<'a> {
 
     async fn send_request(
         &mut self,
-        strategy: &Ready,
+        strategy: &PreparedStrategy,
         llm: Option<&Llm>,
         selected: &Selected,
         id: &str,
@@ -227,7 +227,7 @@ impl<'a> ProposalCollector<'a> {
         }
         let conversation_model = run.policy.conversation_model.as_ref().filter(|_| llm.is_some());
         let deadline_ms = run.io.sessions.deadline(&strategy.described).as_millis();
-        let ask = Ask {
+        let ask = RequestParameters {
             conversation: self.place.id(),
             digest: self.input_sha256.as_deref(),
             requested: selected.requested,
@@ -242,7 +242,7 @@ impl<'a> ProposalCollector<'a> {
             llm,
             context_window: conversation_model
                 .and_then(|configured| run.io.models.context_window(&configured.model)),
-            ..Ask::new(id, description, selected.range, &strategy.options, run.io.now)
+            ..RequestParameters::new(id, description, selected.range, &strategy.options, run.io.now)
         };
         let event_lines = match description.input {
             Input::Full => Some(self.event_lines.get_or_write(self.survey, &ask, run)?),
@@ -270,7 +270,12 @@ impl<'a> ProposalCollector<'a> {
 
     /// Returns the range that includes older summaries completely, if the only error in the reply is that a summary
     /// includes one partially.
-    fn wider_range(&self, strategy: &Ready, selected: &Selected, reply: &CompleteReply) -> Option<TurnRange> {
+    fn wider_range(
+        &self,
+        strategy: &PreparedStrategy,
+        selected: &Selected,
+        reply: &CompleteReply,
+    ) -> Option<TurnRange> {
         let Terminal::Result(result) = &reply.terminal else { return None };
         if result.compactions.iter().all(|payload| payload.summary.is_none()) {
             return None;
@@ -286,7 +291,7 @@ impl<'a> ProposalCollector<'a> {
 
     fn validate(
         &self,
-        strategy: &Ready,
+        strategy: &PreparedStrategy,
         selected: &Selected,
         payloads: Vec<Payload>,
     ) -> Result<Vec<Compaction>, Refusal> {
@@ -299,7 +304,7 @@ impl<'a> ProposalCollector<'a> {
     /// Accepts the result of a strategy completely, or not at all.
     fn accept(
         &mut self,
-        strategy: &'a Ready,
+        strategy: &'a PreparedStrategy,
         selected: Selected,
         result: ResultReply,
         step_index: usize,
@@ -310,7 +315,7 @@ impl<'a> ProposalCollector<'a> {
             .validate(strategy, &selected, result.compactions.clone())
             .map_err(StrategyRunError::Refused)?;
         if let Some(number) = self.find_equal_overlays(strategy, &compactions) {
-            step.outcome = StrategyOutcome::Already(number);
+            step.outcome = StrategyOutcome::AlreadyExists(number);
             return Ok(());
         }
         // A digest costs as much as all the rest. Only stored overlays need it.
@@ -326,7 +331,7 @@ impl<'a> ProposalCollector<'a> {
 
     /// Returns the number of the first existing overlay, if this strategy made overlays for the complete range. In JP's
     /// conversations, a range with steps can have one overlay for each piece.
-    fn find_overlay_of_range(&mut self, strategy: &Ready, range: TurnRange) -> Option<usize> {
+    fn find_overlay_of_range(&mut self, strategy: &PreparedStrategy, range: TurnRange) -> Option<usize> {
         let number = self.find_overlay(strategy, |overlay| overlay.covers_just(range));
         if number.is_some() {
             return number;
@@ -341,7 +346,11 @@ impl<'a> ProposalCollector<'a> {
 
     /// Returns the number of the first existing overlay, if the transcript already has all overlays of these
     /// compactions.
-    fn find_equal_overlays(&mut self, strategy: &Ready, compactions: &[Compaction]) -> Option<usize> {
+    fn find_equal_overlays(
+        &mut self,
+        strategy: &PreparedStrategy,
+        compactions: &[Compaction],
+    ) -> Option<usize> {
         let mut first = None;
         for compaction in compactions {
             for new in append::overlays(self.survey.stream, compaction) {
@@ -353,7 +362,11 @@ impl<'a> ProposalCollector<'a> {
     }
 
     /// Returns the number of an overlay that `matches`, and that this strategy made from the same raw events.
-    fn find_overlay(&mut self, strategy: &Ready, matches: impl Fn(&Overlay) -> bool) -> Option<usize> {
+    fn find_overlay(
+        &mut self,
+        strategy: &PreparedStrategy,
+        matches: impl Fn(&Overlay) -> bool,
+    ) -> Option<usize> {
         let stream = self.survey.stream;
         if !self.run.policy.skip_existing || stream.overlays().is_empty() {
             return None;
@@ -392,7 +405,7 @@ impl<'a> ProposalCollector<'a> {
 }
 
 /// Describes the request to a model that a dry run does not send.
-fn describe_request(strategy: &Ready, selected: &Selected, llm: Option<&Llm>) -> String {
+fn describe_request(strategy: &PreparedStrategy, selected: &Selected, llm: Option<&Llm>) -> String {
     let model = llm.map_or("recorded answers", |llm| &llm.model);
     let summarizes = strategy.described.description.produces.contains(&ContentKind::Summary);
     let verb = if summarizes { "summarize" } else { "compact" };
@@ -404,18 +417,18 @@ fn validation_context<'a>(
     run: &'a RunSettings,
     stream: &'a Stream,
     pairs: &'a Pairs,
-    strategy: &'a Ready,
+    strategy: &'a PreparedStrategy,
     selected: &Selected,
     accepted: &'a [TurnRange],
-) -> Asked<'a> {
-    Asked {
+) -> ValidationContext<'a> {
+    ValidationContext {
         requested: selected.requested,
         by_step: strategy.traits().steps,
         accepted,
         overlap: run.policy.overlap,
         hints: &run.policy.hints,
         by_model: strategy.needs_model(),
-        ..Asked::new(stream, pairs, selected.range, &strategy.described.description.produces)
+        ..ValidationContext::new(stream, pairs, selected.range, &strategy.described.description.produces)
     }
 }
 

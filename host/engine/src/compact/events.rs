@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use jp_compact_core::request::{self, Ask};
+use jp_compact_core::request::{self, RequestParameters};
 use jp_compact_core::{Survey, TurnRange};
 use jp_compact_runtime::session::Lines;
 use jp_compact_runtime::session::spool::Sink;
@@ -31,7 +31,7 @@ impl EventLinesCache {
     pub(super) fn get_or_write(
         &mut self,
         survey: &Survey<'_>,
-        ask: &Ask<'_>,
+        ask: &RequestParameters<'_>,
         run: &RunSettings,
     ) -> Result<(Arc<Lines>, u64), StrategyRunError> {
         let (range, has_steps) = (request::scope(survey, ask), ask.description.has_feature(STEPS));

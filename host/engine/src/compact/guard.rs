@@ -1,7 +1,7 @@
 //! The guard before an append: the new view must not violate a lint rule that the old view met
 //! (docs/reference/lint-rules.md), and must save enough. It checks the result of the real projection.
 
-use jp_compact_core::append::Made;
+use jp_compact_core::append::NewOverlay;
 use jp_compact_core::lint::{self, Violation};
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::projection::{project_through, project_with};
@@ -48,7 +48,7 @@ pub(super) fn forecast(
     stream: &Stream,
     pairs: &Pairs,
     old_view: &View,
-    new_overlays: &[Made],
+    new_overlays: &[NewOverlay],
     providers: &[Provider],
 ) -> Forecast {
     let overlays = all_overlays(stream, new_overlays);
@@ -70,7 +70,7 @@ pub(super) fn forecast(
 }
 
 /// Returns the overlays of a stream, and then the new ones.
-pub(super) fn all_overlays(stream: &Stream, new_overlays: &[Made]) -> Vec<Overlay> {
+pub(super) fn all_overlays(stream: &Stream, new_overlays: &[NewOverlay]) -> Vec<Overlay> {
     let new_overlays = new_overlays.iter().map(|new| new.overlay.clone());
     stream.overlays().iter().cloned().chain(new_overlays).collect()
 }
@@ -138,7 +138,7 @@ mod tests {
             notes: Vec::new(),
             steps: vec![
                 step(StrategyOutcome::Declined("no".into())),
-                step(StrategyOutcome::Made(Vec::new())),
+                step(StrategyOutcome::NewOverlays(Vec::new())),
             ],
             tokens_raw: 0,
             tokens_before: 1000,
@@ -151,8 +151,8 @@ mod tests {
         };
         report.decline_low_saving(MIN_SAVING);
         let reasons = report.steps.iter().map(|step| match &step.outcome {
-            StrategyOutcome::Declined(reason) | StrategyOutcome::Would(reason) => reason.as_str(),
-            StrategyOutcome::Made(_) | StrategyOutcome::Already(_) => "made",
+            StrategyOutcome::Declined(reason) | StrategyOutcome::WouldAsk(reason) => reason.as_str(),
+            StrategyOutcome::NewOverlays(_) | StrategyOutcome::AlreadyExists(_) => "made",
         });
         let low_saving = "it would save 0.5 % of the view; the minimum is 1 % (min_saving)";
         assert_eq!(reasons.collect::<Vec<_>>(), ["no", low_saving]);

@@ -8,7 +8,7 @@ use jp_compact_runtime::small_file;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::Ready;
+use super::PreparedStrategy;
 use jp_compact_core::TurnRange;
 use jp_compact_core::select::Selected;
 
@@ -46,7 +46,7 @@ impl LlmFailureCache {
 
 /// Returns the digest of everything that decides the answer, and whether it saves enough.
 pub(super) fn key(
-    strategy: &Ready,
+    strategy: &PreparedStrategy,
     selected: &Selected,
     model: Option<&str>,
     input_sha256: &str,

@@ -19,11 +19,11 @@ mod strategy_error;
 
 use std::time::Duration;
 
-use jp_compact_core::append::{self, Entry, Made, NotAppendable};
+use jp_compact_core::append::{self, Entry, NewOverlay, NotAppendable};
 use jp_compact_core::lint::Violation;
 use jp_compact_core::projection::project;
 use jp_compact_core::render::Provider;
-use jp_compact_core::select::{self, Nothing};
+use jp_compact_core::select::{self, NothingToCompact};
 use jp_compact_core::{Pairs, Stream, Survey, TurnRange, View, splice};
 use jp_compact_transcripts::Format;
 
@@ -32,8 +32,8 @@ pub use guard::{LintFailed, MIN_SAVING, OnLowSaving};
 pub use llm_failure_cache::LlmFailureCache;
 pub(crate) use open::only_jp;
 pub use open::{Opened, of_bytes, open, open_as, warnings, with_sidecar};
-pub use prepare::{Preparation, Ready, Sandbox, allow, prepare};
-pub use report::{Changed, RunReport, SentByJp, Step, StrategyOutcome, overlay};
+pub use prepare::{Preparation, PreparedStrategy, Sandbox, allow, prepare};
+pub use report::{RunReport, SentByJp, Step, StrategyOutcome, TurnChange, overlay};
 pub use reset::{ResetReport, reset};
 pub use settings::{RunIo, RunLimits, RunPolicy, RunSettings};
 pub use strategy_error::StrategyRunError;
@@ -51,7 +51,7 @@ pub struct RunOutcome<'a> {
     /// The transcript grew during the run, so the written file contains more than the snapshot and the overlays.
     pub transcript_grew: bool,
     entries: Vec<Entry>,
-    new_overlays: Vec<Made>,
+    new_overlays: Vec<NewOverlay>,
 }
 
 impl RunOutcome<'_> {
@@ -91,7 +91,7 @@ pub async fn compact_with_view<'a>(run: &RunSettings, opened: &'a Opened) -> Res
     let range = select::resolve(&survey, run.policy.wanted, run.io.now);
     let (mut report, proposal) = propose(run, opened, &survey, &range).await?;
     let Some(CheckedProposal { mut collector, new_overlays, view }) = proposal else {
-        let would_ask = report.steps.iter().any(|step| matches!(step.outcome, StrategyOutcome::Would(_)));
+        let would_ask = report.steps.iter().any(|step| matches!(step.outcome, StrategyOutcome::WouldAsk(_)));
         if would_ask && run.io.dry_run && !run.io.in_memory {
             // The real run would ask the model and then append, so the lock and the file are checked.
             rehearse(run, opened, &[], &[]).await?;
@@ -155,7 +155,7 @@ fn not_appendable(opened: &Opened, source: NotAppendable) -> Error {
 /// Overlays that may be appended.
 struct CheckedProposal<'a> {
     collector: ProposalCollector<'a>,
-    new_overlays: Vec<Made>,
+    new_overlays: Vec<NewOverlay>,
     /// The view with these overlays.
     view: View,
 }
@@ -165,7 +165,7 @@ async fn propose<'a>(
     run: &'a RunSettings,
     opened: &'a Opened,
     survey: &'a Survey<'a>,
-    range: &'a Result<TurnRange, Nothing>,
+    range: &'a Result<TurnRange, NothingToCompact>,
 ) -> Result<(RunReport, Option<CheckedProposal<'a>>), Error> {
     let Opened { place, stream, .. } = opened;
     let allowed = run.allow()?;
@@ -208,8 +208,8 @@ async fn propose<'a>(
 fn nothing_to_compact(
     run: &RunSettings,
     survey: &Survey<'_>,
-    range: Result<TurnRange, Nothing>,
-) -> Option<Nothing> {
+    range: Result<TurnRange, NothingToCompact>,
+) -> Option<NothingToCompact> {
     let mut first_reason = None;
     for strategy in &run.strategies {
         if strategy.range.is_some() {
@@ -222,13 +222,13 @@ fn nothing_to_compact(
 }
 
 /// Returns the turns whose view changes.
-fn changed_turns(survey: &Survey<'_>, view: &View) -> Vec<Changed> {
+fn changed_turns(survey: &Survey<'_>, view: &View) -> Vec<TurnChange> {
     let tokens_before = survey.turns.iter().map(|turn| turn.view_tokens);
     let tokens_after = survey.view_tokens_by_turn(view);
     let mut changed = Vec::new();
     for (turn, (before, after)) in tokens_before.zip(tokens_after).enumerate() {
         if before != after {
-            changed.push(Changed { turn, before, after });
+            changed.push(TurnChange { turn, before, after });
         }
     }
     changed
@@ -239,8 +239,8 @@ fn changed_turns(survey: &Survey<'_>, view: &View) -> Vec<Changed> {
 async fn write(
     opened: &Opened,
     collector: &ProposalCollector<'_>,
-    mut new_overlays: Vec<Made>,
-) -> Result<(Vec<Made>, bool), Error> {
+    mut new_overlays: Vec<NewOverlay>,
+) -> Result<(Vec<NewOverlay>, bool), Error> {
     let mut transcript_grew = false;
     let Opened { place, stream, .. } = opened;
     if let Some(sidecar_file) = &opened.sidecar_file {
@@ -264,7 +264,7 @@ async fn rehearse(
     run: &RunSettings,
     opened: &Opened,
     entries: &[Entry],
-    new_overlays: &[Made],
+    new_overlays: &[NewOverlay],
 ) -> Result<(), Error> {
     let Opened { place, stream, sidecar_file } = opened;
     match sidecar_file {
@@ -285,7 +285,7 @@ async fn rehearse(
 fn check_and_stamp_again(
     grown: &Stream,
     collector: &ProposalCollector<'_>,
-) -> Result<Vec<Made>, StaleSnapshot> {
+) -> Result<Vec<NewOverlay>, StaleSnapshot> {
     append::check(grown).map_err(StaleSnapshot::NotAppendable)?;
     collector.recheck(grown).map_err(|refusal| StaleSnapshot::Refused(Box::new(refusal)))?;
     let RunSettings { policy, io, .. } = collector.run;

@@ -32,7 +32,7 @@ pub enum Sandbox {
 
 /// A strategy that may run, with checked options.
 #[derive(Debug, Clone)]
-pub struct Ready {
+pub struct PreparedStrategy {
     /// The plugin, how it is confined, and its description.
     pub described: Described,
     pub options: Map<String, Value>,
@@ -42,7 +42,7 @@ pub struct Ready {
     pub provenance: Provenance,
 }
 
-impl Ready {
+impl PreparedStrategy {
     #[must_use]
     pub fn needs_model(&self) -> bool {
         self.described.description.needs.iter().any(|need| need == "llm")
@@ -77,7 +77,7 @@ pub async fn prepare(
     provenance: &Provenance,
     preparation: &Preparation<'_>,
     environment: &Environment,
-) -> Result<Vec<Ready>, Error> {
+) -> Result<Vec<PreparedStrategy>, Error> {
     let mut strategies = Vec::with_capacity(specs.len());
     for spec in specs {
         let strategy = preparation
@@ -95,7 +95,7 @@ impl Preparation<'_> {
         spec: &Spec,
         provenance: &Provenance,
         environment: &Environment,
-    ) -> Result<Ready, StrategyRunError> {
+    ) -> Result<PreparedStrategy, StrategyRunError> {
         let plugin = self.registry.find_to_run(&spec.name, |plugin| self.trust.is_trusted(plugin))?;
         let described = self.describe(&plugin).await?;
         check_needs(&described)?;
@@ -105,7 +105,7 @@ impl Preparation<'_> {
             options::resolve(&spec.options, &described.description, environment)
                 .map_err(|what| StrategyRunError::BadOptions { what })?
         };
-        Ok(Ready { described, options, range: None, provenance: provenance.clone() })
+        Ok(PreparedStrategy { described, options, range: None, provenance: provenance.clone() })
     }
 
     /// Clears a plugin, and returns its description. The cache has it if the executable is unchanged.

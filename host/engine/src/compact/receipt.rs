@@ -5,11 +5,11 @@ use jp_compact_core::validate::Compaction;
 use jp_compact_runtime::trust::Cleared;
 use serde_json::{Map, Value};
 
-use super::Ready;
+use super::PreparedStrategy;
 
 /// Returns the entry of a compaction, with the receipt of the strategy that made it.
 pub(super) fn entry(
-    strategy: &Ready,
+    strategy: &PreparedStrategy,
     compaction: Compaction,
     input_sha256: &str,
     merges: Option<u32>,
@@ -28,7 +28,7 @@ pub(super) fn entry(
 }
 
 /// Returns whether the receipt names this strategy, with the same executable and options.
-pub(super) fn names_strategy(receipt: &Map<String, Value>, strategy: &Ready) -> bool {
+pub(super) fn names_strategy(receipt: &Map<String, Value>, strategy: &PreparedStrategy) -> bool {
     let Cleared { plugin, sha256, .. } = &strategy.described.confined.cleared;
     has_text(receipt, "strategy", plugin.name.as_str())
         && has_text(receipt, "version", &strategy.described.description.version)

@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
-use jp_compact_core::append::Made;
+use jp_compact_core::append::NewOverlay;
 use jp_compact_core::jp_view::{Difference, JpView, jp_view_with};
 use jp_compact_core::lint::Violation;
 use jp_compact_core::overlay::Overlay;
-use jp_compact_core::select::{Note, Nothing};
+use jp_compact_core::select::{Note, NothingToCompact};
 use jp_compact_core::{Survey, View};
 use jp_compact_schema::document::{JpTokens, OverlayReport, TokenCounts};
 use jp_compact_schema::{Diagnostic, Level, Log};
 use jp_compact_transcripts::Format;
 
-use super::{Opened, Ready, guard};
+use super::{Opened, PreparedStrategy, guard};
 use jp_compact_store::SidecarFile;
 
 /// The result of a run on one transcript. Token counts are estimates.
@@ -25,7 +25,7 @@ pub struct RunReport {
     /// The conversation's id, if it has one.
     pub id: Option<String>,
     /// The reason why no strategy was asked.
-    pub nothing: Option<Nothing>,
+    pub nothing: Option<NothingToCompact>,
     /// Remarks about the ranges.
     pub notes: Vec<Note>,
     /// One step per strategy, in order.
@@ -39,7 +39,7 @@ pub struct RunReport {
     /// The size of JP's own view, if the conversation is JP's.
     pub jp: Option<SentByJp>,
     /// The turns whose view changes, in order.
-    pub changed: Vec<Changed>,
+    pub changed: Vec<TurnChange>,
     /// The saved part of the view, if it is below the minimum.
     pub low_saving: Option<f64>,
     /// The violations that the run introduced, if the user allowed them.
@@ -70,7 +70,7 @@ impl SentByJp {
 
 /// The tokens of one turn in the view, before and after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Changed {
+pub struct TurnChange {
     /// The number of the turn.
     pub turn: usize,
     pub before: u64,
@@ -98,18 +98,18 @@ impl Step {
 #[derive(Debug)]
 pub enum StrategyOutcome {
     /// The overlays that it made.
-    Made(Vec<Made>),
+    NewOverlays(Vec<NewOverlay>),
     /// The reason why it made none.
     Declined(String),
     /// The request to a model that a dry run did not send.
-    Would(String),
+    WouldAsk(String),
     /// The number of the existing overlay that it would repeat.
-    Already(usize),
+    AlreadyExists(usize),
 }
 
 /// Returns the entry of a new overlay in a document.
 #[must_use]
-pub fn overlay(made: &Made, step: &Step, strategy: &Ready) -> OverlayReport {
+pub fn overlay(made: &NewOverlay, step: &Step, strategy: &PreparedStrategy) -> OverlayReport {
     let confined = &strategy.described.confined;
     OverlayReport {
         number: made.number,
@@ -174,7 +174,7 @@ impl RunReport {
         let reason =
             format!("it would save {saved:.1} % of the view; the minimum is {minimum} % (min_saving)");
         for step in &mut self.steps {
-            if let StrategyOutcome::Made(_) = step.outcome {
+            if let StrategyOutcome::NewOverlays(_) = step.outcome {
                 step.outcome = StrategyOutcome::Declined(reason.clone());
             }
         }
@@ -182,7 +182,7 @@ impl RunReport {
     }
 
     /// Sets the sizes of our view and of JP's with the new overlays.
-    pub(super) fn set_sizes_after(&mut self, survey: &Survey<'_>, new_overlays: &[Made], view: &View) {
+    pub(super) fn set_sizes_after(&mut self, survey: &Survey<'_>, new_overlays: &[NewOverlay], view: &View) {
         self.tokens_after = survey.estimate.view_tokens(view);
         if let Some(jp) = &mut self.jp {
             let overlays = guard::all_overlays(survey.stream, new_overlays);
@@ -191,10 +191,10 @@ impl RunReport {
     }
 
     /// Adds the overlays to the steps that made them. `entry_steps` has the index of the step of each entry.
-    pub(super) fn add_overlays(&mut self, entry_steps: &[usize], new_overlays: Vec<Made>) {
+    pub(super) fn add_overlays(&mut self, entry_steps: &[usize], new_overlays: Vec<NewOverlay>) {
         for new_overlay in new_overlays {
             let step = &mut self.steps[entry_steps[new_overlay.entry]];
-            if let StrategyOutcome::Made(overlays) = &mut step.outcome {
+            if let StrategyOutcome::NewOverlays(overlays) = &mut step.outcome {
                 overlays.push(new_overlay);
             }
         }

@@ -17,15 +17,15 @@ use jp_compact_schema::ToolHint;
 use super::error::Error;
 use super::guard::OnLowSaving;
 use super::llm_failure_cache::LlmFailureCache;
-use super::prepare::Ready;
+use super::prepare::PreparedStrategy;
 use crate::config::ConfiguredModel;
-use crate::consent::{self, Allowed, Consent, Wants};
+use crate::consent::{self, Allowed, ConsentContext, ModelUseRequest};
 
 /// The settings of a run, the same for every transcript.
 #[derive(Debug)]
 pub struct RunSettings {
     /// The strategies, in the order of their overlays.
-    pub strategies: Vec<Ready>,
+    pub strategies: Vec<PreparedStrategy>,
     pub policy: RunPolicy,
     pub io: RunIo,
     pub limits: RunLimits,
@@ -35,7 +35,7 @@ pub struct RunSettings {
 #[derive(Debug)]
 pub struct RunPolicy {
     /// Decides whether a model may be asked.
-    pub consent: Consent,
+    pub consent: ConsentContext,
     /// The configured model.
     pub model: Option<ConfiguredModel>,
     /// The model of the conversation.
@@ -98,11 +98,11 @@ impl RunSettings {
         self.strategies.iter().map(|strategy| self.allow_strategy(strategy)).collect()
     }
 
-    fn allow_strategy(&self, strategy: &Ready) -> Result<Option<Allowed>, Error> {
+    fn allow_strategy(&self, strategy: &PreparedStrategy) -> Result<Option<Allowed>, Error> {
         if !strategy.needs_model() {
             return Ok(None);
         }
-        let wants = Wants {
+        let wants = ModelUseRequest {
             strategy: Some((&strategy.described.description.name, &strategy.options)),
             provenance: &strategy.provenance,
             named: [self.policy.model.as_ref(), self.policy.conversation_model.as_ref()],

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jp_compact_core::TurnRange;
-use jp_compact_core::append::{Entry, Made};
+use jp_compact_core::append::{Entry, NewOverlay};
 use jp_compact_runtime::digest::of_bytes;
 use jp_compact_transcripts::Transcript;
 use jp_compact_transcripts::sidecar::{self, Sidecar, Snapshot};
@@ -17,7 +17,7 @@ use crate::digest;
 use jp_compact_store::SidecarFile;
 
 /// Returns the sidecar with these overlays after the existing ones.
-pub(super) fn to_bytes(stream: &Transcript, entries: &[Entry], new_overlays: &[Made]) -> Vec<u8> {
+pub(super) fn to_bytes(stream: &Transcript, entries: &[Entry], new_overlays: &[NewOverlay]) -> Vec<u8> {
     let digest = |range: TurnRange| digest::of_range(stream, range);
     sidecar::with(stream.format(), stream.sidecar(), entries, new_overlays, &snapshot(stream), &digest)
 }
@@ -33,8 +33,8 @@ pub(super) async fn write(
     sidecar_file: &SidecarFile,
     stream: &Transcript,
     collector: &ProposalCollector<'_>,
-    mut new_overlays: Vec<Made>,
-) -> Result<Vec<Made>, Error> {
+    mut new_overlays: Vec<NewOverlay>,
+) -> Result<Vec<NewOverlay>, Error> {
     let attempt = || {
         sidecar_file.replace(Duration::ZERO, |current| {
             if current.as_ref() == stream.sidecar().map(Sidecar::file) {

@@ -14,7 +14,7 @@ use jp_compact_llm::ModelName;
 
 /// A configured value that is not the user's own, with its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Foreign {
+pub struct ForeignValue {
     /// The decision that the value makes.
     pub subject: ModelDecision,
     /// The origin of the value.
@@ -54,7 +54,7 @@ pub enum ModelDecision {
 /// JP's key for the model of a conversation.
 const CONVERSATION_MODEL_KEY: &str = "assistant.model";
 
-impl Foreign {
+impl ForeignValue {
     /// Returns a decision with its origin, or `None` if the origin is the user's own.
     pub(super) fn from_origin(
         origin: Option<&Origin>,
@@ -65,7 +65,7 @@ impl Foreign {
     }
 }
 
-impl fmt::Display for Foreign {
+impl fmt::Display for ForeignValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let origin = &self.origin;
         match &self.subject {
@@ -129,7 +129,7 @@ fn call_rows(calls: &[Call]) -> impl Iterator<Item = (String, String)> {
 /// The values that led to a call of a strategy and are not the user's own. Empty if the user typed or configured the
 /// call, or if it is built in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Provenance(pub(super) Vec<Foreign>);
+pub struct Provenance(pub(super) Vec<ForeignValue>);
 
 impl Provenance {
     /// Creates an empty provenance for a strategy and options that the user typed.
@@ -140,7 +140,7 @@ impl Provenance {
 
     /// Returns the values.
     #[must_use]
-    pub fn foreign(&self) -> &[Foreign] {
+    pub fn foreign(&self) -> &[ForeignValue] {
         &self.0
     }
 }
@@ -151,14 +151,14 @@ pub struct ConfiguredModel {
     /// The model.
     pub model: ModelName,
     /// The value that selected the model, if it is not the user's own.
-    pub foreign: Option<Foreign>,
+    pub foreign: Option<ForeignValue>,
 }
 
 impl ConfiguredModel {
     /// Returns the model of a conversation from a file of JP.
     #[must_use]
     pub fn of_conversation(model: ModelName, origin: &Origin) -> Self {
-        let foreign = Foreign::from_origin(Some(origin), || ModelDecision::Model {
+        let foreign = ForeignValue::from_origin(Some(origin), || ModelDecision::Model {
             model: model.clone(),
             key: CONVERSATION_MODEL_KEY,
         });

@@ -30,7 +30,7 @@ const KEYS_SHOWN: usize = 3;
 
 /// The settings from JP's own files.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct JpOwn {
+pub struct JpSettings {
     pub(super) model: Option<(ModelName, Origin)>,
     pub(super) rules: Option<(Profile, Origin)>,
     warnings: Vec<String>,
@@ -38,8 +38,8 @@ pub struct JpOwn {
 
 /// The settings of the files that were read so far.
 #[derive(Default)]
-struct JpOwnBuilder {
-    settings: JpOwn,
+struct JpSettingsBuilder {
+    settings: JpSettings,
     /// The provider and the name of the model. They are separate, because a file may change only one of them.
     provider: Option<String>,
     name: Option<String>,
@@ -51,13 +51,13 @@ struct JpOwnBuilder {
     misplaced_in: Option<Source>,
 }
 
-impl JpOwn {
+impl JpSettings {
     /// Reads the workspace's `.jp/config.toml`, the conversation's `base_config.json`, and its config deltas. The last
     /// model applies. Rules in `.jp/config.toml` override those of the conversation, as in `jp c compact`. A file that
     /// cannot be read is skipped with a warning.
     #[must_use]
     pub fn read(environment: &Environment, place: Option<&Place>, stream: Option<&Stream>) -> Self {
-        let mut builder = JpOwnBuilder::default();
+        let mut builder = JpSettingsBuilder::default();
         if let Some(root) = super::root(environment, place) {
             let path = root.join(".jp/config.toml");
             match trust::other_owner(&path) {
@@ -123,7 +123,7 @@ impl JpOwn {
     /// Builds the settings from JSON values, for tests.
     #[cfg(test)]
     pub(super) fn from_values(values: &[Value]) -> Self {
-        let mut builder = JpOwnBuilder::default();
+        let mut builder = JpSettingsBuilder::default();
         for value in values {
             builder.add_values(value, &Source::Jp("config.toml".into()));
         }
@@ -131,7 +131,7 @@ impl JpOwn {
     }
 }
 
-impl JpOwnBuilder {
+impl JpSettingsBuilder {
     fn read_file(
         &mut self,
         path: PathBuf,
@@ -201,7 +201,7 @@ impl JpOwnBuilder {
     }
 
     /// Adds one warning for all misplaced keys, and returns the settings.
-    fn finish(mut self) -> JpOwn {
+    fn finish(mut self) -> JpSettings {
         if let Some(source) = self.misplaced_in.take() {
             let quoted = self.misplaced_keys.iter().take(KEYS_SHOWN).map(|key| format!("`{key}`"));
             let mut keys = quoted.collect::<Vec<_>>().join(", ");

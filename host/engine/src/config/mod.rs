@@ -31,10 +31,10 @@ use jp_compact_schema::ToolHint;
 use serde::Deserialize;
 
 pub use error::Error;
-pub use foreign::{ConfigScope, ConfiguredModel, Foreign, ModelDecision, Provenance};
-pub use jp::JpOwn;
+pub use foreign::{ConfigScope, ConfiguredModel, ForeignValue, ModelDecision, Provenance};
+pub use jp::JpSettings;
 pub use origin::{ConfigError, Origin, Source};
-pub use planned::Planned;
+pub use planned::PlannedCalls;
 pub use profile::Profile;
 
 use file::{File, ToolCompaction};
@@ -76,7 +76,7 @@ pub struct Config {
     pub warnings: Vec<String>,
     scope: ConfigScope,
     merged: Merged,
-    jp: JpOwn,
+    jp: JpSettings,
 }
 
 /// The conditions for automatic compaction (D17, "Automatic Compaction").
@@ -118,7 +118,7 @@ pub fn load(
     place: Option<&Place>,
     files: &[PathBuf],
     sets: &[String],
-    jp: JpOwn,
+    jp: JpSettings,
 ) -> Result<Config, Error> {
     let scope = scope(environment, place);
     let ConfigFiles { mut layers, warnings } =
@@ -266,7 +266,7 @@ impl Config {
     ///
     /// # Errors
     /// A key or value is invalid. The first error is returned.
-    pub fn from_layers(layers: &[(Source, String)], jp: JpOwn) -> Result<Self, ConfigError> {
+    pub fn from_layers(layers: &[(Source, String)], jp: JpSettings) -> Result<Self, ConfigError> {
         let (merged, file) = merge(layers)?;
         let compaction = file.conversation.compaction;
         let mut profiles = BTreeMap::new();

@@ -4,12 +4,12 @@
 use jp_compact_core::call::Call;
 
 use super::Error;
-use super::foreign::{ConfigScope, ConfiguredModel, Foreign, ModelDecision, Provenance};
+use super::foreign::{ConfigScope, ConfiguredModel, ForeignValue, ModelDecision, Provenance};
 use super::{Config, Profile, RULES_PROFILE, compaction_key};
 
 /// Calls with their provenance.
 #[derive(Debug, Clone)]
-pub struct Planned<'a> {
+pub struct PlannedCalls<'a> {
     pub calls: Vec<Call>,
     /// The profile that the calls belong to, if any.
     pub profile: Option<&'a Profile>,
@@ -17,7 +17,7 @@ pub struct Planned<'a> {
     pub provenance: Provenance,
 }
 
-impl Planned<'_> {
+impl PlannedCalls<'_> {
     /// Returns calls that the user typed.
     #[must_use]
     pub fn typed(calls: Vec<Call>) -> Self {
@@ -26,7 +26,7 @@ impl Planned<'_> {
 
     /// Adds a value that led to the calls to their provenance.
     #[must_use]
-    pub fn led_by(mut self, foreign: Option<&Foreign>) -> Self {
+    pub fn led_by(mut self, foreign: Option<&ForeignValue>) -> Self {
         self.provenance.0.extend(foreign.cloned());
         self
     }
@@ -37,9 +37,9 @@ impl Config {
     ///
     /// # Errors
     /// The profile does not exist.
-    pub fn named(&self, name: &str) -> Result<Planned<'_>, Error> {
+    pub fn named(&self, name: &str) -> Result<PlannedCalls<'_>, Error> {
         let profile = self.profile(name)?;
-        Ok(Planned {
+        Ok(PlannedCalls {
             calls: profile.calls.clone(),
             profile: Some(profile),
             provenance: Provenance(self.foreign_definition(profile).into_iter().collect()),
@@ -50,7 +50,7 @@ impl Config {
     ///
     /// # Errors
     /// The profile does not exist.
-    pub fn by_default(&self) -> Result<Planned<'_>, Error> {
+    pub fn by_default(&self) -> Result<PlannedCalls<'_>, Error> {
         self.selected_by("default_profile", &self.default_profile)
     }
 
@@ -58,7 +58,7 @@ impl Config {
     ///
     /// # Errors
     /// The profile does not exist.
-    pub fn by_auto(&self) -> Result<Planned<'_>, Error> {
+    pub fn by_auto(&self) -> Result<PlannedCalls<'_>, Error> {
         self.selected_by("auto.profile", &self.auto.profile)
     }
 
@@ -66,24 +66,24 @@ impl Config {
     ///
     /// # Errors
     /// A profile does not exist.
-    pub fn by_always(&self) -> Result<Vec<Planned<'_>>, Error> {
+    pub fn by_always(&self) -> Result<Vec<PlannedCalls<'_>>, Error> {
         self.auto.always.iter().map(|name| self.selected_by("auto.always", name)).collect()
     }
 
     /// Returns the value that enables automatic compaction, if it is not the user's own.
     #[must_use]
-    pub fn foreign_auto(&self) -> Option<Foreign> {
+    pub fn foreign_auto(&self) -> Option<ForeignValue> {
         let origin = self.merged.origin(&compaction_key(&["auto", "enabled"]));
-        Foreign::from_origin(origin, || ModelDecision::AutoCompact)
+        ForeignValue::from_origin(origin, || ModelDecision::AutoCompact)
     }
 
     /// Returns the profile that the value of a key selects. The key is below `conversation.compaction`.
-    fn selected_by(&self, key: &'static str, profile: &str) -> Result<Planned<'_>, Error> {
+    fn selected_by(&self, key: &'static str, profile: &str) -> Result<PlannedCalls<'_>, Error> {
         let mut planned = self.named(profile)?;
         // If the profile is foreign too, its definition has the calls, and the user approves them with it.
         let calls = if planned.provenance.0.is_empty() { planned.calls.clone() } else { Vec::new() };
         let path = compaction_key(&key.split('.').collect::<Vec<_>>());
-        let foreign_choice = Foreign::from_origin(self.merged.origin(&path), || ModelDecision::Choice {
+        let foreign_choice = ForeignValue::from_origin(self.merged.origin(&path), || ModelDecision::Choice {
             key,
             profile: profile.to_owned(),
             calls,
@@ -93,18 +93,18 @@ impl Config {
     }
 
     /// Returns the definition of a profile if a part of it is not the user's own.
-    fn foreign_definition(&self, profile: &Profile) -> Option<Foreign> {
+    fn foreign_definition(&self, profile: &Profile) -> Option<ForeignValue> {
         let decision = || ModelDecision::Profile { name: profile.name.clone(), calls: profile.calls.clone() };
         let path = compaction_key(&["profiles", &profile.name]);
         let mut origins = self.merged.origins_below(&path);
-        if let Some(foreign) = origins.find_map(|origin| Foreign::from_origin(Some(origin), decision)) {
+        if let Some(foreign) = origins.find_map(|origin| ForeignValue::from_origin(Some(origin), decision)) {
             return Some(foreign);
         }
         let (rules, origin) = self.jp.rules.as_ref()?;
         if profile.name != RULES_PROFILE || rules != profile {
             return None;
         }
-        Foreign::from_origin(Some(origin), decision)
+        ForeignValue::from_origin(Some(origin), decision)
     }
 
     /// Returns the configured model.
@@ -112,8 +112,10 @@ impl Config {
     pub fn configured_model(&self) -> Option<ConfiguredModel> {
         let model = self.llm.model.clone()?;
         let origin = self.merged.origin(&["llm", "model"]);
-        let foreign =
-            Foreign::from_origin(origin, || ModelDecision::Model { model: model.clone(), key: "llm.model" });
+        let foreign = ForeignValue::from_origin(origin, || ModelDecision::Model {
+            model: model.clone(),
+            key: "llm.model",
+        });
         Some(ConfiguredModel { model, foreign })
     }
 
@@ -132,10 +134,10 @@ impl Config {
     /// Returns every value that is not the user's own and that selects a model or its prompt. `asks_model` returns
     /// whether a call asks a model.
     #[must_use]
-    pub fn foreign(&self, asks_model: impl Fn(&Call) -> bool) -> Vec<Foreign> {
+    pub fn foreign(&self, asks_model: impl Fn(&Call) -> bool) -> Vec<ForeignValue> {
         let (default, auto) = (self.by_default().ok(), self.by_auto().ok());
         let always = self.by_always().unwrap_or_default();
-        let mut values: Vec<Foreign> =
+        let mut values: Vec<ForeignValue> =
             self.profiles.values().filter_map(|profile| self.foreign_definition(profile)).collect();
         for planned in default.iter().chain(&auto).chain(&always) {
             for foreign in planned.provenance.foreign() {

@@ -21,7 +21,7 @@ fn workspace(text: &str) -> (Source, String) {
 
 #[track_caller]
 fn config(text: &str) -> Config {
-    Config::from_layers(&[user(text)], JpOwn::default()).unwrap()
+    Config::from_layers(&[user(text)], JpSettings::default()).unwrap()
 }
 
 /// Checks the calls of a profile with this text.
@@ -34,7 +34,7 @@ fn check_calls(profile: &str, expected: &[Call]) {
 /// Checks the position and the message of the error in the user's file.
 #[track_caller]
 fn rejects(text: &str, line: usize, column: usize, message: &str) {
-    let error = Config::from_layers(&[user(text)], JpOwn::default()).unwrap_err();
+    let error = Config::from_layers(&[user(text)], JpSettings::default()).unwrap_err();
     assert_eq!(error.source, user("").0);
     assert!(error.message.contains(message), "{}", error.message);
     assert_eq!(error.at, Some((line, Some(column))), "{}", error.message);
@@ -42,7 +42,7 @@ fn rejects(text: &str, line: usize, column: usize, message: &str) {
 
 #[test]
 fn defaults_match_the_design() {
-    let config = Config::from_layers(&[], JpOwn::default()).unwrap();
+    let config = Config::from_layers(&[], JpSettings::default()).unwrap();
     assert_eq!((config.keep_last, config.keep_first), (KeepLast::turns(3), 0));
     assert_eq!((config.overlap, config.min_saving), (Overlap::Partial, 0.01));
     assert_eq!(config.default_profile, "default");
@@ -319,7 +319,7 @@ fn rejects_mixed_and_empty_profiles() {
     let text = "[conversation.compaction.profiles.p]\nreasoning = \"strip\"\nstrategies = [\"x\"]\n";
     rejects(text, 3, 1, "both `strategies` and `reasoning`; use only one of them");
     let empty_profile = user("[conversation.compaction.profiles.p]\nkeep_last = 2\n");
-    let error = Config::from_layers(&[empty_profile], JpOwn::default()).unwrap_err();
+    let error = Config::from_layers(&[empty_profile], JpSettings::default()).unwrap_err();
     assert!(error.message.contains("profile `p` does nothing"), "{error}");
     assert_eq!(error.at, Some((2, None)));
 }
@@ -331,7 +331,7 @@ fn rejects_references_to_missing_profiles() {
         ("[conversation.compaction.auto]\n\nprofile = \"nope\"\n", 3),
         ("[conversation.compaction.auto]\nalways = [\"light\", \"nope\"]\n", 2),
     ] {
-        let error = Config::from_layers(&[user(text)], JpOwn::default()).unwrap_err();
+        let error = Config::from_layers(&[user(text)], JpSettings::default()).unwrap_err();
         assert_eq!(
             error.message,
             "there is no profile `nope`; known profiles: auto-summarize, collapse, default, heavy, light, micro, offline"
@@ -342,12 +342,13 @@ fn rejects_references_to_missing_profiles() {
 
 #[test]
 fn rejects_models_without_provider() {
-    let error = Config::from_layers(&[user("[llm]\nmodel = \"haiku\"\n")], JpOwn::default()).unwrap_err();
+    let error =
+        Config::from_layers(&[user("[llm]\nmodel = \"haiku\"\n")], JpSettings::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "line 2, column 9: expected a model as `provider/name`, such as `anthropic/claude-haiku-4-5`, not `haiku`"
     );
-    assert!(Config::from_layers(&[user("[llm]\nmodel = \"a/b c\"\n")], JpOwn::default()).is_err());
+    assert!(Config::from_layers(&[user("[llm]\nmodel = \"a/b c\"\n")], JpSettings::default()).is_err());
 }
 
 #[test]
@@ -356,7 +357,7 @@ fn the_example_is_valid_and_its_hints_are_comments() {
     assert!(config.hints.is_empty(), "JP does not apply overlays that are made with hints");
     assert!(EXAMPLE.contains("JP does not apply an overlay that was made with a hint"));
     let uncommented: String = EXAMPLE.lines().map(uncomment).collect();
-    let uncommented = Config::from_layers(&[user(&uncommented)], JpOwn::default()).unwrap();
+    let uncommented = Config::from_layers(&[user(&uncommented)], JpSettings::default()).unwrap();
     let hint = |tool: &str| (uncommented.hints[tool].request, uncommented.hints[tool].response);
     let (keep, strip) = (Some(Hint::Keep), Some(Hint::Strip));
     for tool in ["fs_read_file", "fs_grep_files", "cargo_check", "cargo_test", "Read", "Bash"] {
@@ -367,10 +368,10 @@ fn the_example_is_valid_and_its_hints_are_comments() {
     assert_eq!((hint("git_commit"), hint("Edit")), ((strip, keep), (strip, keep)));
     assert_eq!(uncommented.hints.len(), 10);
     // The values in the example are the built-in ones.
-    let built_in = Config::from_layers(&[], JpOwn::default()).unwrap();
+    let built_in = Config::from_layers(&[], JpSettings::default()).unwrap();
     assert_eq!((&config.profiles, &config.auto), (&built_in.profiles, &built_in.auto));
     // A workspace may copy the example unchanged.
-    assert!(Config::from_layers(&[workspace(EXAMPLE)], JpOwn::default()).is_ok());
+    assert!(Config::from_layers(&[workspace(EXAMPLE)], JpSettings::default()).is_ok());
     assert_eq!(uncommented.profile("mine").unwrap().calls.len(), 2);
     assert_eq!(uncommented.auto.token_threshold, Some(204_800));
     assert_eq!((uncommented.llm.providers.len(), uncommented.llm.models.len()), (2, 1));

@@ -16,7 +16,7 @@ use jp_compact_runtime::trust::quoted;
 use jp_compact_schema::Llm;
 use serde_json::Value;
 
-use crate::config::{ConfigScope, ConfiguredModel, Foreign, ModelDecision, Provenance};
+use crate::config::{ConfigScope, ConfiguredModel, ForeignValue, ModelDecision, Provenance};
 use jp_compact_llm::{ModelName, Models};
 
 pub use record::{Approval, Approvals, ApprovalsError};
@@ -37,7 +37,7 @@ pub enum Asker {
 
 /// The data for the decision that are the same for every request of a run.
 #[derive(Debug, Clone)]
-pub struct Consent {
+pub struct ConsentContext {
     asker: Asker,
     scope: ConfigScope,
     approvals: Approvals,
@@ -45,7 +45,7 @@ pub struct Consent {
 
 /// A request to use a model.
 #[derive(Debug, Clone, Copy)]
-pub struct Wants<'a> {
+pub struct ModelUseRequest<'a> {
     /// The strategy that needs the model, with its options. `None` if no strategy needs it.
     pub strategy: Option<(&'a str, &'a serde_json::Map<String, Value>)>,
     /// The configuration values that led to this request.
@@ -84,20 +84,20 @@ pub enum Denial {
     /// Some values are neither the user's own nor approved.
     NotApproved {
         /// The values.
-        foreign: Vec<Foreign>,
+        foreign: Vec<ForeignValue>,
         /// The folder for which the user can approve the values.
         folder: PathBuf,
     },
     /// Some values are from a folder that does not contain the transcript, so they cannot be approved.
     OutsideFolder {
         /// The values.
-        foreign: Vec<Foreign>,
+        foreign: Vec<ForeignValue>,
     },
     /// Another user could have written the approvals.
     Insecure(ApprovalsError),
 }
 
-impl Consent {
+impl ConsentContext {
     /// Creates the data for a configuration of this scope. Reads no approvals yet.
     #[must_use]
     pub fn new(scope: ConfigScope, asker: Asker, environment: &Environment) -> Self {
@@ -110,7 +110,11 @@ impl Consent {
 ///
 /// # Errors
 /// The model must not be asked, or an option is not a model name.
-pub fn allow(models: &Models, consent: &Consent, wants: &Wants<'_>) -> Result<Allowed, Error> {
+pub fn allow(
+    models: &Models,
+    consent: &ConsentContext,
+    wants: &ModelUseRequest<'_>,
+) -> Result<Allowed, Error> {
     let model_option =
         wants.strategy.and_then(|(name, options)| Some((name, options.get("model")?.as_str()?)));
     let (model, configured) = match (model_option, models.requested_model()) {
@@ -138,7 +142,7 @@ pub fn allow(models: &Models, consent: &Consent, wants: &Wants<'_>) -> Result<Al
 
 /// Checks that every foreign value that leads to the model is approved.
 fn check(
-    consent: &Consent,
+    consent: &ConsentContext,
     provenance: &Provenance,
     configured: Option<&ConfiguredModel>,
 ) -> Result<(), Denial> {
@@ -188,7 +192,7 @@ impl Denial {
             }
             Self::NotApproved { foreign, .. } => {
                 let alternative = match foreign.as_slice() {
-                    [Foreign { subject: ModelDecision::Model { model, .. }, .. }] => {
+                    [ForeignValue { subject: ModelDecision::Model { model, .. }, .. }] => {
                         format!("`--model {model}` allows this model for one run; ")
                     }
                     _ => String::new(),

@@ -14,7 +14,7 @@ use jp_compact_runtime::trust::{self, Insecure};
 use jp_compact_runtime::{private_file, small_file};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Foreign, ModelDecision};
+use crate::config::{ForeignValue, ModelDecision};
 
 /// The version of the record format.
 const RECORD_VERSION: u32 = 1;
@@ -77,7 +77,7 @@ impl Approvals {
     ///
     /// # Errors
     /// The approval cannot be recorded.
-    pub fn approve(&self, root: &Path, values: &[Foreign]) -> Result<(), ApprovalsError> {
+    pub fn approve(&self, root: &Path, values: &[ForeignValue]) -> Result<(), ApprovalsError> {
         let folder = self.folder.as_ref().ok_or(ApprovalsError::NoState)?;
         check_permissions(folder)?;
         let path = real_path(root).ok_or_else(|| ApprovalsError::NotUtf8(root.to_owned()))?;

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::compact::Error;
 use crate::compact::{self, Opened, RunReport, RunSettings, StrategyOutcome};
-use crate::config::JpOwn;
+use crate::config::JpSettings;
 use jp_compact_store::Place;
 
 pub use lines::{InputLine, LINE_BYTES_MAX, each};
@@ -62,7 +62,7 @@ pub async fn answer(
 ) -> Result<Vec<u8>, RecordFailure> {
     let (opened, form) = open(&record, environment)?;
     if options.by_model && opened.stream.format() == Format::Jp {
-        let jp = JpOwn::read(environment, None, Some(&opened.stream));
+        let jp = JpSettings::read(environment, None, Some(&opened.stream));
         run.policy.conversation_model = jp.conversation_model().or(run.policy.conversation_model);
     }
     let (report, new_bytes) = compact::compact_in_memory(&run, &opened).await?;
@@ -198,10 +198,10 @@ fn record_report(
     let (mut new_overlays, mut declines) = (0, Vec::new());
     for step in &report.steps {
         match &step.outcome {
-            StrategyOutcome::Made(overlays) => new_overlays += overlays.len(),
+            StrategyOutcome::NewOverlays(overlays) => new_overlays += overlays.len(),
             // Only a batch over a folder skips existing overlays.
-            StrategyOutcome::Already(_) => {}
-            StrategyOutcome::Declined(reason) | StrategyOutcome::Would(reason) => {
+            StrategyOutcome::AlreadyExists(_) => {}
+            StrategyOutcome::Declined(reason) | StrategyOutcome::WouldAsk(reason) => {
                 declines
                     .push(RecordDecline { strategy: Some(step.strategy.clone()), reason: reason.clone() });
             }

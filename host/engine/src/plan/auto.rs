@@ -11,8 +11,8 @@ use jp_compact_core::{Bound, Stream, TurnRange};
 use jp_compact_schema::{ContentKind, Description};
 
 use super::{Error, Planner};
-use crate::compact::{self, OnLowSaving, Opened, Ready, RunReport, RunSettings, StrategyRunError};
-use crate::config::{Config, Foreign, OnFailure, Planned};
+use crate::compact::{self, OnLowSaving, Opened, PreparedStrategy, RunReport, RunSettings, StrategyRunError};
+use crate::config::{Config, ForeignValue, OnFailure, PlannedCalls};
 use jp_compact_llm::ModelName;
 
 /// A request for an automatic compaction.
@@ -26,12 +26,12 @@ pub struct AutoRequest<'a> {
     pub selection: TypedSelection,
     pub estimator: Estimator,
     /// The configured value that requested the compaction, if that value is not the user's own.
-    pub foreign_auto: Option<Foreign>,
+    pub foreign_auto: Option<ForeignValue>,
 }
 
 /// The result of a profile.
 #[derive(Debug)]
-pub enum Applied {
+pub enum ProfileOutcome {
     /// No strategy has turns to compact.
     Nothing,
     /// A summary failed, and the conversation is unchanged (J-CLI's graceful degradation).
@@ -48,10 +48,10 @@ impl Planner<'_> {
     pub async fn apply(
         &mut self,
         config: &Config,
-        planned: &Planned<'_>,
+        planned: &PlannedCalls<'_>,
         selection: TypedSelection,
         opened: &Opened,
-    ) -> Result<Applied, Error> {
+    ) -> Result<ProfileOutcome, Error> {
         let strategies = self.prepare_calls(planned).await?;
         let keep = config.keep(planned.profile);
         let selection = selection.with(keep);
@@ -70,13 +70,13 @@ impl Planner<'_> {
             run.strategies.push(strategy);
         }
         if run.strategies.is_empty() {
-            return Ok(Applied::Nothing);
+            return Ok(ProfileOutcome::Nothing);
         }
         match compact::compact(&run, opened).await {
-            Ok(report) => Ok(Applied::Done(Box::new(run), Box::new(report))),
+            Ok(report) => Ok(ProfileOutcome::Done(Box::new(run), Box::new(report))),
             Err(error) if is_summary_failure(&error, &run.strategies) => match config.auto.on_failure {
                 OnFailure::Fail => Err(Error::Summary(error)),
-                OnFailure::Continue => Ok(Applied::Failed(Box::new(error))),
+                OnFailure::Continue => Ok(ProfileOutcome::Failed(Box::new(error))),
             },
             Err(error) => Err(error.into()),
         }
@@ -87,7 +87,7 @@ impl Planner<'_> {
     ///
     /// # Errors
     /// A strategy cannot be used, or no strategy has the option.
-    pub async fn check_focus_of(&mut self, planned: &Planned<'_>) -> Result<(), Error> {
+    pub async fn check_focus_of(&mut self, planned: &PlannedCalls<'_>) -> Result<(), Error> {
         if self.options.focus.is_none() {
             return Ok(());
         }
@@ -133,7 +133,7 @@ fn range_to_compact(description: &Description, stream: &Stream, selected: TurnRa
 
 /// Returns whether the error is a failed summary. Invalid options do not count, because another answer of the model
 /// would not help.
-fn is_summary_failure(error: &compact::Error, strategies: &[Ready]) -> bool {
+fn is_summary_failure(error: &compact::Error, strategies: &[PreparedStrategy]) -> bool {
     let compact::Error::Strategy { name, source } = error else { return false };
     if matches!(**source, StrategyRunError::BadOptions { .. }) {
         return false;

@@ -12,9 +12,9 @@ use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::session::Sessions;
 use tokio::sync::Mutex;
 
-use super::{Error, Launcher, Planner, Typed};
-use crate::compact::{OnLowSaving, Opened, Ready, RunSettings};
-use crate::config::{self, ConfigScope, JpOwn, Scopes};
+use super::{Error, Launcher, Planner, TypedChoice};
+use crate::compact::{OnLowSaving, Opened, PreparedStrategy, RunSettings};
+use crate::config::{self, ConfigScope, JpSettings, Scopes};
 use jp_compact_store::{self as store, Place};
 
 /// The maximum number of plans that a thread caches. Most transcripts share one configuration, and some have their own.
@@ -22,7 +22,7 @@ const PLANS_MAX: usize = 64;
 
 /// Plans the runs of a batch.
 pub struct BatchPlanner<'a> {
-    typed: Typed<'a>,
+    typed: TypedChoice<'a>,
     environment: &'a Environment,
     scopes: Scopes,
     planner: Mutex<Planner<'a>>,
@@ -36,7 +36,7 @@ pub struct BatchPlanner<'a> {
 /// The configuration that determines a plan.
 struct PlanKey {
     scope: ConfigScope,
-    jp: JpOwn,
+    jp: JpSettings,
 }
 
 impl PlanKey {
@@ -79,7 +79,7 @@ impl<'a> BatchPlanner<'a> {
     ///
     /// # Errors
     /// A strategy cannot be used.
-    pub fn open(typed: Typed<'a>, in_memory: bool, mut planner: Planner<'a>) -> Result<Self, Error> {
+    pub fn open(typed: TypedChoice<'a>, in_memory: bool, mut planner: Planner<'a>) -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(Error::Spool)?;
         let uses_jp_settings = match typed.strategies {
@@ -87,7 +87,7 @@ impl<'a> BatchPlanner<'a> {
             specs => {
                 let strategies = runtime.block_on(planner.prepare_typed(specs))?;
                 planner.check_focus(&strategies)?;
-                strategies.iter().any(Ready::needs_model)
+                strategies.iter().any(PreparedStrategy::needs_model)
             }
         };
         Ok(Self {
@@ -112,7 +112,7 @@ impl<'a> BatchPlanner<'a> {
         let planner = self.planner.blocking_lock();
         let (files, values) = (&planner.options.config_files, &planner.options.config_values);
         let load_config = |place: Option<&Place>| {
-            let jp = JpOwn::read(self.environment, place, None);
+            let jp = JpSettings::read(self.environment, place, None);
             config::load(self.environment, place, files, values, jp)
         };
         let current_folder_config = load_config(None)?;
@@ -148,15 +148,18 @@ impl<'a> BatchPlanner<'a> {
     pub async fn plan(&self, thread: &ThreadPlans, opened: &Opened) -> Result<Arc<RunSettings>, Error> {
         let (place, stream) = (&opened.place, &opened.stream);
         let jp = if self.uses_jp_settings {
-            JpOwn::read(self.environment, Some(place), Some(stream))
+            JpSettings::read(self.environment, Some(place), Some(stream))
         } else {
-            JpOwn::default()
+            JpSettings::default()
         };
         let scope = self.scopes.scope(self.environment, Some(place));
         // The user approves settings from a transcript's own files for the transcript's folder. Without such settings,
         // the folder does not matter, and transcripts of several folders share a plan.
-        let scope =
-            if jp.has_same_effect(&JpOwn::default()) { scope.without_transcript_folder() } else { scope };
+        let scope = if jp.has_same_effect(&JpSettings::default()) {
+            scope.without_transcript_folder()
+        } else {
+            scope
+        };
         let key = PlanKey { scope, jp };
         if let Some(run) = thread.find(&key) {
             return Ok(run);
@@ -168,7 +171,7 @@ impl<'a> BatchPlanner<'a> {
 
     async fn plan_with(
         &self,
-        jp: JpOwn,
+        jp: JpSettings,
         thread: &ThreadPlans,
         opened: &Opened,
     ) -> Result<RunSettings, Error> {

@@ -13,7 +13,7 @@ pub enum Error {
     UnusedFocus { strategies: Vec<String> },
     /// The user typed bounds, but the inline form has its own bounds.
     #[error("the inline form already selects turns")]
-    TurnsTwice,
+    ConflictingTurns,
     /// The value of `--compact` is neither a profile nor an inline form.
     #[error("invalid value `{text}` for `--compact`")]
     BadInline {

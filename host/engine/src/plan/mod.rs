@@ -32,14 +32,14 @@ use jp_compact_runtime::session::{Answers, Sessions, Spool, Starter, Watch};
 use jp_compact_runtime::trust::{self, Candidate, Trust};
 
 use crate::compact::{
-    self, LlmFailureCache, OnLowSaving, Opened, Preparation, Ready, RunIo, RunLimits, RunPolicy, RunSettings,
-    Sandbox, StrategyRunError,
+    self, LlmFailureCache, OnLowSaving, Opened, Preparation, PreparedStrategy, RunIo, RunLimits, RunPolicy,
+    RunSettings, Sandbox, StrategyRunError,
 };
-use crate::config::{self, Config, JpOwn, Planned};
-use crate::consent::{Asker, Consent};
+use crate::config::{self, Config, JpSettings, PlannedCalls};
+use crate::consent::{Asker, ConsentContext};
 use jp_compact_llm::Models;
 
-pub use auto::{Applied, AutoRequest};
+pub use auto::{AutoRequest, ProfileOutcome};
 pub use batch::{BatchPlanner, ThreadPlans};
 pub use error::Error;
 
@@ -97,7 +97,7 @@ impl std::fmt::Debug for User {
 
 /// The user's selection: the strategies or the profile, and the turns. The configuration replaces each missing part.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Typed<'a> {
+pub struct TypedChoice<'a> {
     /// The strategies. They exclude a profile and an inline form.
     pub strategies: &'a [Spec],
     /// The name of a profile.
@@ -120,7 +120,7 @@ pub struct Planner<'a> {
     sessions: Arc<Sessions>,
     models: Arc<Models>,
     /// A cache of prepared strategies. Most transcripts share one configuration and so its strategies.
-    prepared: Vec<(Vec<Spec>, Vec<Ready>)>,
+    prepared: Vec<(Vec<Spec>, Vec<PreparedStrategy>)>,
     /// The warnings already shown. Transcripts that share a configuration file share its warnings.
     shown_warnings: BTreeSet<String>,
 }
@@ -177,11 +177,11 @@ impl<'a> Planner<'a> {
     /// A file cannot be read, or a key or value in it is invalid.
     pub fn config(&self, opened: &Opened) -> Result<Config, config::Error> {
         let Opened { place, stream, .. } = opened;
-        self.config_with(opened, JpOwn::read(self.environment, Some(place), Some(stream)))
+        self.config_with(opened, JpSettings::read(self.environment, Some(place), Some(stream)))
     }
 
     /// Like [`Self::config`], for settings of JP that were already read.
-    fn config_with(&self, opened: &Opened, jp: JpOwn) -> Result<Config, config::Error> {
+    fn config_with(&self, opened: &Opened, jp: JpSettings) -> Result<Config, config::Error> {
         let RunOptions { config_files, config_values, .. } = &self.options;
         config::load(self.environment, Some(&opened.place), config_files, config_values, jp)
     }
@@ -190,7 +190,7 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     /// A strategy or profile cannot be used, or the configuration is invalid.
-    pub async fn plan(&mut self, typed: &Typed<'_>, opened: &Opened) -> Result<RunSettings, Error> {
+    pub async fn plan(&mut self, typed: &TypedChoice<'_>, opened: &Opened) -> Result<RunSettings, Error> {
         let config = self.config(opened)?;
         let (strategies, selection) = self.strategies(typed, &config).await?;
         Ok(self.run(strategies, &config, selection, OnLowSaving::Warn))
@@ -208,7 +208,7 @@ impl<'a> Planner<'a> {
         config: &Config,
         on_low_saving: OnLowSaving,
     ) -> Result<RunSettings, Error> {
-        let typed = Typed { inline: Some(inline), selection, ..Typed::default() };
+        let typed = TypedChoice { inline: Some(inline), selection, ..TypedChoice::default() };
         let (strategies, keep) = self.prepare_profile(&typed, config).await?;
         Ok(self.run(strategies, config, selection.with(keep), on_low_saving))
     }
@@ -219,9 +219,9 @@ impl<'a> Planner<'a> {
     /// A strategy or profile cannot be used.
     pub async fn strategies(
         &mut self,
-        typed: &Typed<'_>,
+        typed: &TypedChoice<'_>,
         config: &Config,
-    ) -> Result<(Vec<Ready>, Selection), Error> {
+    ) -> Result<(Vec<PreparedStrategy>, Selection), Error> {
         let (strategies, keep) = match typed.strategies {
             [] => {
                 self.warn(config);
@@ -237,7 +237,7 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     /// A strategy cannot be used.
-    pub async fn prepare_typed(&mut self, specs: &[Spec]) -> Result<Vec<Ready>, Error> {
+    pub async fn prepare_typed(&mut self, specs: &[Spec]) -> Result<Vec<PreparedStrategy>, Error> {
         self.prepare(specs, &config::Provenance::typed()).await
     }
 
@@ -245,7 +245,10 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     /// A strategy cannot be used.
-    pub async fn prepare_calls(&mut self, planned: &Planned<'_>) -> Result<Vec<Ready>, Error> {
+    pub async fn prepare_calls(
+        &mut self,
+        planned: &PlannedCalls<'_>,
+    ) -> Result<Vec<PreparedStrategy>, Error> {
         let specs: Vec<Spec> = planned.calls.iter().map(Call::spec).collect();
         let mut strategies = self.prepare(&specs, &planned.provenance).await?;
         for (strategy, call) in strategies.iter_mut().zip(&planned.calls) {
@@ -257,9 +260,9 @@ impl<'a> Planner<'a> {
     /// Prepares the calls of the typed profile, the inline form, or the default profile.
     async fn prepare_profile(
         &mut self,
-        typed: &Typed<'_>,
+        typed: &TypedChoice<'_>,
         config: &Config,
-    ) -> Result<(Vec<Ready>, Keep), Error> {
+    ) -> Result<(Vec<PreparedStrategy>, Keep), Error> {
         let mut planned = match (typed.profile, typed.inline) {
             (None, Some(text)) => resolve_inline(text, config)?,
             (Some(name), _) => config.named(name)?,
@@ -269,7 +272,7 @@ impl<'a> Planner<'a> {
             && planned.profile.is_none()
             && planned.calls.iter().any(|call| call.range.is_some())
         {
-            return Err(Error::TurnsTwice);
+            return Err(Error::ConflictingTurns);
         }
         // A typed bound overrides the bound of a rule of JP.
         for range in planned.calls.iter_mut().filter_map(|call| call.range.as_mut()) {
@@ -283,7 +286,7 @@ impl<'a> Planner<'a> {
         &mut self,
         specs: &[Spec],
         provenance: &config::Provenance,
-    ) -> Result<Vec<Ready>, Error> {
+    ) -> Result<Vec<PreparedStrategy>, Error> {
         if let Some((_, cached)) = self.prepared.iter().find(|(prepared_specs, _)| prepared_specs == specs) {
             let mut strategies = cached.clone();
             strategies.iter_mut().for_each(|strategy| strategy.provenance = provenance.clone());
@@ -339,7 +342,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Sets the option `focus` of a strategy that has it, if the user typed a focus.
-    fn set_focus(&self, strategy: &mut Ready) -> Result<(), compact::Error> {
+    fn set_focus(&self, strategy: &mut PreparedStrategy) -> Result<(), compact::Error> {
         let Some(focus) = &self.options.focus else { return Ok(()) };
         let description = &strategy.described.description;
         options::focus(&mut strategy.options, description, focus).map_err(|what| {
@@ -348,8 +351,8 @@ impl<'a> Planner<'a> {
     }
 
     /// Rejects a focus if no strategy has the option `focus`.
-    fn check_focus(&self, strategies: &[Ready]) -> Result<(), Error> {
-        let has_focus = |strategy: &Ready| strategy.options.contains_key(options::FOCUS);
+    fn check_focus(&self, strategies: &[PreparedStrategy]) -> Result<(), Error> {
+        let has_focus = |strategy: &PreparedStrategy| strategy.options.contains_key(options::FOCUS);
         if self.options.focus.is_none() || strategies.iter().any(has_focus) {
             return Ok(());
         }
@@ -370,7 +373,7 @@ impl<'a> Planner<'a> {
     #[must_use]
     pub fn run(
         &self,
-        strategies: Vec<Ready>,
+        strategies: Vec<PreparedStrategy>,
         config: &Config,
         selection: Selection,
         on_low_saving: OnLowSaving,
@@ -407,8 +410,8 @@ impl<'a> Planner<'a> {
 
     /// Returns the data that decide whether a run with this configuration may ask a model.
     #[must_use]
-    pub fn consent(&self, config: &Config) -> Consent {
-        Consent::new(config.scope().clone(), self.user.asker, self.environment)
+    pub fn consent(&self, config: &Config) -> ConsentContext {
+        ConsentContext::new(config.scope().clone(), self.user.asker, self.environment)
     }
 
     /// Ends the worker processes.
@@ -446,7 +449,7 @@ impl Launcher {
 
 /// Resolves the value of `--compact`. An empty value selects the default profile. If a value is both the name of a
 /// profile and an inline form, it selects the profile.
-fn resolve_inline<'a>(text: &str, config: &'a Config) -> Result<Planned<'a>, Error> {
+fn resolve_inline<'a>(text: &str, config: &'a Config) -> Result<PlannedCalls<'a>, Error> {
     if text.is_empty() {
         return Ok(config.by_default()?);
     }
@@ -458,7 +461,7 @@ fn resolve_inline<'a>(text: &str, config: &'a Config) -> Result<Planned<'a>, Err
         what,
         profiles: config.profiles.keys().cloned().collect(),
     })?;
-    Ok(Planned::typed(calls))
+    Ok(PlannedCalls::typed(calls))
 }
 
 /// Asks an untrusted plugin for its description, which the trust prompt shows. Returns the same error with the

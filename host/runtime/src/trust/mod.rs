@@ -63,7 +63,7 @@ pub struct Trust {
 
 /// The trust status of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum TrustStatus {
     /// The plugin came with the host.
     Bundled,
     /// The user granted these permissions to exactly these bytes.
@@ -85,7 +85,7 @@ pub struct Judged {
     /// SHA-256 of the plugin and of the files that it runs outside the system folders.
     pub sha256: String,
     /// The trust status.
-    pub standing: Standing,
+    pub standing: TrustStatus,
     identity: Identity,
 }
 
@@ -131,9 +131,9 @@ impl Trust {
         Identity::new(plugin_sha256, runs, &self.digests).map_err(read_error)
     }
 
-    fn standing(&self, plugin: &Plugin, identity: &Identity) -> Result<Standing, Error> {
+    fn standing(&self, plugin: &Plugin, identity: &Identity) -> Result<TrustStatus, Error> {
         if plugin.bundled() {
-            return Ok(Standing::Bundled);
+            return Ok(TrustStatus::Bundled);
         }
         let recorded = self.recorded(plugin, &identity.sha256);
         let is_locked = self.lock.as_ref().is_some_and(|lock| lock.entry(&plugin.real).is_some());
@@ -144,39 +144,39 @@ impl Trust {
             && !is_locked
             && identity.runs.iter().all(|file| self.dirs.iter().any(|dir| file.real.starts_with(dir)))
             && self.trusted_dir(plugin).is_some()
-            && !matches!(recorded, Ok(Standing::Trusted { .. }))
+            && !matches!(recorded, Ok(TrustStatus::Trusted { .. }))
         {
             let (permissions, interpreter) = (asked(plugin), start::interpreter(plugin));
-            return Ok(Standing::Trusted { permissions, interpreter });
+            return Ok(TrustStatus::Trusted { permissions, interpreter });
         }
         recorded
     }
 
     /// Looks the plugin up in the lock file, then in the records of the user.
-    fn recorded(&self, plugin: &Plugin, sha256: &str) -> Result<Standing, Error> {
+    fn recorded(&self, plugin: &Plugin, sha256: &str) -> Result<TrustStatus, Error> {
         if let Some(entry) = self.lock.as_ref().and_then(|lock| lock.entry(&plugin.real)) {
             let (permissions, interpreter) = (entry.permissions.clone(), start::interpreter(plugin));
             return Ok(if entry.sha256 == sha256 {
-                Standing::Trusted { permissions, interpreter }
+                TrustStatus::Trusted { permissions, interpreter }
             } else {
-                Standing::Changed
+                TrustStatus::Changed
             });
         }
-        let Some(state) = &self.state else { return Ok(Standing::Untrusted) };
+        let Some(state) = &self.state else { return Ok(TrustStatus::Untrusted) };
         state.check()?;
         Ok(match state.records.get(&plugin.real).map_err(unreadable(&state.folder))? {
-            None => Standing::Untrusted,
+            None => TrustStatus::Untrusted,
             Some(record) if record.sha256 == sha256 => {
-                Standing::Trusted { permissions: record.permissions, interpreter: record.interpreter }
+                TrustStatus::Trusted { permissions: record.permissions, interpreter: record.interpreter }
             }
-            Some(_) => Standing::Changed,
+            Some(_) => TrustStatus::Changed,
         })
     }
 
     /// Returns false for a plugin that cannot be read.
     #[must_use]
     pub fn is_trusted(&self, plugin: &Plugin) -> bool {
-        self.judge(plugin).is_ok_and(|judged| matches!(judged.standing, Standing::Trusted { .. }))
+        self.judge(plugin).is_ok_and(|judged| matches!(judged.standing, TrustStatus::Trusted { .. }))
     }
 
     /// Returns the first file or folder of the plugin that another user could change.
@@ -207,8 +207,8 @@ impl Trust {
         check_manifest(plugin)?;
         let Judged { sha256, standing, identity } = self.judge(plugin)?;
         match standing {
-            Standing::Bundled => Ok(start::bundled(plugin, sha256)),
-            Standing::Trusted { permissions, interpreter } => {
+            TrustStatus::Bundled => Ok(start::bundled(plugin, sha256)),
+            TrustStatus::Trusted { permissions, interpreter } => {
                 self.check_modes(plugin, &identity.runs)?;
                 let copy = self.copy(plugin, &identity)?;
                 let permissions = candidate::with_implicit(plugin, permissions);
@@ -216,9 +216,9 @@ impl Trust {
                     .map_err(bad_manifest(plugin))?;
                 Ok(Cleared { lock: self.lock_path(), ..cleared })
             }
-            Standing::Untrusted | Standing::Changed => {
+            TrustStatus::Untrusted | TrustStatus::Changed => {
                 self.check_modes(plugin, &identity.runs)?;
-                let is_changed = standing == Standing::Changed;
+                let is_changed = standing == TrustStatus::Changed;
                 let candidate = self.candidate_of(plugin, identity, is_changed);
                 Err(Error::NotTrusted(Box::new(candidate)))
             }
@@ -233,7 +233,7 @@ impl Trust {
         check_manifest(plugin)?;
         let Judged { standing, identity, .. } = self.judge(plugin)?;
         self.check_modes(plugin, &identity.runs)?;
-        Ok(self.candidate_of(plugin, identity, standing == Standing::Changed))
+        Ok(self.candidate_of(plugin, identity, standing == TrustStatus::Changed))
     }
 
     fn candidate_of(&self, plugin: &Plugin, identity: Identity, changed: bool) -> Candidate {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use jp_compact_core::event::Kind;
-use jp_compact_core::open::{Open, open};
+use jp_compact_core::open::{OpenReason, open};
 use jp_compact_core::projection::project_through;
 use jp_compact_core::{Pairs, lint};
 use jp_compact_transcripts::Format;
@@ -34,7 +34,7 @@ fn sidecar(format: Format, turns: usize) -> Sidecar {
     Sidecar::read(Bytes::from(file.to_string())).unwrap()
 }
 
-fn open_states(stream: &Transcript) -> [Option<Open>; 2] {
+fn open_states(stream: &Transcript) -> [Option<OpenReason>; 2] {
     let pairs = Pairs::new(stream);
     [false, true].map(|for_summary| open(stream, &pairs, for_summary))
 }
@@ -55,7 +55,7 @@ fn cut_after_last_call(format: Format, sample: &Sample) -> Option<Transcript> {
 }
 
 #[track_caller]
-fn check(name: &str, bare: &Transcript) -> [Option<Open>; 2] {
+fn check(name: &str, bare: &Transcript) -> [Option<OpenReason>; 2] {
     let with_overlays = bare.clone().with_sidecar(sidecar(bare.format(), bare.turns())).unwrap();
     assert_eq!(with_overlays.overlays().len(), 2, "{name}");
     assert_eq!(open_states(&with_overlays), open_states(bare), "{name}: the sidecar changes the open turn");
@@ -74,7 +74,7 @@ fn sidecar_changes_neither_open_turn_nor_lint_result() {
             check(&sample.name, &stream);
             if let Some(stream) = cut_after_last_call(format, &sample) {
                 let name = format!("{}, cut after a call", sample.name);
-                if check(&name, &stream)[0] == Some(Open::ToolCall) {
+                if check(&name, &stream)[0] == Some(OpenReason::ToolCall) {
                     with_open_call.push(format);
                 }
             }
@@ -127,6 +127,6 @@ fn call_without_result_is_open_with_a_sidecar_too() {
     ];
     for (format, body) in bodies {
         let stream = read(format, format.as_str(), body.as_bytes());
-        assert_eq!(check(format.as_str(), &stream)[0], Some(Open::ToolCall), "{format}");
+        assert_eq!(check(format.as_str(), &stream)[0], Some(OpenReason::ToolCall), "{format}");
     }
 }

@@ -21,7 +21,7 @@ fn folder_with(files: &[&str]) -> (tempfile::TempDir, Environment) {
 fn check(files: &[&str], paths: &[&str], expect: &[&str]) {
     let (_folder, environment) = folder_with(files);
     let paths: Vec<OsString> = paths.iter().map(OsString::from).collect();
-    let found = Files::gather(&paths, None, None, &environment);
+    let found = FoundFiles::gather(&paths, None, None, &environment);
     let names: Vec<_> = (0..found.len()).map(|index| found.path(index)).collect();
     assert_eq!(names, expect.iter().map(PathBuf::from).collect::<Vec<_>>(), "{:?}", found.faults());
     assert_eq!(found.bytes(), 2 * found.len() as u64);
@@ -58,7 +58,7 @@ fn skips_git_ignored_paths_unless_given() {
     let files = ["s/a/events.json", "s/b/events.json"];
     let (folder, environment) = folder_with(&files);
     fs::write(folder.path().join("s/.gitignore"), "b\n").unwrap();
-    let count = |path: &str| Files::gather(&[path.into()], None, None, &environment).len();
+    let count = |path: &str| FoundFiles::gather(&[path.into()], None, None, &environment).len();
     assert_eq!([count("s"), count("s/b"), count("s/b/events.json")], [1, 1, 1]);
 }
 
@@ -67,7 +67,7 @@ fn views_keep_the_relative_path() {
     let (_folder, environment) =
         folder_with(&["s/a/events.json", "t/a/events.json", "u/events.json", "x.json"]);
     let paths: Vec<OsString> = ["s", "t", "u", "x.json"].iter().map(OsString::from).collect();
-    let found = Files::gather(&paths, Some(Path::new("out")), None, &environment);
+    let found = FoundFiles::gather(&paths, Some(Path::new("out")), None, &environment);
     let relative_paths: Vec<_> = (0..found.len()).map(|index| found.relative_path(index)).collect();
     let expected = ["a/events.json", "a/events.json", "u/events.json", "x.json"];
     assert_eq!(relative_paths, expected.map(PathBuf::from));
@@ -94,7 +94,7 @@ fn a_pattern_starts_at_its_first_wildcard() {
 fn a_missing_path_is_reported_once() {
     let (_folder, environment) = folder_with(&[]);
     let missing = ["missing".into(), "missing".into(), "".into()];
-    let found = Files::gather(&missing, None, None, &environment);
+    let found = FoundFiles::gather(&missing, None, None, &environment);
     assert!(found.is_empty());
     let paths: Vec<_> = found.faults().iter().map(|fault| fault.path.to_str().unwrap()).collect();
     assert_eq!(paths, ["", "missing"]);

@@ -5,7 +5,7 @@ use super::*;
 /// Checks the model that these files of JP select together.
 #[track_caller]
 fn check_model(values: &[serde_json::Value], expected: Option<&str>) {
-    let settings = JpOwn::from_values(values);
+    let settings = JpSettings::from_values(values);
     assert_eq!(settings.model().map(ToString::to_string).as_deref(), expected, "{values:?}");
 }
 
@@ -13,8 +13,8 @@ fn assistant(model: serde_json::Value) -> serde_json::Value {
     json!({ "assistant": { "model": model } })
 }
 
-fn rules(rules: serde_json::Value) -> JpOwn {
-    JpOwn::from_values(&[json!({ "conversation": { "compaction": { "rules": rules } } })])
+fn rules(rules: serde_json::Value) -> JpSettings {
+    JpSettings::from_values(&[json!({ "conversation": { "compaction": { "rules": rules } } })])
 }
 
 /// Checks the calls of these rules.
@@ -45,7 +45,7 @@ fn the_model_is_a_text_or_a_table() {
     check_model(&[assistant(json!(3))], None);
     check_model(&[json!({}), json!([]), json!(null)], None);
     check_model(&[assistant(json!("gemini/../../../evil"))], None);
-    let settings = JpOwn::from_values(&[assistant(json!("gemini/../../../evil"))]);
+    let settings = JpSettings::from_values(&[assistant(json!("gemini/../../../evil"))]);
     let [warning] = settings.warnings() else { panic!("{:?}", settings.warnings()) };
     assert!(warning.starts_with("the model in config.toml is ignored: "), "{warning}");
 }
@@ -131,7 +131,7 @@ fn workspace_rules_override_conversation_rules() {
     write(".jp/conversations/17738399468/base_config.json", config("omit", "of/conversation").to_string());
     let environment = Environment::bare(folder.path());
     let place = jp_compact_store::locate("17738399468".as_ref(), &environment).unwrap();
-    let read = || JpOwn::read(&environment, Some(&place), None);
+    let read = || JpSettings::read(&environment, Some(&place), None);
     let first_call = || read().rules().unwrap().calls[0].clone();
     assert_eq!(first_call(), Call::tools(ToolsMode::Omit).over(DEFAULT_RANGE));
     write(".jp/config.toml", toml::to_string(&config("sreq", "of/workspace")).unwrap());
@@ -186,7 +186,7 @@ fn unsupported_rules_cause_a_warning() {
 
 #[test]
 fn warns_about_keys_of_rfd_064_in_files_of_jp() {
-    let settings = JpOwn::from_values(&[json!({ "conversation": {
+    let settings = JpSettings::from_values(&[json!({ "conversation": {
         "compaction": { "profiles": { "default": {} }, "keep_last": 9 },
         "tools": { "t": { "compaction": { "request": "keep" } }, "u": { "source": "local" } },
     } })]);
@@ -202,7 +202,7 @@ fn warns_about_keys_of_rfd_064_in_files_of_jp() {
 
 #[test]
 fn settings_of_jp_are_shown_as_comments() {
-    let settings = JpOwn::from_values(&[
+    let settings = JpSettings::from_values(&[
         assistant(json!("a/b")),
         json!({ "conversation": { "compaction": { "rules": ["t=o"] } } }),
     ]);
@@ -231,7 +231,7 @@ fn many_misplaced_keys_cause_one_warning() {
             numbers.map(|number| (format!("t{number}"), json!({ "compaction": "strip" }))).collect();
         json!({ "conversation": { "tools": tools } })
     };
-    let settings = JpOwn::from_values(&[file(0..40), file(40..80)]);
+    let settings = JpSettings::from_values(&[file(0..40), file(40..80)]);
     let [warning] = settings.warnings() else { panic!("{:?}", settings.warnings()) };
     assert!(warning.contains(" and 77 more in config.toml: "), "{warning}");
 }
@@ -239,5 +239,5 @@ fn many_misplaced_keys_cause_one_warning() {
 #[test]
 fn limits_the_warnings_of_a_transcript() {
     let values: Vec<_> = (0..40).map(|number| assistant(json!(format!("a/{number}?")))).collect();
-    assert_eq!(JpOwn::from_values(&values).warnings().len(), 32);
+    assert_eq!(JpSettings::from_values(&values).warnings().len(), 32);
 }

@@ -20,7 +20,7 @@ fn origin(config: &Config, key: &str) -> String {
 #[test]
 fn later_layers_win_key_by_key() {
     let keep_settings = |layers: &[(Source, String)]| {
-        let config = Config::from_layers(layers, JpOwn::default()).unwrap();
+        let config = Config::from_layers(layers, JpSettings::default()).unwrap();
         (config.keep_last.turns.unwrap_or_default(), config.keep_first, origin(&config, KEEP_LAST))
     };
     let layers = [
@@ -43,7 +43,7 @@ fn merges_a_profile_from_layers() {
         set("conversation.compaction.profiles.heavy.summary.model=p/n"),
         set("conversation.compaction.profiles.light.keep_last=1"),
     ];
-    let config = Config::from_layers(&layers, JpOwn::default()).unwrap();
+    let config = Config::from_layers(&layers, JpSettings::default()).unwrap();
     let calls = |name: &str| config.profile(name).unwrap().calls.clone();
     assert_eq!(calls("default"), [Call::reasoning(), Call::tools(ToolsMode::Omit)]);
     assert_eq!(calls("heavy"), [Call::summary(Some("p/n"), None)]);
@@ -55,12 +55,12 @@ fn a_profile_in_another_form_inherits_nothing() {
     let strategies = "conversation.compaction.profiles.default.strategies = [\"x\"]\n";
     let policies = "conversation.compaction.profiles.default.reasoning = \"strip\"\n";
     let calls = |layers: &[(Source, String)]| {
-        Config::from_layers(layers, JpOwn::default()).unwrap().profile("default").unwrap().calls.clone()
+        Config::from_layers(layers, JpSettings::default()).unwrap().profile("default").unwrap().calls.clone()
     };
     assert_eq!(calls(&[user(strategies)]), [Call::named("x")]);
     assert_eq!(calls(&[user(strategies), workspace(policies)]), [Call::reasoning()]);
     // The other profiles keep their form.
-    let config = Config::from_layers(&[user(strategies)], JpOwn::default()).unwrap();
+    let config = Config::from_layers(&[user(strategies)], JpSettings::default()).unwrap();
     assert_eq!(config.profile("light").unwrap().calls, [Call::reasoning()]);
 }
 
@@ -70,17 +70,17 @@ fn a_one_word_hint_is_merged_as_request_and_response() {
         user("conversation.tools.t.compaction = \"strip-responses\"\n"),
         workspace("conversation.tools.t.compaction.response = \"keep\"\n"),
     ];
-    let config = Config::from_layers(&layers, JpOwn::default()).unwrap();
+    let config = Config::from_layers(&layers, JpSettings::default()).unwrap();
     assert_eq!(config.hints["t"], ToolHint { request: Some(Hint::Keep), response: Some(Hint::Keep) });
     assert_eq!(origin(&config, "conversation.tools.t.compaction.request"), "/home/u/config.toml:1");
     let reversed = [layers[1].clone(), layers[0].clone()];
-    let config = Config::from_layers(&reversed, JpOwn::default()).unwrap();
+    let config = Config::from_layers(&reversed, JpSettings::default()).unwrap();
     assert_eq!(config.hints["t"], ToolHint { request: Some(Hint::Keep), response: Some(Hint::Strip) });
 }
 
 #[test]
 fn a_set_value_is_toml_or_a_string() {
-    let config = |pair: &str| Config::from_layers(&[set(pair)], JpOwn::default());
+    let config = |pair: &str| Config::from_layers(&[set(pair)], JpSettings::default());
     assert_eq!(config("conversation.compaction.default_profile=light").unwrap().default_profile, "light");
     assert_eq!(config("conversation.compaction.default_profile=\"light\"").unwrap().default_profile, "light");
     let always = config("conversation.compaction.auto.always=[\"light\"]").unwrap().auto.always;
@@ -97,7 +97,7 @@ fn a_set_value_is_toml_or_a_string() {
 #[test]
 fn errors_in_set_have_no_line() {
     let error = |pair: &str| match layer::from_pair(pair) {
-        Ok(layer) => Config::from_layers(&[layer], JpOwn::default()).unwrap_err(),
+        Ok(layer) => Config::from_layers(&[layer], JpSettings::default()).unwrap_err(),
         Err(error) => error,
     };
     assert!(error("keep_last").to_string().starts_with("expected `key=value`"));
@@ -111,7 +111,7 @@ fn errors_in_set_have_no_line() {
 /// Checks the error of a workspace file that sets a key of the user.
 #[track_caller]
 fn rejects_in_workspace(text: &str, line: usize, message: &str) {
-    let error = Config::from_layers(&[workspace(text)], JpOwn::default()).unwrap_err();
+    let error = Config::from_layers(&[workspace(text)], JpSettings::default()).unwrap_err();
     assert!(error.is_the_users && error.message.contains(message), "{}", error.message);
     assert_eq!(error.at.map(|(line, _)| line), Some(line), "{}", error.message);
 }
@@ -125,8 +125,8 @@ fn a_workspace_cannot_set_addresses_or_keys() {
         ("llm = { models.\"p/n\".context_window = 1 }\n", 1),
     ] {
         rejects_in_workspace(text, line, "is not allowed in a workspace file; only `llm.model` is");
-        assert!(Config::from_layers(&[user(text)], JpOwn::default()).is_ok(), "{text}");
-        assert!(Config::from_layers(&[explicit_file(text)], JpOwn::default()).is_ok(), "{text}");
+        assert!(Config::from_layers(&[user(text)], JpSettings::default()).is_ok(), "{text}");
+        assert!(Config::from_layers(&[explicit_file(text)], JpSettings::default()).is_ok(), "{text}");
     }
 }
 
@@ -148,11 +148,11 @@ fn a_workspace_cannot_set_security_options() {
 fn a_workspace_selects_strategies_only_by_name() {
     let text = "[llm]\nmodel = \"p/n\"\n[conversation.compaction]\ndefault_profile = \"mine\"\n\
                 profiles.mine.strategies = [\"x\"]\n[conversation.tools.t]\ncompaction = \"keep\"\n";
-    let config = Config::from_layers(&[workspace(text)], JpOwn::default()).unwrap();
+    let config = Config::from_layers(&[workspace(text)], JpSettings::default()).unwrap();
     assert_eq!(config.default_profile, "mine");
     assert_eq!(config.llm.model, Some("p/n".parse().unwrap()));
     let by_path = "conversation.compaction.profiles.mine.strategies = [\"./evil\"]\n";
-    assert!(Config::from_layers(&[workspace(by_path)], JpOwn::default()).is_err());
+    assert!(Config::from_layers(&[workspace(by_path)], JpSettings::default()).is_err());
 }
 
 #[test]
@@ -161,9 +161,9 @@ fn shown_configuration_parses_to_the_same_values() {
         "{EXAMPLE}\n[llm.models.\"p/n with \\\" quote\"]\ncontext_window = 5\n\
          [conversation.compaction.profiles.x.summary]\ninstructions = \"a\\nb\"\n"
     );
-    let config = Config::from_layers(&[user(&text)], JpOwn::default()).unwrap();
+    let config = Config::from_layers(&[user(&text)], JpSettings::default()).unwrap();
     for shown in [config.to_toml(false), config.to_toml(true)] {
-        let reread = Config::from_layers(&[user(&shown)], JpOwn::default()).unwrap();
+        let reread = Config::from_layers(&[user(&shown)], JpSettings::default()).unwrap();
         assert_eq!(reread.document().config, config.document().config, "{shown}");
     }
     assert!(config.to_toml(true).contains("\nkeep_last = 3  # /home/u/config.toml:"));
@@ -173,8 +173,8 @@ fn shown_configuration_parses_to_the_same_values() {
 #[test]
 fn explained_configuration_parses_for_any_typed_text() {
     let set = layer::from_pair("conversation.compaction.auto.always=[\n\"default\"\r\n]").unwrap();
-    let config = Config::from_layers(&[set], JpOwn::default()).unwrap();
+    let config = Config::from_layers(&[set], JpSettings::default()).unwrap();
     let shown = config.to_toml(true);
-    let reread = Config::from_layers(&[user(&shown)], JpOwn::default());
+    let reread = Config::from_layers(&[user(&shown)], JpSettings::default());
     assert_eq!(reread.unwrap().document().config, config.document().config, "{shown}");
 }
