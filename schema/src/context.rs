@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::compaction::Reasoning;
+use crate::range::Range;
 
 /// Facts about the conversation that a strategy can base its decision on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -124,6 +125,15 @@ pub struct CompactionRef {
     pub tool_calls: Option<ToolCallsRef>,
 }
 
+impl CompactionRef {
+    /// Returns its range.
+    #[must_use]
+    pub const fn range(&self) -> Range {
+        let Self { from_turn, to_turn, from_step, to_step, .. } = self;
+        Range { from_turn: *from_turn, to_turn: *to_turn, from_step: *from_step, to_step: *to_step }
+    }
+}
+
 /// The policy for tool calls of an existing overlay, without lists and texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "policy", rename_all = "snake_case")]
@@ -182,4 +192,13 @@ pub struct PreviousSummary {
     pub to_step: Option<usize>,
     /// The text.
     pub text: String,
+}
+
+impl PreviousSummary {
+    /// Returns its range.
+    #[must_use]
+    pub const fn range(&self) -> Range {
+        let Self { from_turn, to_turn, from_step, to_step, .. } = self;
+        Range { from_turn: *from_turn, to_turn: *to_turn, from_step: *from_step, to_step: *to_step }
+    }
 }

@@ -14,6 +14,11 @@ pub enum EventTag {
     Event,
 }
 
+/// The fixed sentence before a summary of steps, in the user message that replaces them. It must keep a model, and a
+/// strategy that reads a copy of the transcript, from taking the summary for a request of the user.
+pub const SUMMARY_NOTE: &str = "[A model wrote this summary of the steps that were here. It is not from the user, and it \
+                                asks for nothing.]";
+
 /// One event of the stream, on a line of its own.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct EventLine {

@@ -48,9 +48,53 @@ impl Range {
         })
     }
 
+    /// Returns whether `other` is completely in the range.
+    #[must_use]
+    pub const fn covers(&self, other: &Self) -> bool {
+        !is_before(other.start(), self.start()) && !is_before(self.end(), other.end())
+    }
+
+    /// Returns whether the two ranges have a turn or step in common.
+    #[must_use]
+    pub const fn overlaps(&self, other: &Self) -> bool {
+        !is_before(self.end(), other.start()) && !is_before(other.end(), self.start())
+    }
+
+    /// Returns the order of its start. A turn begins before its step 0, with the user's events.
+    const fn start(&self) -> (usize, usize) {
+        match self.from_step {
+            None => (self.from_turn, 0),
+            Some(step) => (self.from_turn, step.saturating_add(1)),
+        }
+    }
+
+    /// Returns the order of its end. A turn ends after its last step.
+    const fn end(&self) -> (usize, usize) {
+        match self.to_step {
+            None => (self.to_turn, usize::MAX),
+            Some(step) => (self.to_turn, step.saturating_add(1)),
+        }
+    }
+
     /// Returns whether the turn is in the range, completely or in part.
     #[must_use]
     pub fn contains(&self, turn: usize) -> bool {
         (self.from_turn..=self.to_turn).contains(&turn)
+    }
+}
+
+const fn is_before(left: (usize, usize), right: (usize, usize)) -> bool {
+    left.0 < right.0 || (left.0 == right.0 && left.1 < right.1)
+}
+
+impl std::fmt::Display for Range {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let end = |turn: usize, step: Option<usize>| match step {
+            None => turn.to_string(),
+            Some(step) => format!("{turn}.{step}"),
+        };
+        let (from, to) = (end(self.from_turn, self.from_step), end(self.to_turn, self.to_step));
+        let what = if self.from_step.is_some() && self.to_step.is_some() { "step" } else { "turn" };
+        if from == to { write!(out, "{what} {from}") } else { write!(out, "{what}s {from} to {to}") }
     }
 }

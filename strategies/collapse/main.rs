@@ -2,30 +2,30 @@
 //! the earlier summaries.
 //!
 //! It selects whole turns, from the oldest on, until they have `extract_ratio` of the view's tokens in range, and never
-//! the last turn. The model reads all raw events of these turns, even if an earlier summary replaces them in the view. The
+//! the last turn. If the other turns have too few tokens, it also selects the oldest steps of the last turn. The model reads all raw events of these turns, even if an earlier summary replaces them in the view. The
 //! prompt also includes the earlier summaries, and the newest events as a reference. An earlier summary must never replace
 //! raw events. If the selected turns end inside an older summary, no model is asked, because nothing would be saved. So
 //! repeated runs merge summaries and then stop.
 
 mod cut;
+mod scan;
 mod verbatim;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use jp_compact_strategy::event::EventBody;
 use jp_compact_strategy::model::{
-    self, Background, Prompt, TextState, TextStep, TextWriter, TranscriptFormatter, TranscriptPiece,
-    WrittenText,
+    self, Background, Prompt, TextState, TextStep, TextWriter, TranscriptPiece, WrittenText, pieces_in,
 };
 use jp_compact_strategy::schema::{
     ANSWER_REFUSED, CompactRequest, Completion, ContentKind, Description, Determinism, Input, Payload,
-    PreviousSummary, Range, Scope, Summary,
+    PreviousSummary, Range, STEPS, Scope, Summary,
 };
 use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, options, serve};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use verbatim::CodeBlocks;
+
+use scan::EventScan;
 
 const EXTRACT_RATIO: f64 = 0.65;
 const RECENT_RATIO: f64 = 0.15;
@@ -88,15 +88,9 @@ impl Default for Options {
 /// The state for later rounds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct RoundState {
-    from_turn: usize,
-    to_turn: usize,
+    #[serde(flatten)]
+    range: Range,
     text: TextState,
-}
-
-impl RoundState {
-    fn range(&self) -> Range {
-        Range::turns(self.from_turn, self.to_turn)
-    }
 }
 
 impl Strategy for Collapse {
@@ -107,7 +101,7 @@ impl Strategy for Collapse {
             scope: Scope::Conversation,
             wants: vec!["previous_summaries".to_owned()],
             determinism: Determinism::Stochastic,
-            features: vec!["worker".to_owned(), "events.file".to_owned(), "needs.many".to_owned()],
+            features: ["worker", "events.file", "needs.many", STEPS].map(str::to_owned).to_vec(),
             needs: vec!["llm".to_owned()],
             options_schema: Some(json!({
                 "type": "object",
@@ -166,24 +160,23 @@ impl Strategy for Collapse {
     ) -> Result<Outcome, StrategyError> {
         let options: Options = options(request)?;
         let state = request.state.as_deref().map(state).transpose()?;
-        let scan = EventScan::read(request, state.as_ref(), exchange)?;
-        let range = match &state {
-            Some(state) => state.range(),
+        let (model, max_tokens) = (options.model.as_deref(), options.summary_max_tokens);
+        let mut prompt = Prompt { points: POINTS, focus: options.focus.as_deref(), background: Vec::new() };
+        let chars_max = TextWriter::new(request, model, max_tokens, &prompt, BACKGROUNDS)?.event_chars_max();
+        let range = state.as_ref().map(|state: &RoundState| state.range);
+        let scan = EventScan::read(request, range, chars_max, exchange)?;
+        let range = match range {
+            Some(range) => range,
             // The host has extended this range over older summaries, and accepts no other.
             None if request.range_exact => request.range,
-            None => {
-                let (turns, older) = (&request.context.turns, &request.context.compactions);
-                match cut::oldest(turns, request.range, options.extract_ratio, &scan.calls, older) {
-                    Ok(range) => range,
-                    Err(nothing) => return Ok(Outcome::Decline(nothing.reason())),
-                }
-            }
+            None => match cut::oldest(&scan.facts(request), request.range, options.extract_ratio) {
+                Ok(range) => range,
+                Err(nothing) => return Ok(Outcome::Decline(nothing.reason())),
+            },
         };
         let summaries = overlapping_summaries(request, range);
-        let background = background(request, &options, range, &summaries, &scan.pieces);
-        let prompt = Prompt { points: POINTS, focus: options.focus.as_deref(), background };
-        let model = options.model.as_deref();
-        let writer = TextWriter::new(request, model, options.summary_max_tokens, &prompt, BACKGROUNDS)?;
+        prompt.background = background(request, &options, range, &summaries, &scan.pieces);
+        let writer = TextWriter::new(request, model, max_tokens, &prompt, BACKGROUNDS)?;
         let mut blocks = scan.blocks;
         summaries.iter().for_each(|summary| blocks.search(&summary.text));
         if let (Some(answer), Some(state)) = (request.answers.get(RETRY_KEY), &state) {
@@ -193,10 +186,9 @@ impl Strategy for Collapse {
                 Some(block) => Err(invented_code_error(block)),
             };
         }
-        let is_in_range = |piece: &TranscriptPiece| (range.from_turn..=range.to_turn).contains(&piece.turn);
-        let pieces: Vec<TranscriptPiece> = scan.pieces.into_iter().filter(is_in_range).collect();
+        let pieces = pieces_in(scan.pieces, &range);
         let needs = |requests, text| {
-            let state = RoundState { from_turn: range.from_turn, to_turn: range.to_turn, text };
+            let state = RoundState { range, text };
             let state = serde_json::to_string(&state).map_err(StrategyError::internal)?;
             Ok(Outcome::Needs { requests, state: Some(state) })
         };
@@ -226,54 +218,9 @@ fn state(text: &str) -> Result<RoundState, StrategyError> {
         .map_err(|_| StrategyError::new("request_invalid", format_args!("invalid state: `{text}`")))
 }
 
-/// The results of reading all events once.
-struct EventScan {
-    pieces: Vec<TranscriptPiece>,
-    /// The turns of request and response of each tool call with a response in a later turn.
-    calls: Vec<(usize, usize)>,
-    /// The code blocks of the answers, searched in the raw events of the range.
-    blocks: CodeBlocks,
-}
-
-impl EventScan {
-    fn read(
-        request: &CompactRequest,
-        state: Option<&RoundState>,
-        exchange: &mut Exchange<'_>,
-    ) -> Result<Self, StrategyError> {
-        let mut blocks = CodeBlocks::default();
-        for answer in request.answers.values() {
-            if let Ok(Completion { text, .. }) = answer.as_type() {
-                blocks.add_from(&text);
-            }
-        }
-        let (mut pieces, mut calls) = (Vec::new(), Vec::new());
-        let (mut formatter, mut open) = (TranscriptFormatter::default(), BTreeMap::new());
-        while let Some(line) = exchange.next_event()? {
-            let body = EventBody::parse(&line);
-            match &body {
-                EventBody::Call(call) => {
-                    open.insert(call.id.clone(), line.turn);
-                }
-                EventBody::Output(output) => {
-                    calls.extend(open.remove(&output.id).map(|turn| (turn, line.turn)));
-                }
-                _ => {}
-            }
-            if state.is_some_and(|state| (state.from_turn..=state.to_turn).contains(&line.turn)) {
-                blocks.search_event(&body);
-            }
-            pieces.extend(formatter.piece(&line, body));
-        }
-        calls.retain(|(request, response)| request < response);
-        Ok(Self { pieces, calls, blocks })
-    }
-}
-
 /// Returns the earlier summaries that overlap the range, the latest last.
 fn overlapping_summaries(request: &CompactRequest, range: Range) -> Vec<&PreviousSummary> {
-    let overlaps =
-        |summary: &&PreviousSummary| summary.from_turn <= range.to_turn && range.from_turn <= summary.to_turn;
+    let overlaps = |summary: &&PreviousSummary| summary.range().overlaps(&range);
     request.context.previous_summaries.iter().flatten().filter(overlaps).collect()
 }
 
@@ -292,8 +239,9 @@ fn background(
     let latest = summaries.iter().rev().take(options.previous_summaries);
     let latest = take_fitting(latest, share, tokens);
     if !latest.is_empty() {
-        let label = |summary: &PreviousSummary| {
-            format!("summary of turns {} to {}", summary.from_turn, summary.to_turn)
+        let label = |summary: &PreviousSummary| match summary.range() {
+            range if range.is_stepped() => format!("summary of {range}"),
+            Range { from_turn, to_turn, .. } => format!("summary of turns {from_turn} to {to_turn}"),
         };
         let texts = latest.into_iter().map(|summary| (label(summary), &*summary.text));
         background.push(Background::new("earlier", EARLIER, texts));
@@ -301,7 +249,9 @@ fn background(
 
     let recent = request.context.tokens.view as f64 * options.recent_ratio;
     let recent = (recent as u64).min(share);
-    let newer = pieces.iter().rev().filter(|piece| piece.turn > range.to_turn);
+    let is_in_range = |piece: &TranscriptPiece| range.contains_step(piece.turn, piece.step);
+    let end = pieces.iter().rposition(is_in_range).map_or(0, |last| last + 1);
+    let newer = pieces[end..].iter().rev();
     let newest = take_fitting(newer, recent, |piece| piece.tokens);
     if !newest.is_empty() {
         let text = newest.into_iter().flat_map(|piece| [&*piece.label, &*piece.body]).collect();
@@ -317,9 +267,9 @@ fn take_fitting<T>(items: impl Iterator<Item = T>, tokens_max: u64, tokens: impl
         sum += tokens(item);
         sum <= tokens_max
     };
-    let mut take_fitting: Vec<T> = items.take_while(fits).collect();
-    take_fitting.reverse();
-    take_fitting
+    let mut fitting: Vec<T> = items.take_while(fits).collect();
+    fitting.reverse();
+    fitting
 }
 
 /// Returns the message to the model about invented code blocks.

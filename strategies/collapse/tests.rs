@@ -297,3 +297,81 @@ fn rejects_invalid_state() {
         assert_eq!(ask(&Collapse, &request, &talk()).unwrap_err().code, "request_invalid");
     }
 }
+
+/// Returns two turns, the first with a tool output of this text.
+fn output_of(text: &str) -> Vec<EventLine> {
+    let events = [
+        (0, json!({"type": "chat_request", "content": "Show the file."})),
+        (0, json!({"type": "tool_call_request", "id": "1", "name": "read", "arguments": {}})),
+        (0, json!({"type": "tool_call_response", "id": "1", "content": text})),
+        (1, json!({"type": "chat_request", "content": "Go on."})),
+    ];
+    let line = |(seq, (turn, event)): (usize, (usize, Value))| {
+        let tokens = event.to_string().len() as u64 / 4;
+        EventLine::new(seq as u64, turn, tokens, serde_json::value::to_raw_value(&event).unwrap())
+    };
+    events.into_iter().enumerate().map(line).collect()
+}
+
+#[test]
+fn code_that_the_model_was_not_shown_is_refused() {
+    let code = "```rust\nfn hidden() {\n    g(1);\n}\n```\n";
+    let text = format!("{}\n{code}{}\n", "a line\n".repeat(3_000), "a line\n".repeat(3_000));
+    let answer = |window: u64| {
+        let mut request = asked(2);
+        request.context.llm = Some(Llm { model: "p/m".into(), context_window: Some(window) });
+        request.options.insert("summary_max_tokens".into(), json!(200));
+        let mut state = None;
+        let (mut answers, mut was_shown) = (std::collections::BTreeMap::new(), false);
+        loop {
+            request.state.clone_from(&state);
+            request.answers.clone_from(&answers);
+            let outcome = ask(&Collapse, &request, &output_of(&text));
+            let Ok(Outcome::Needs { state: next, .. }) = &outcome else { return (was_shown, outcome) };
+            for need in needs(outcome.as_ref().unwrap()) {
+                was_shown |= need.messages[0].1.contains("fn hidden()");
+                let Value::Object(answer) = json!({"text": format!("S\n{code}"), "model": "p/m"}) else {
+                    unreachable!()
+                };
+                answers.insert(need.key.clone(), Answer::Ok(answer));
+            }
+            state.clone_from(next);
+        }
+    };
+    let (was_shown, outcome) = answer(200_000);
+    assert!(was_shown && outcome.is_ok(), "{outcome:?}");
+    let (was_shown, outcome) = answer(8_000);
+    assert!(!was_shown);
+    assert_eq!(outcome.unwrap_err().code, "answer_refused");
+}
+
+#[test]
+fn a_long_code_block_of_a_message_is_shown_in_consecutive_parts() {
+    let lines: Vec<String> =
+        (0..900).map(|line| format!("    let value_{line} = compute({line});")).collect();
+    let message = format!("Here:\n```rust\n{}\n```\n", lines.join("\n"));
+    let events = [
+        (0, json!({"type": "chat_request", "content": "Write it."})),
+        (0, json!({"type": "chat_response", "message": message})),
+        (1, json!({"type": "chat_request", "content": "Go on."})),
+    ];
+    let line = |(seq, (turn, event)): (usize, (usize, Value))| {
+        let tokens = event.to_string().len() as u64 / 4;
+        EventLine::new(seq as u64, turn, tokens, serde_json::value::to_raw_value(&event).unwrap())
+    };
+    let events: Vec<EventLine> = events.into_iter().enumerate().map(line).collect();
+    let mut request = asked(2);
+    request.context.llm = Some(Llm { model: "p/m".into(), context_window: Some(8_000) });
+    request.options.insert("summary_max_tokens".into(), json!(200));
+    let mut parts = needs(&ask(&Collapse, &request, &events).unwrap());
+    assert!(parts.len() > 2, "{}", parts.len());
+    parts.sort_by_key(|need| need.key[1..].parse::<usize>().unwrap());
+    let shown: Vec<String> = parts
+        .iter()
+        .flat_map(|need| need.messages[0].1.lines())
+        .filter(|line| line.contains("= compute("))
+        .map(|line| line.trim_start_matches("  ").trim_start().to_owned())
+        .collect();
+    let expected: Vec<String> = lines.iter().map(|line| line.trim_start().to_owned()).collect();
+    assert_eq!(shown, expected, "each line once, in order");
+}

@@ -1,11 +1,12 @@
 //! The check that code blocks of a summary are verbatim: each block must be in one text of the raw events of the
-//! range, or in an earlier summary of it, line for line. Blanks at the end of a line and a common indentation do not
-//! count.
+//! range, as the model was shown it, or in an earlier summary of the range, line for line. Blanks at the end of a line and
+//! a common indentation do not count. A block that a model did not see completely must not pass.
 //!
 //! The model is asked once more after a failure. Then the answer is refused (`answer_refused`, exit code 17).
 //! Directives must be verbatim too, but cannot be checked, because they are not in a fence.
 
 use jp_compact_strategy::event::EventBody;
+use jp_compact_strategy::text::{closes_fence, fence_mark};
 use serde_json::Value;
 
 /// The fenced code blocks of some texts, and whether each was found.
@@ -35,9 +36,10 @@ impl CodeBlocks {
             return;
         }
         match body {
-            EventBody::User(text) | EventBody::Assistant(text) | EventBody::Reasoning(text) => {
-                self.search(text);
-            }
+            EventBody::User(text)
+            | EventBody::Summary(text)
+            | EventBody::Assistant(text)
+            | EventBody::Reasoning(text) => self.search(text),
             EventBody::Attachment { text, .. } => self.search(text),
             EventBody::Output(output) => self.search(&output.content),
             EventBody::Structured(value) | EventBody::Inquiry(value) | EventBody::InquiryAnswer(value) => {
@@ -69,27 +71,14 @@ fn fenced(text: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
-        let Some(opening) = fence(line) else { continue };
-        let is_end = |line: &&str| {
-            fence(line).is_some_and(|end| end.starts_with(opening))
-                && line.trim().trim_matches(['`', '~']).is_empty()
-        };
-        let inner: Vec<&str> = lines.by_ref().take_while(|line| !is_end(line)).collect();
+        let Some(opening) = fence_mark(line) else { continue };
+        let inner: Vec<&str> = lines.by_ref().take_while(|line| !closes_fence(line, opening)).collect();
         let block = plain(&inner);
         if !block.is_empty() {
             blocks.push(block);
         }
     }
     blocks
-}
-
-/// Returns the marks that open or close a fence: three or more.
-fn fence(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    let mark = line.chars().next().filter(|mark| ['`', '~'].contains(mark))?;
-    let length = line.chars().take_while(|other| *other == mark).count();
-    // A line that contains the mark again is inline code.
-    (length >= 3 && !line[length..].contains(mark)).then(|| &line[..length])
 }
 
 /// Removes trailing whitespace and the common indentation.

@@ -14,6 +14,8 @@ use crate::tools::{CallKind, classify};
 pub(crate) struct Ledger {
     /// The messages of the user, with their turns.
     pub(crate) requests: Vec<(usize, String)>,
+    /// The summaries of earlier steps, with their turns.
+    pub(crate) summaries: Vec<(usize, String)>,
     /// The attachments, with the last turn of each.
     pub(crate) attachments: Recent<String, usize>,
     /// The files and their history.
@@ -68,14 +70,15 @@ impl Ledger {
     pub(crate) fn add(&mut self, turn: usize, body: EventBody) {
         match body {
             EventBody::User(text) => self.requests.push((turn, text)),
+            EventBody::Summary(text) => self.summaries.push((turn, text)),
             EventBody::Attachment { name, .. } => self.attachments.put(name, turn),
             EventBody::Assistant(text) if !text.trim().is_empty() => self.last = Some(text),
             EventBody::Structured(data) => self.last = Some(data.to_string()),
             EventBody::Call(call) => self.pending.push((turn, call)),
             // Ids can be reused. The output belongs to the latest pending call.
             EventBody::Output(output) => {
-                if let Some(place) = self.pending.iter().rposition(|(_, call)| call.id == output.id) {
-                    let (_, call) = self.pending.remove(place);
+                if let Some(index) = self.pending.iter().rposition(|(_, call)| call.id == output.id) {
+                    let (_, call) = self.pending.remove(index);
                     self.record_output(turn, &call, &output);
                 }
             }

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use jp_compact_strategy::event::EventBody;
 use jp_compact_strategy::schema::version::SUMMARY_BYTES_MAX;
 use jp_compact_strategy::schema::{
-    CompactRequest, ContentKind, Description, Determinism, Input, Payload, Summary,
+    CompactRequest, ContentKind, Description, Determinism, Input, Payload, STEPS, Summary,
 };
 use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, serve};
 use ledger::Ledger;
@@ -30,7 +30,7 @@ impl Strategy for Digest {
             produces: vec![ContentKind::Summary],
             input: Input::Full,
             determinism: Determinism::Pure,
-            features: vec!["worker".to_owned(), "events.file".to_owned()],
+            features: ["worker", "events.file", STEPS].map(str::to_owned).to_vec(),
             options_schema: Some(json!({"type": "object", "additionalProperties": false})),
             ..Description::new(
                 "digest",
@@ -46,11 +46,14 @@ impl Strategy for Digest {
         exchange: &mut Exchange<'_>,
     ) -> Result<Outcome, StrategyError> {
         let mut ledger = Ledger::default();
+        let range = request.range;
         while let Some(line) = exchange.next_event()? {
-            ledger.add(line.turn, EventBody::parse(&line));
+            // The user's messages in a turn that is covered only in part stay in the view.
+            if range.contains_step(line.turn, line.step) {
+                ledger.add(line.turn, EventBody::parse(&line));
+            }
         }
         let ledger = ledger.end();
-        let range = request.range;
         let texts = LIMITS.iter().map(|limits| render(range, &ledger, *limits));
         let Some(summary) = texts.into_iter().find(|text| text.len() as u64 <= SUMMARY_BYTES_MAX) else {
             return Ok(Outcome::decline("the digest would exceed the size limit of a summary"));

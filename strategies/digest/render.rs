@@ -33,14 +33,14 @@ const PATH_CHARS_MAX: usize = 300;
 
 /// Returns the summary text.
 pub(crate) fn render(range: Range, ledger: &Ledger, limits: ListLimits) -> String {
-    let turns = match range {
-        Range { from_turn, to_turn, .. } if from_turn == to_turn => format!("Turn {from_turn}"),
-        Range { from_turn, to_turn, .. } => format!("Turns {from_turn} to {to_turn}"),
-    };
+    let range = range.to_string();
+    let (initial, rest) = range.split_at(1);
     let mut out = format!(
-        "{turns} of this conversation, as a program listed them from its events. No model wrote this.\n"
+        "{}{rest} of this conversation, as a program listed them from its events. No model wrote this.\n",
+        initial.to_ascii_uppercase()
     );
-    requests(&mut out, ledger, limits);
+    texts(&mut out, "What the user asked", &ledger.requests, limits.request_chars);
+    texts(&mut out, "Summaries of earlier steps", &ledger.summaries, limits.last_chars);
     attachments(&mut out, ledger, limits);
     files(&mut out, ledger, limits);
     commands(&mut out, ledger, limits);
@@ -52,14 +52,14 @@ pub(crate) fn render(range: Range, ledger: &Ledger, limits: ListLimits) -> Strin
     out
 }
 
-fn requests(out: &mut String, ledger: &Ledger, limits: ListLimits) {
-    if ledger.requests.is_empty() {
+fn texts(out: &mut String, title: &str, texts: &[(usize, String)], chars_max: usize) {
+    if texts.is_empty() {
         return;
     }
-    out.push_str("\n## What the user asked\n");
-    for (turn, text) in &ledger.requests {
+    let _ = write!(out, "\n## {title}\n");
+    for (turn, text) in texts {
         let _ = write!(out, "\nTurn {turn}:\n");
-        quote(out, &shorten(text, limits.request_chars));
+        quote(out, &shorten(text, chars_max));
     }
 }
 
@@ -84,8 +84,8 @@ fn files(out: &mut String, ledger: &Ledger, limits: ListLimits) {
         ("Files deleted", &[FileOp::Deleted]),
         ("Files read", &[FileOp::Read]),
     ] {
-        let of_these = shown.iter().filter(|(_, file)| ops.contains(&file.changed.unwrap_or(file.last).0));
-        let lines: Vec<String> = of_these.map(|(path, file)| line(path, file)).collect();
+        let files = shown.iter().filter(|(_, file)| ops.contains(&file.changed.unwrap_or(file.last).0));
+        let lines: Vec<String> = files.map(|(path, file)| line(path, file)).collect();
         if !lines.is_empty() {
             let _ = write!(out, "\n## {title}\n\n{}", lines.concat());
         }
@@ -129,12 +129,12 @@ fn errors(out: &mut String, ledger: &Ledger, limits: ListLimits) {
     out.push_str("\n## Errors still open\n");
     let shown = latest(&errors, limits.errors);
     for (action, open) in shown {
-        let what = match action {
+        let description = match action {
             Action::Read(path) => format!("reading {}", code(path, PATH_CHARS_MAX)),
             Action::Write(path) => format!("writing {}", code(path, PATH_CHARS_MAX)),
             Action::Command(line) | Action::Other(line) => code(line, COMMAND_CHARS_MAX),
         };
-        let _ = write!(out, "\n{what}, {} in turn {}:\n", ended(open.status), open.turn);
+        let _ = write!(out, "\n{description}, {} in turn {}:\n", ended(open.status), open.turn);
         quote(out, &shorten(open.text.trim_end(), ERROR_CHARS_MAX));
     }
     left_out(out, errors.len() - shown.len(), "error", "errors");

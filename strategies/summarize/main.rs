@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use jp_compact_strategy::model::{LIST_HEADER, Prompt, TextState, TextStep, TextWriter, read_pieces};
 use jp_compact_strategy::schema::{
-    CompactRequest, ContentKind, Description, Determinism, Input, Payload, Summary,
+    CompactRequest, ContentKind, Description, Determinism, Input, Payload, STEPS, Summary,
 };
 use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, options, serve};
 use serde::Deserialize;
@@ -52,7 +52,7 @@ impl Strategy for Summarize {
             produces: vec![ContentKind::Summary],
             input: Input::Full,
             determinism: Determinism::Stochastic,
-            features: vec!["worker".to_owned(), "events.file".to_owned(), "needs.many".to_owned()],
+            features: ["worker", "events.file", "needs.many", STEPS].map(str::to_owned).to_vec(),
             needs: vec!["llm".to_owned()],
             options_schema: Some(json!({
                 "type": "object",
@@ -101,7 +101,10 @@ impl Strategy for Summarize {
         let state: Option<TextState> = request.state.as_deref().map(state).transpose()?;
         // A round that only merges notes does not read the events again.
         let reads = state.as_ref().is_none_or(TextState::needs_pieces);
-        let pieces = if reads { read_pieces(exchange)? } else { Vec::new() };
+        let pieces = match reads {
+            true => read_pieces(exchange, &request.range, writer.event_chars_max())?,
+            false => Vec::new(),
+        };
         Ok(match writer.advance(state, &pieces)? {
             TextStep::Empty => Outcome::decline("the range contains no text"),
             TextStep::Needs(requests, state) => {

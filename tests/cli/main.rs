@@ -56,6 +56,7 @@ mod sidecars;
 mod small_files;
 mod spool;
 mod stats;
+mod step_summaries;
 mod steps;
 mod store;
 mod strategies;

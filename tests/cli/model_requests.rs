@@ -160,7 +160,7 @@ fn warns_about_summary_inside_older_summary() {
     insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: 1 overlay appended
       2  summarize [version]  turns 2-4: summary
-         summarize [version]: info: the model's window is unknown, so the range was sent in one part
+         summarize [version]: info: the model's window is unknown, so the range was sent in one part, with at most 16000 characters of each output
       note: the summary of turns 2-4 is inside the summary of turns 0-6: the view shows the older one around it; `--overlap union` writes one summary for both
       note: the view did not shrink; `--reset=N` removes overlay N
       JP sends a model about 141 tokens, was 117 (+21 %, chars/4)

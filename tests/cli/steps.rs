@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use crate::support::{Agent, Conversation, World};
 
 /// The finished calls of the open turn.
-const CALLS: usize = 30;
+pub(crate) const CALLS: usize = 30;
 const NOW: [&str; 2] = ["--sandbox=contained", "--now=2026-11-21T07:40:00Z"];
 
 /// Returns a line of a session of Claude Code that follows line `number - 1`.
-fn line(number: usize, kind: &str, message: Value) -> Value {
+pub(crate) fn line(number: usize, kind: &str, message: Value) -> Value {
     let parent = number.checked_sub(1).map(|parent| format!("u{parent}"));
     json!({
         "parentUuid": parent, "isSidechain": false, "sessionId": "s", "version": "2.1.0", "type": kind,
@@ -20,7 +20,7 @@ fn line(number: usize, kind: &str, message: Value) -> Value {
 }
 
 /// Returns a session with one open turn: finished calls, each after a signed thought, and a call without a result.
-fn session() -> Vec<u8> {
+pub(crate) fn session() -> Vec<u8> {
     let mut lines = vec![line(0, "user", json!({"role": "user", "content": "Fix the parser."}))];
     for call in 0..=CALLS {
         let id = format!("toolu_{call}");
@@ -41,14 +41,14 @@ fn session() -> Vec<u8> {
 }
 
 /// Returns the messages of the view, as they are sent to Anthropic.
-fn messages(world: &World, session: &str) -> Vec<Value> {
+pub(crate) fn messages(world: &World, session: &str) -> Vec<Value> {
     let output = world.run(&["print", session, "--compacted", "--as", "anthropic"]).exits(0);
     let body: Value = serde_json::from_str(output.text()).unwrap();
     body["messages"].as_array().unwrap().clone()
 }
 
 /// Returns the violations that `lint` reports for Anthropic.
-fn violations(world: &World, session: &str) -> String {
+pub(crate) fn violations(world: &World, session: &str) -> String {
     let output = world.run(&["lint", session, "--provider", "anthropic", "--json"]);
     let report: Value = serde_json::from_str(output.text()).unwrap();
     report["violations"].to_string()

@@ -56,7 +56,7 @@ fn never_sends_older_summaries_to_model() {
     for raw in ["always answer in rhymes", "It prints a greeting.", "println!", "HEADxxx", "xxxTAIL"] {
         assert!(content.contains(raw), "{raw}");
     }
-    assert!(content.len() < 10_000, "long output must be shortened: {}", content.len());
+    assert!(content.len() < 25_000, "long output must be shortened: {}", content.len());
     assert!(!format!("{system}{content}").contains(OLDER));
     assert!(!record.contains(OLDER), "the strategy must not receive the older summary");
 }

@@ -51,7 +51,7 @@ impl<'a> Request<'a> {
         let range = select::resolve(survey, selection, NOW).ok()?;
         let mut selected = select::select_for(survey, range, traits).ok()?;
         if traits.summary {
-            selected = select::select_for_summary(survey, &selected, &[], Overlap::Partial).ok()?;
+            selected = select::select_for_summary(survey, &selected, traits, &[], Overlap::Partial).ok()?;
         }
         let request = Self {
             id: id.into(),

@@ -63,6 +63,7 @@ pub mod splice;
 pub mod stats;
 pub mod steps;
 pub mod stream;
+pub mod summary_range;
 pub mod survey;
 pub mod text;
 pub mod time;

@@ -8,10 +8,11 @@ use crate::bound::{self, Bound};
 use crate::event::Kind;
 pub use crate::keep::{Keep, KeepLast, WeightFn};
 use crate::open::{self, OpenReason};
-use crate::overlap::{self, Overlap};
+use crate::overlap::Overlap;
 use crate::position::Position;
 use crate::render::is_signed;
 use crate::stream::Stream;
+use crate::summary_range;
 use crate::survey::Survey;
 use crate::turn::TurnRange;
 
@@ -74,11 +75,10 @@ impl StrategyTraits {
     #[must_use]
     pub fn new(description: &Description) -> Self {
         let produces = |kind| description.produces.contains(&kind);
-        let summary = produces(ContentKind::Summary);
         Self {
-            steps: description.has_feature(STEPS) && !summary,
+            steps: description.has_feature(STEPS),
             reasoning: produces(ContentKind::Reasoning),
-            summary,
+            summary: produces(ContentKind::Summary),
         }
     }
 }
@@ -110,6 +110,20 @@ pub enum Note {
     },
     /// The range would have split a tool call, and was shrunk.
     Shrunk {
+        /// The requested range.
+        from: TurnRange,
+        /// The remaining range.
+        to: TurnRange,
+    },
+    /// A summary begins with a turn or its first step, so the range was extended at its start.
+    FirstStep {
+        /// The requested range.
+        from: TurnRange,
+        /// The extended range.
+        to: TurnRange,
+    },
+    /// In an open turn, the step after a summary must begin with signed thinking, so the range was shrunk.
+    Thinking {
         /// The requested range.
         from: TurnRange,
         /// The remaining range.
@@ -156,6 +170,14 @@ impl std::fmt::Display for Note {
             Self::Shrunk { from, to } => {
                 write!(out, "reduced {from} to {to}, to avoid splitting a tool call")
             }
+            Self::FirstStep { from, to } => {
+                write!(out, "extended {from} to {to}: a summary begins with a turn or with its first step")
+            }
+            Self::Thinking { from, to } => write!(
+                out,
+                "reduced {from} to {to}: turn {} is open, and the step after a summary must begin with thinking there",
+                from.to()
+            ),
             Self::Extended { from, to } => {
                 write!(out, "extended {from} to {to}, to include older summaries completely")
             }
@@ -196,6 +218,11 @@ pub enum NothingToCompact {
     OpenTurn {
         turn: usize,
         reason: OpenReason,
+    },
+    /// In the open turn, no step after the range begins with signed thinking, so a summary cannot end there.
+    Thinking {
+        /// The requested range.
+        range: TurnRange,
     },
     /// Every part of the range splits a tool call.
     Split {
@@ -252,6 +279,12 @@ impl std::fmt::Display for NothingToCompact {
             Self::OpenTurn { turn, reason } => {
                 write!(out, "nothing to compact: {}", Note::OpenTurn { turn: *turn, reason: *reason })
             }
+            Self::Thinking { range } => write!(
+                out,
+                "nothing to compact: turn {} is open, and a summary may end only before a step that begins with thinking; no \
+                 such step follows in {range}; use a strategy that strips, such as `strip-tools`",
+                range.to()
+            ),
             Self::Split { range } => {
                 write!(out, "nothing to compact: every part of {range} would split a tool call")
             }
@@ -333,25 +366,29 @@ pub fn select_for(
 }
 
 /// Selects the turns for a strategy that writes a summary. The range is extended over older summaries, even past the
-/// user's bounds. `accepted` has the ranges of this run's earlier summaries. The range never includes an open turn.
+/// user's bounds. `accepted` has the ranges of this run's earlier summaries. The range never includes an open step.
 ///
 /// # Errors
 /// The reason why there is nothing to compact.
 pub fn select_for_summary(
     survey: &Survey<'_>,
     selected: &Selected,
+    traits: StrategyTraits,
     accepted: &[TurnRange],
     overlap: Overlap,
 ) -> Result<Selected, NothingToCompact> {
-    let traits = StrategyTraits { summary: true, ..StrategyTraits::default() };
-    let mut trimmed = trim(survey, selected.requested, traits)?;
+    let mut trimmed = trim(survey, selected.requested, StrategyTraits { summary: true, ..traits })?;
     trimmed.notes.splice(..0, selected.notes.iter().copied());
-    let range = trimmed.requested;
-    let extended = overlap::close(range, survey.stream, &survey.pairs, accepted, overlap);
-    let extended =
-        whole_turns_around(survey, extended).ok_or(NothingToCompact::ExtensionSplits { range, extended })?;
-    if survey.pairs.split_by(survey.stream, extended).is_some() {
+    let range = summary_bounds(survey, &mut trimmed)?;
+    let (stream, pairs) = (survey.stream, &survey.pairs);
+    let extended = summary_range::close(range, stream, pairs, accepted, overlap);
+    let whole = if traits.steps { Some(extended) } else { whole_turns_around(survey, extended) };
+    let extended = whole.ok_or(NothingToCompact::ExtensionSplits { range, extended })?;
+    if pairs.split_by(stream, extended).is_some() {
         return Err(NothingToCompact::ExtensionSplits { range, extended });
+    }
+    if summary_range::last_end(stream, pairs, extended.end()) != Some(extended.end()) {
+        return Err(NothingToCompact::Thinking { range: extended });
     }
     if extended != range {
         trimmed.notes.push(Note::Extended { from: range, to: extended });
@@ -366,7 +403,34 @@ pub fn select_for_summary(
     Ok(trimmed)
 }
 
-/// Extends a range to whole turns. `None` if this would add the rest of an open turn.
+/// Returns the range for a summary, without regard to older ones, and reduces the requested range to it.
+fn summary_bounds(survey: &Survey<'_>, selected: &mut Selected) -> Result<TurnRange, NothingToCompact> {
+    let (stream, pairs) = (survey.stream, &survey.pairs);
+    let requested = selected.requested;
+    let wide = summary_range::from_first_step(requested);
+    if wide != requested {
+        selected.notes.push(Note::FirstStep { from: requested, to: wide });
+    }
+    let is_cut = summary_range::last_end(stream, pairs, wide.end()) != Some(wide.end());
+    let nothing = || {
+        if is_cut {
+            NothingToCompact::Thinking { range: wide }
+        } else {
+            NothingToCompact::Split { range: wide }
+        }
+    };
+    let range = summary_range::allowed(stream, pairs, wide).ok_or_else(nothing)?;
+    selected.requested = requested.intersection(range).ok_or_else(nothing)?;
+    if range != wide {
+        selected.notes.push(match is_cut {
+            true => Note::Thinking { from: wide, to: range },
+            false => Note::Shrunk { from: wide, to: range },
+        });
+    }
+    Ok(range)
+}
+
+/// Extends a range to whole turns. `None` if the last turn is open, because it must not be covered.
 fn whole_turns_around(survey: &Survey<'_>, range: TurnRange) -> Option<TurnRange> {
     let ends_in_open_turn = range.end().step.is_some()
         && range.to() + 1 == survey.stream.turns()

@@ -99,6 +99,14 @@ impl TurnRange {
         }
     }
 
+    /// Returns the part that two ranges have in common. `None` if there is none.
+    #[must_use]
+    pub fn intersection(self, other: Self) -> Option<Self> {
+        let from = if other.from.start_key() > self.from.start_key() { other.from } else { self.from };
+        let to = if other.to.end_key() < self.to.end_key() { other.to } else { self.to };
+        Self::between(from, to)
+    }
+
     /// Returns the whole turns in it. `None` if there are none.
     #[must_use]
     pub fn whole_turns(self) -> Option<Self> {

@@ -9,11 +9,12 @@ use jp_compact_schema::{ContentKind, Hint, Payload, Reasoning, SelectiveCall, To
 use crate::estimate;
 use crate::event::Kind;
 use crate::halves::Halves;
-use crate::overlap::{self, Overlap};
+use crate::overlap::Overlap;
 use crate::overlay::{StoredCall, ToolPolicy};
 use crate::pairs::Pairs;
 use crate::position::Position;
 use crate::stream::Stream;
+use crate::summary_range;
 use crate::turn::TurnRange;
 
 /// The request that the proposal answers.
@@ -135,6 +136,10 @@ pub enum Refusal {
         /// Characters of the raw events of its range.
         raw: u64,
     },
+    /// A summary that begins neither with a turn nor with the first step of one.
+    SummaryInsideTurn(TurnRange),
+    /// A summary in an open turn that is not followed by a step that begins with signed thinking.
+    SummaryBeforeThinking(TurnRange),
     /// The range includes only a part of an older summary.
     NotClosed {
         /// The payload's range.
@@ -215,6 +220,16 @@ impl std::fmt::Display for Refusal {
                     "the summary has {summary} characters, and must be shorter than its events, which have {raw}"
                 )
             }
+            Self::SummaryInsideTurn(range) => {
+                write!(
+                    out,
+                    "the summary of {range} begins neither with a turn nor with the first step of one"
+                )
+            }
+            Self::SummaryBeforeThinking(range) => write!(
+                out,
+                "the summary of {range} ends in a turn that is open, and the next step does not begin with thinking"
+            ),
             Self::NotClosed { range, closed } => {
                 write!(
                     out,
@@ -322,9 +337,15 @@ fn check_summary(asked: &ValidationContext<'_>, range: TurnRange, text: String) 
     if text.len() as u64 > SUMMARY_BYTES_MAX {
         return Err(Refusal::SummaryTooLong(text.len()));
     }
-    let closed = overlap::close(range, asked.stream, asked.pairs, asked.accepted, asked.overlap);
+    if !summary_range::may_begin(range.start()) {
+        return Err(Refusal::SummaryInsideTurn(range));
+    }
+    let closed = summary_range::close(range, asked.stream, asked.pairs, asked.accepted, asked.overlap);
     if closed != range {
         return Err(Refusal::NotClosed { range, closed });
+    }
+    if summary_range::last_end(asked.stream, asked.pairs, range.end()) != Some(range.end()) {
+        return Err(Refusal::SummaryBeforeThinking(range));
     }
     if asked.by_model {
         let summary = text.chars().count() as u64;

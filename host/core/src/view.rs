@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use jiff::Timestamp;
+pub use jp_compact_schema::SUMMARY_NOTE;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -15,11 +16,6 @@ use crate::turn::TurnRange;
 
 /// The user's half of a synthetic pair (RFD 064, "Projection Example").
 pub const SUMMARY_REQUEST: &str = "[Summary of previous conversation]";
-
-/// The fixed text before a summary of steps. The summary is in a user message, and a model must not take it for a
-/// request.
-pub const SUMMARY_NOTE: &str = "[A model wrote this summary of the steps that were here. It is not from the user, and it \
-                                asks for nothing.]";
 
 /// Returns the text of the user message that replaces steps of a turn.
 #[must_use]

@@ -12,6 +12,7 @@ use jp_compact_core::event::{Event, Kind};
 use jp_compact_core::external::{EditSite, External, ExternalEvent};
 use jp_compact_core::index::{Index, SEVERAL, Unreadable};
 use jp_compact_core::stream::Stream;
+use jp_compact_core::view::SUMMARY_NOTE;
 use jp_compact_core::{text, time};
 use jp_compact_json::{Malformed, Scanner, Span};
 
@@ -327,6 +328,9 @@ impl EventBuilder {
 
     pub(crate) fn add(&mut self, kind: Kind, draft: EventDraft) {
         let draft = if self.needs_repair { self.repaired(draft) } else { draft };
+        if kind == Kind::ChatRequest && self.is_note(draft.body) {
+            self.undo_turn_start();
+        }
         let response = self.response_of(kind, &draft);
         let EventDraft {
             span,
@@ -354,6 +358,22 @@ impl EventBuilder {
             (further_deletions.into(), edits.into(), signature.map(Box::new));
         self.map.sources.push(EventSource { record, deletion, further_deletions });
         self.external.push(ExternalEvent { edits, metadata, signature, response });
+    }
+
+    /// Returns whether a text is a summary of steps that this program wrote. It begins no turn, also in formats without a
+    /// mark for text that no human wrote.
+    fn is_note(&self, body: Span) -> bool {
+        let text = self.raw(body).strip_prefix(b"\"");
+        text.is_some_and(|text| text.starts_with(SUMMARY_NOTE.as_bytes()))
+    }
+
+    /// Removes the last event if it begins a turn, and is not the first event.
+    fn undo_turn_start(&mut self) {
+        if self.events.len() > 1 && self.events.last().is_some_and(|last| last.kind == Kind::TurnStart) {
+            self.events.pop();
+            self.map.sources.pop();
+            self.external.pop();
+        }
     }
 
     /// Returns the number of a response by its id, a JSON string of the source. 0 without an id.

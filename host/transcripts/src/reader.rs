@@ -23,6 +23,14 @@ pub(crate) trait Reader: Sync {
     /// adds the separators between records.
     fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String>;
 
+    /// Returns the records that represent a summary of steps: one message on the user's side, marked as text that no human
+    /// wrote if the format has such a mark.
+    fn note(&self, note: &SummaryPair<'_>) -> Vec<String> {
+        let mut records = self.pair(note);
+        records.truncate(1);
+        records
+    }
+
     /// Returns the member of a message that holds its blocks, if the provider requires alternating roles.
     /// Neighboring messages of one role are then merged after an edit.
     fn blocks(&self) -> Option<&'static str> {
@@ -53,4 +61,6 @@ pub(crate) struct SummaryPair<'a> {
     pub(crate) parent: &'a str,
     /// The number of the first record, for formats that number their records.
     pub(crate) number: Option<usize>,
+    /// The record that follows, if it stays: the user's request of the turn whose first steps the summary replaces.
+    pub(crate) next: Option<JsonNode<'a>>,
 }

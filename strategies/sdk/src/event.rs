@@ -2,7 +2,7 @@
 //!
 //! Parsing never fails. An event with unexpected fields is handled like an event of an unknown type.
 
-use jp_compact_schema::EventLine;
+use jp_compact_schema::{EventLine, SUMMARY_NOTE};
 use serde_json::{Map, Value};
 
 /// The body of an event.
@@ -18,6 +18,8 @@ pub enum EventBody {
         /// The text that a model is sent.
         text: String,
     },
+    /// A summary of steps in a copy of a compacted transcript. A model wrote it, and the user is not its author.
+    Summary(String),
     /// A message of the assistant.
     Assistant(String),
     /// Reasoning of the assistant.
@@ -73,6 +75,7 @@ fn read(mut event: Map<String, Value>) -> Option<EventBody> {
             let content = text(event.remove("content"))?;
             match event.get("metadata").and_then(|metadata| metadata.get("attachment")?.as_str()) {
                 Some(name) => EventBody::Attachment { name: name.to_owned(), text: content },
+                None if content.starts_with(SUMMARY_NOTE) => EventBody::Summary(content),
                 None => EventBody::User(content),
             }
         }
@@ -130,6 +133,8 @@ mod tests {
         check(&json!({"type": "chat_request", "content": "Hi"}), &EventBody::User("Hi".into()));
         let file = json!({"type": "chat_request", "content": "x = 1", "metadata": {"attachment": "a.py"}});
         check(&file, &EventBody::Attachment { name: "a.py".into(), text: "x = 1".into() });
+        let note = format!("{SUMMARY_NOTE}\n    They looked.");
+        check(&json!({"type": "chat_request", "content": note}), &EventBody::Summary(note.clone()));
         check(&json!({"type": "chat_response", "message": "Ho"}), &EventBody::Assistant("Ho".into()));
         check(&json!({"type": "chat_response", "reasoning": "Hm"}), &EventBody::Reasoning("Hm".into()));
         check(

@@ -11,7 +11,7 @@ use jp_compact_core::overlay::Overlay;
 use jp_compact_core::projection::project;
 use jp_compact_core::render::{self, Provider};
 use jp_compact_core::request::{RequestParameters, lines};
-use jp_compact_core::select::{Keep, KeepLast, Selection, select, select_for_summary};
+use jp_compact_core::select::{Keep, KeepLast, Selection, StrategyTraits, select, select_for_summary};
 use jp_compact_core::validate::{ValidationContext, Compaction, validate};
 use jp_compact_core::{Stream, Survey, TurnRange, View, lint, stats};
 use jp_compact_schema::{ContentKind, Description, Input, Scope};
@@ -106,7 +106,7 @@ pub(crate) fn range(survey: &Survey<'_>, choices: &mut Choices<'_>) -> Option<Tu
         |range: TurnRange| range.to() < stream.turns() && survey.pairs.split_by(stream, range).is_none();
     assert!(is_closed(selected.range) && selected.range == selected.requested, "{selected:?}");
     let overlap = choices.pick(&[Overlap::Partial, Overlap::Union]);
-    let Ok(closed) = select_for_summary(survey, &selected, &[], overlap) else { return Some(selected.range) };
+    let Ok(closed) = select_for_summary(survey, &selected, StrategyTraits::default(), &[], overlap) else { return Some(selected.range) };
     assert!(is_closed(closed.range) && closed.range.covers(closed.requested), "{closed:?}");
     let payload = json!([{
         "from_turn": closed.range.from(), "to_turn": closed.range.to(), "summary": { "summary": "S" },

@@ -30,5 +30,6 @@ mod spec;
 mod spoken;
 mod step_overlays;
 mod step_selection;
+mod step_summaries;
 mod steps;
 mod validate;

@@ -11,7 +11,7 @@ use jp_compact_core::overlap::{Overlap, extend};
 use jp_compact_core::projection::project;
 use jp_compact_core::render::{self, Provider};
 use jp_compact_core::request::{RequestParameters, lines};
-use jp_compact_core::select::{Selection, select, select_for_summary};
+use jp_compact_core::select::{Selection, StrategyTraits, select, select_for_summary};
 use jp_compact_core::source::{Reset, render as render_source, reset};
 use jp_compact_core::splice::{Piece, concat};
 use jp_compact_core::validate::{Compaction, ValidationContext, validate};
@@ -388,7 +388,7 @@ proptest! {
         prop_assert!(is_closed(selected.range, false));
         prop_assert_eq!(selected.range, selected.requested);
         let accepted = [accepted];
-        if let Ok(extended) = select_for_summary(&survey, &selected, &accepted, overlap) {
+        if let Ok(extended) = select_for_summary(&survey, &selected, StrategyTraits::default(), &accepted, overlap) {
             prop_assert!(is_closed(extended.range, true));
             prop_assert!(extended.range.covers(extended.requested));
             let payload = json!([{"from_turn": extended.range.from(), "to_turn": extended.range.to(), "summary": {"summary": "S"}}]);

@@ -2,7 +2,7 @@
 
 use jp_compact_core::bound::Bound;
 use jp_compact_core::overlap::Overlap;
-use jp_compact_core::select::{Selected, Selection, select, select_for_summary};
+use jp_compact_core::select::{Selected, Selection, StrategyTraits, select, select_for_summary};
 use jp_compact_core::{Survey, TurnRange};
 use serde_json::json;
 
@@ -117,7 +117,7 @@ fn check_summary(build: &Build, from: &str, to: &str, accepted: &[(usize, usize)
     let selected = select(&survey, selection(from, to), timestamp(0)).unwrap();
     for (overlap, expected) in [Overlap::Partial, Overlap::Union].into_iter().zip(expected) {
         assert_eq!(
-            describe(select_for_summary(&survey, &selected, &accepted, overlap)),
+            describe(select_for_summary(&survey, &selected, StrategyTraits::default(), &accepted, overlap)),
             expected,
             "{overlap:?}"
         );

@@ -123,7 +123,7 @@ impl<'a> ProposalCollector<'a> {
             return Ok(selected);
         }
         let accepted = append::summarized(&self.entries);
-        select::select_for_summary(self.survey, &selected, &accepted, self.run.policy.overlap)
+        select::select_for_summary(self.survey, &selected, traits, &accepted, self.run.policy.overlap)
     }
 
     /// Asks for a proposal. Declines without a request if the proposal could not be used.

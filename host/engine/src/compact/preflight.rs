@@ -22,7 +22,9 @@ pub(super) fn reason_to_decline(survey: &Survey<'_>, selected: &Selected, min_sa
         return None;
     }
     let view_tokens = survey.estimate.view_tokens(&survey.view);
-    let turns = survey.turns.iter().filter(|turn| selected.range.contains(turn.turn));
+    let in_range = selected.range.is_stepped().then(|| survey.rows_in(selected.range));
+    let turns = in_range.as_ref().unwrap_or(&survey.turns);
+    let turns = turns.iter().filter(|turn| selected.range.contains(turn.turn));
     let max_saving: u64 = turns.map(|turn| turn.view_tokens).sum();
     let is_too_small = (max_saving as f64) < min_saving * view_tokens as f64;
     is_too_small.then(|| {

@@ -8,7 +8,7 @@ use std::mem;
 use jp_compact_core::estimate::{Estimate, Estimator};
 use jp_compact_core::select::{self, Selection, TypedSelection};
 use jp_compact_core::{Bound, Stream, TurnRange};
-use jp_compact_schema::{ContentKind, Description};
+use jp_compact_schema::{ContentKind, Description, STEPS};
 
 use super::{Error, Planner};
 use crate::compact::{self, OnLowSaving, Opened, PreparedStrategy, RunReport, RunSettings, StrategyRunError};
@@ -114,8 +114,7 @@ impl Planner<'_> {
 /// (docs/decisions/0018-one-summary.md).
 fn range_to_compact(description: &Description, stream: &Stream, selected: TurnRange) -> Option<TurnRange> {
     // Without this feature, a strategy accepts whole turns only.
-    let accepts_steps = description.features.iter().any(|feature| feature == "steps");
-    let range = if accepts_steps { selected } else { selected.whole_turns()? };
+    let range = if description.has_feature(STEPS) { selected } else { selected.whole_turns()? };
     let next = stream.after_last_overlay_of(&description.produces);
     // A strategy that reads earlier summaries may compact turns that were compacted before.
     let reads_summaries = description.wants("previous_summaries");

@@ -7,6 +7,7 @@ mod record_name;
 mod role_merge;
 mod summary_pair;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
 use jp_compact_core::external::ExternalEvent;
@@ -14,7 +15,7 @@ use jp_compact_core::source;
 use jp_compact_core::splice::{Piece, Pieces};
 use jp_compact_core::stream::Stream;
 use jp_compact_core::turn::TurnRange;
-use jp_compact_core::view::{Part, View};
+use jp_compact_core::view::{Part, View, note_text};
 use jp_compact_json::Span;
 
 use self::deletions::Deletions;
@@ -74,7 +75,7 @@ fn dispositions<'a>(
     let mut dispositions = vec![Disposition::Deleted; map.sources.len()];
     let mut summaries: Vec<Summary<'_>> = Vec::new();
     let mut ranges: Vec<(TurnRange, usize)> = Vec::new();
-    for item in view.items() {
+    for (index, item) in view.items().iter().enumerate() {
         let mut set = |element: usize, disposition| {
             if let Some(current) = dispositions.get_mut(element) {
                 *current = disposition;
@@ -84,9 +85,16 @@ fn dispositions<'a>(
             Part::Kept(element) | Part::Short(element) => set(*element, Disposition::Kept),
             Part::Emptied(element) => set(*element, Disposition::Emptied),
             Part::Replaced(element, text) => set(*element, Disposition::Replaced(text)),
-            Part::SummaryResponse { at, text } | Part::SummaryNote { at, text } => {
+            Part::SummaryResponse { at, text } => {
                 ranges.extend(item.origin.summarized().map(|range| (range, summaries.len())));
-                summaries.push(Summary { at: *at, text });
+                let mut following = view.items()[index + 1..].iter().filter_map(|next| next.part.element());
+                let next = following.find(|next| stream.events()[*next].kind.is_provider_visible());
+                summaries.push(Summary { at: *at, text: Cow::Borrowed(text), is_note: false, next });
+            }
+            Part::SummaryNote { at, text } => {
+                ranges.extend(item.origin.summarized().map(|range| (range, summaries.len())));
+                let text = Cow::Owned(note_text(text));
+                summaries.push(Summary { at: *at, text, is_note: true, next: None });
             }
             Part::SummaryStart { .. } | Part::SummaryRequest { .. } => {}
         }
@@ -170,11 +178,15 @@ impl Edits {
         deletions: &Deletions<'_>,
         pair_names: &PairNames,
     ) {
-        if deletions.is_empty() || map.links.is_empty() {
+        if map.links.is_empty() || (deletions.is_empty() && pair_names.before.is_empty()) {
             return;
         }
         let link_index = LinkIndex::new(stream, map);
         for (index, link) in map.links.iter().enumerate() {
+            if let Some(name) = pair_names.before.get(&link.record).filter(|_| !link.id.is_empty()) {
+                self.written.push((link.parent, name.clone()));
+                continue;
+            }
             let follows_deleted =
                 link_index.parent(index).is_some_and(|parent| deletions.contains(map.links[parent].record));
             if follows_deleted && !deletions.contains(link.record) {

@@ -84,7 +84,10 @@ pub(super) fn merge(
                     open.new_blocks.push(block);
                     new_records.remove(0);
                 }
-                group.take().into_iter().for_each(|group| group.write(stream, written));
+                // After a note alone, the next message is still the user's or the assistant's.
+                if !new_records.is_empty() {
+                    group.take().into_iter().for_each(|group| group.write(stream, written));
+                }
             }
             let Some(span) = elements.get(element).filter(|_| !deleted.contains(&at)) else { continue };
             let message = message_at(stream.bytes(), *span, element, member);

@@ -15,6 +15,7 @@ use crate::readers::reader;
 use crate::source_map::{ElementRef, EventSource, Link, SourceMap};
 use jp_compact_core::stream::Stream;
 use jp_compact_core::text;
+use jp_compact_core::view::SUMMARY_REQUEST;
 
 /// Names, as JSON, that replace the names of deleted records.
 #[derive(Default)]
@@ -23,11 +24,26 @@ pub(super) struct PairNames {
     pub(super) last_names: HashMap<ElementRef, (ElementRef, String)>,
     /// The name of the first record of the pair at a position.
     pub(super) first_names: HashMap<ElementRef, String>,
+    /// For a record that stays and directly follows a pair, the name of the pair's last record.
+    pub(super) before: HashMap<ElementRef, String>,
 }
 
 pub(super) struct Summary<'a> {
     pub(super) at: Timestamp,
-    pub(super) text: &'a str,
+    pub(super) text: Cow<'a, str>,
+    /// Whether one message on the user's side represents it, not a pair.
+    pub(super) is_note: bool,
+    /// The element that follows it in the view.
+    pub(super) next: Option<usize>,
+}
+
+impl Summary<'_> {
+    /// Returns the record of the user's request that the pair precedes, if the summary replaces steps of the request's turn
+    /// from the first one on. `record` is the first record that it replaces.
+    fn next_record(&self, map: &SourceMap, record: ElementRef) -> Option<ElementRef> {
+        let next = map.sources.get(self.next?)?.record?;
+        (next.list == record.list && next.element < record.element).then_some(next)
+    }
 }
 
 /// Returns the pairs, by the record that each precedes. Adds the names that replace each deleted record to
@@ -64,24 +80,40 @@ pub(super) fn pairs(
             // A reader already indexed this value, so it is valid JSON.
             let [node, last] = [record, newest.and_then(|(source, _)| source.record).unwrap_or(record)]
                 .map(|at| JsonIndex::new(stream.bytes(), span(at), |_| true).unwrap_or_default());
+            let next = summary.next_record(map, record);
+            let next_index =
+                next.map(|at| JsonIndex::new(stream.bytes(), span(at), |_| true).unwrap_or_default());
             // The reader follows a tree from its last record, and rewound records may precede that record.
-            let at = if is_tree && Some(*number) == summary_at_end { end.unwrap_or(record) } else { record };
+            let at = if let Some(next) = next {
+                next
+            } else if is_tree && Some(*number) == summary_at_end {
+                end.unwrap_or(record)
+            } else {
+                record
+            };
             let parent = parent(stream, map, at, deletions, pair_names);
             let pair = SummaryPair {
                 first: JsonNode::new(stream.bytes(), &node),
                 last: JsonNode::new(stream.bytes(), &last),
                 carried: carried.map(|(_, span)| span.slice(stream.bytes())).collect(),
                 at: summary.at,
-                request: jp_compact_core::view::SUMMARY_REQUEST,
-                response: summary.text,
+                request: if summary.is_note { &summary.text } else { SUMMARY_REQUEST },
+                response: if summary.is_note { "" } else { &summary.text },
                 ids: ids.clone(),
                 parent: &parent,
-                number: new_number(stream, map, record, deletions, &pairs),
+                number: new_number(stream, map, next.unwrap_or(record), deletions, &pairs),
+                next: next_index.as_ref().map(|index| JsonNode::new(stream.bytes(), index)),
             };
-            let is_after = map.pinned.contains(&at) || begins_before(map, dispositions, record, *number);
+            let is_after = next.is_none()
+                && (map.pinned.contains(&at) || begins_before(map, dispositions, record, *number));
             let at = ElementRef { element: at.element + usize::from(is_after), ..at };
-            pairs.entry(at).or_default().extend(reader.pair(&pair));
-            let [first, last] = ids.map(|id| serde_json::Value::from(id).to_string());
+            let records = if summary.is_note { reader.note(&pair) } else { reader.pair(&pair) };
+            pairs.entry(at).or_default().extend(records);
+            let [first, second] = ids.map(|id| serde_json::Value::from(id).to_string());
+            let last = if summary.is_note { first.clone() } else { second };
+            if next.is_some() {
+                pair_names.before.insert(at, last.clone());
+            }
             pair_names.first_names.insert(at, first);
             (at, last)
         });

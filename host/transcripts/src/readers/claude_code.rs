@@ -145,6 +145,15 @@ impl Reader for ClaudeCode {
         Ok(())
     }
 
+    fn note(&self, note: &SummaryPair<'_>) -> Vec<String> {
+        let mut records = self.pair(note);
+        records.truncate(1);
+        if let Some(record) = records.first_mut() {
+            record.insert_str(1, "\"isMeta\":true,");
+        }
+        records
+    }
+
     fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
         let [first, second] = &pair.ids;
         let line = |parent: Value, kind: &str, message: Value, uuid: &str| {

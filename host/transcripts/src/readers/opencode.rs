@@ -20,6 +20,7 @@ use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
 use jp_compact_core::index::Unreadable;
+use jp_compact_core::view::SUMMARY_NOTE;
 use jp_compact_json::Span;
 
 pub(super) struct Opencode;
@@ -81,6 +82,13 @@ impl Message<'_> {
         self.info.text_of("role").as_deref() == Some("user")
     }
 
+    /// Returns whether this program wrote the message in place of steps of the request before it.
+    fn is_note(&self) -> bool {
+        let text = self.parts.items().next().filter(|part| part.is_true("synthetic"));
+        let text = text.and_then(|part| part.text_of("text"));
+        self.is_user() && text.is_some_and(|text| text.starts_with(SUMMARY_NOTE))
+    }
+
     fn compaction(&self) -> Option<JsonNode<'_>> {
         self.parts.items().find(|part| part.text_of("type").as_deref() == Some("compaction"))
     }
@@ -135,6 +143,10 @@ impl Reader for Opencode {
 
     fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
         pair::records(pair)
+    }
+
+    fn note(&self, note: &SummaryPair<'_>) -> Vec<String> {
+        pair::note(note)
     }
 }
 
@@ -214,6 +226,11 @@ fn group_by_request<'m, 'a>(
     let mut turns: Vec<(Option<&Message<'_>>, Vec<&Message<'_>>)> = vec![(None, Vec::new())];
     let mut by_user: HashMap<Cow<'_, str>, usize> = HashMap::new();
     for message in messages {
+        if message.is_note() {
+            let last = turns.len() - 1;
+            turns[last].1.push(message);
+            continue;
+        }
         if message.is_user() {
             by_user.insert(message.id(), turns.len());
             turns.push((Some(message), Vec::new()));
@@ -231,7 +248,9 @@ fn add_turn(builder: &mut EventBuilder, user: Option<&Message<'_>>, answers: &[&
     let mut events = Vec::new();
     for message in answers {
         let len_before = events.len();
-        if !message.has_failed() {
+        if message.is_note() {
+            events.extend(request_draft(builder, message).map(|draft| (Kind::ChatRequest, draft)));
+        } else if !message.has_failed() {
             collect_events(builder, message, &mut events);
         }
         // A message that is not sent is deleted with its request.

@@ -147,6 +147,16 @@ impl Reader for OpenHands {
         true
     }
 
+    fn note(&self, note: &SummaryPair<'_>) -> Vec<String> {
+        let mut records = self.pair(note);
+        records.truncate(1);
+        if !note.first.is_array() {
+            return records;
+        }
+        let both: Option<Vec<Value>> = records.first().and_then(|both| serde_json::from_str(both).ok());
+        both.into_iter().flatten().take(1).map(|request| Value::Array(vec![request]).to_string()).collect()
+    }
+
     fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
         let first = pair.first.items().next().unwrap_or(pair.first);
         let timestamp = first.text_of("timestamp");

@@ -82,6 +82,21 @@ impl Reader for Pi {
         Ok(())
     }
 
+    fn note(&self, note: &SummaryPair<'_>) -> Vec<String> {
+        let mut line = json!({
+            "type": "custom_message",
+            "customType": "jp-compact",
+            "timestamp": format!("{:.3}", note.at),
+            "content": note.request,
+            "display": false,
+        });
+        if note.first.get("parentId").is_some() {
+            line["id"] = note.ids[0].as_str().into();
+            line["parentId"] = serde_json::from_str(note.parent).unwrap_or_default();
+        }
+        vec![line.to_string()]
+    }
+
     fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
         let is_tree = pair.first.get("parentId").is_some();
         let [first, second] = &pair.ids;

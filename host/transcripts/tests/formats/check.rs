@@ -106,6 +106,15 @@ fn overlays(stream: &Transcript) -> Vec<(&'static str, Vec<Overlay>)> {
         ("without reasoning, calls omitted", vec![reasoning(), omit()]),
         ("all summarized", vec![summary(0, last)]),
     ];
+    let steps = stream.steps().count(last);
+    let stepped = |from_step, to_step| Overlay { from_step, to_step, ..summary(last, last) };
+    if steps > 1 {
+        all.push(("the first step of the last turn summarized", vec![stepped(Some(0), Some(0))]));
+        all.push(("the steps but the last summarized", vec![stepped(Some(0), Some(steps - 2))]));
+        all.push(("the last turn but its last step summarized", vec![stepped(None, Some(steps - 2))]));
+        let before = Overlay { to_step: Some(steps - 2), ..summary(0, last) };
+        all.push(("all but the last step summarized", vec![before]));
+    }
     if last > 0 {
         all.push(("the first turn summarized", vec![summary(0, 0)]));
         all.push(("the last turn summarized", vec![summary(last, last)]));
@@ -162,6 +171,9 @@ fn check_compacted(
         actual.last()
     );
     assert_eq!(written(&reread, &[]), bytes, "{name}: the result does not round-trip");
+    if overlays.iter().any(|overlay| overlay.from_step.is_some()) {
+        assert_eq!(reread.turns(), stream.turns(), "{name}: a summary of steps begins a turn\n{text:.4000}");
+    }
     let new_rules = bodies::newly_broken_rules(format, stream.bytes(), &bytes);
     assert!(new_rules.is_empty(), "{name}: {new_rules:?}\n{text:.6000}");
     let violation_count = |stream: &Transcript| lint::view(stream, &[], &project_through(stream, &[])).len();

@@ -29,6 +29,7 @@ mod pi;
 mod record;
 mod samples;
 mod sidecar;
+mod step_notes;
 mod steps;
 mod strip_length;
 mod surrogates;

@@ -9,6 +9,7 @@ mod fence;
 mod notes;
 mod parts;
 mod prompt;
+mod shown;
 mod transcript;
 mod window;
 
@@ -19,10 +20,11 @@ use jp_compact_schema::{CompactRequest, Diagnostic, Message, NeedRequest, Role, 
 use crate::outcome::StrategyError;
 pub use notes::TextState;
 use notes::{Note, answer};
-use parts::PartSize;
+use parts::{PartSize, WantedParts};
 pub use prompt::{Background, LIST_HEADER, Prompt};
 use prompt::{ModelRequest, listed_tokens};
-pub use transcript::{TranscriptFormatter, TranscriptPiece, read_pieces};
+pub use shown::{ShownEvent, ShownSize, shorten_event};
+pub use transcript::{TranscriptFormatter, TranscriptPiece, pieces_in, read_pieces};
 use window::Window;
 pub use window::{background_tokens_max, context_window};
 
@@ -95,6 +97,12 @@ impl<'a> TextWriter<'a> {
         Ok(Self { request, model, prompt, window })
     }
 
+    /// Returns the number of characters to which a long event is shortened.
+    #[must_use]
+    pub const fn event_chars_max(&self) -> usize {
+        self.window.event_chars_max
+    }
+
     /// Continues after the last round, or begins without a state. The pieces are needed if the state asks for them.
     ///
     /// # Errors
@@ -141,6 +149,8 @@ impl<'a> TextWriter<'a> {
         if pieces.is_empty() {
             return Ok(Err(TextStep::Empty));
         }
+        let mut size = ShownSize::default();
+        pieces.iter().for_each(|piece| size += piece.size);
         let bytes = pieces.iter().map(TranscriptPiece::bytes).sum::<usize>();
         let tokens = pieces.iter().map(|piece| piece.tokens).sum::<u64>();
         if tokens <= self.window.last_room && bytes <= self.window.whole_bytes_max {
@@ -150,18 +160,18 @@ impl<'a> TextWriter<'a> {
             let needs =
                 BTreeMap::from([(TEXT_KEY.to_owned(), self.need(asked, self.window.last_tokens, false))]);
             self.fits_a_reply(&needs)?;
-            return Ok(Err(TextStep::Needs(needs, TextState { is_last: true, ..TextState::default() })));
+            let state = TextState { is_last: true, size, ..TextState::default() };
+            return Ok(Err(TextStep::Needs(needs, state)));
         }
-        let parts = self.cut(pieces).len();
+        let parts = parts::count(pieces, self.part_size());
         if parts > PARTS_MAX && !self.request.limits.needs_many {
             return Err(too_many(parts));
         }
-        Ok(Ok(TextState { parts, ..TextState::default() }))
+        Ok(Ok(TextState { parts, size, ..TextState::default() }))
     }
 
-    fn cut(&self, pieces: &[TranscriptPiece]) -> Vec<String> {
-        let max = PartSize { tokens: self.window.part_tokens, bytes: self.window.part_bytes_max };
-        parts::cut(pieces, max)
+    fn part_size(&self) -> PartSize {
+        PartSize { tokens: self.window.part_tokens, bytes: self.window.part_bytes_max }
     }
 
     fn whole(&self, pieces: &[TranscriptPiece], prompt: &Prompt<'_>) -> ModelRequest {
@@ -192,17 +202,19 @@ impl<'a> TextWriter<'a> {
         let many = self.request.limits.needs_many;
         let max = self.request.limits.result_bytes_max;
         let max = if many { max - max / STATE_SHARE } else { max };
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
         let mut bytes = needs.values().map(written_bytes).sum::<Result<usize, _>>()?;
         let notes_max =
             if many { (NOTES_BYTES_MAX / (4 * self.window.note_tokens.max(1))).max(1) } else { u64::MAX };
         let first = state.asked;
-        for (number, part) in self.cut(pieces).into_iter().enumerate().skip(first) {
+        let wanted = WantedParts { first, bytes: if many { max } else { usize::MAX } };
+        let (_, parts) = parts::cut(pieces, self.part_size(), wanted);
+        for (number, part) in (first..).zip(parts) {
             let is_newest = number + 1 == state.parts;
             let length = if is_newest { self.window.tail_tokens } else { self.window.note_tokens };
             let need = self.need(self.prompt.note(&part, words(length)), length, !is_newest);
             let size = written_bytes(&need)?;
-            let is_full = bytes + size > usize::try_from(max).unwrap_or(usize::MAX)
-                || (number - first) as u64 >= notes_max;
+            let is_full = bytes + size > max || (number - first) as u64 >= notes_max;
             if many && is_full && !needs.is_empty() {
                 break;
             }
@@ -305,11 +317,17 @@ impl<'a> TextWriter<'a> {
             seq: None,
         };
         let mut remarks = Vec::new();
-        let Window { window, last_tokens, wanted_tokens, .. } = self.window;
+        let Window { window, last_tokens, wanted_tokens, event_chars_max, .. } = self.window;
         let parts = written.state.parts;
         if window.is_none() {
-            let what = "the model's window is unknown, so the range was sent in one part";
-            remarks.push(remark("window_unknown", what.to_owned()));
+            let what = format!(
+                "the model's window is unknown, so the range was sent in one part, with at most {event_chars_max} characters of \
+                 each output"
+            );
+            remarks.push(remark("window_unknown", what));
+        }
+        if written.state.size.shortened > 0 {
+            remarks.push(remark("input_shortened", written.state.size.to_string()));
         }
         if parts > 0 {
             let what = format!("the range exceeds the model's window, so {parts} parts were merged");

@@ -6,6 +6,8 @@
 use jp_compact_schema::{CompactRequest, Completion};
 use serde::{Deserialize, Serialize};
 
+use super::shown::ShownSize;
+
 use crate::outcome::StrategyError;
 
 /// The number of notes that are merged into one.
@@ -26,6 +28,9 @@ pub struct TextState {
     pub(super) notes: Vec<Note>,
     /// Whether the model was asked for the text itself.
     pub(super) is_last: bool,
+    /// The size of the range, and how much of it the model is shown.
+    #[serde(default)]
+    pub(super) size: ShownSize,
 }
 
 /// One note, or the key of its answer.

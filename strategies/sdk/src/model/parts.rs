@@ -14,9 +14,23 @@ pub(crate) struct PartSize {
     pub(crate) bytes: usize,
 }
 
-/// Splits a transcript into parts of at most this size.
-pub(crate) fn cut(pieces: &[TranscriptPiece], max: PartSize) -> Vec<String> {
-    let mut parts = Parts { done: Vec::new(), text: String::new(), tokens: 0, max };
+/// The parts to keep of a division. The others are only counted, because all parts may exceed the strategy's memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WantedParts {
+    /// The number of the first part to keep.
+    pub(crate) first: usize,
+    /// Parts are kept until they have this many bytes.
+    pub(crate) bytes: usize,
+}
+
+/// Counts the parts of a transcript.
+pub(crate) fn count(pieces: &[TranscriptPiece], max: PartSize) -> usize {
+    cut(pieces, max, WantedParts { first: usize::MAX, bytes: 0 }).0
+}
+
+/// Splits a transcript into parts of at most this size. Returns the number of parts, and the wanted ones.
+pub(crate) fn cut(pieces: &[TranscriptPiece], max: PartSize, wanted: WantedParts) -> (usize, Vec<String>) {
+    let mut parts = Parts { count: 0, kept: Vec::new(), wanted, text: String::new(), tokens: 0, max };
     for turn in pieces.chunk_by(|left, right| left.turn == right.turn) {
         if parts.tokens >= max.tokens / 2 || parts.text.len() >= max.bytes / 2 {
             parts.end();
@@ -26,11 +40,15 @@ pub(crate) fn cut(pieces: &[TranscriptPiece], max: PartSize) -> Vec<String> {
         }
     }
     parts.end();
-    parts.done
+    (parts.count, parts.kept)
 }
 
 struct Parts {
-    done: Vec<String>,
+    /// The number of parts so far.
+    count: usize,
+    kept: Vec<String>,
+    /// The parts that are still to be kept.
+    wanted: WantedParts,
     text: String,
     tokens: u64,
     max: PartSize,
@@ -44,7 +62,12 @@ impl Parts {
 
     fn end(&mut self) {
         if !self.text.is_empty() {
-            self.done.push(std::mem::take(&mut self.text));
+            if self.count >= self.wanted.first && self.wanted.bytes > 0 {
+                self.wanted.bytes = self.wanted.bytes.saturating_sub(self.text.len());
+                self.kept.push(std::mem::take(&mut self.text));
+            }
+            self.text.clear();
+            self.count += 1;
         }
         self.tokens = 0;
     }
@@ -62,8 +85,8 @@ impl Parts {
         for (number, chunk) in chunks(piece, self.max).into_iter().enumerate() {
             self.end();
             let label = piece.label.trim_end().trim_end_matches(':');
-            let more = if number > 0 { " (continued)" } else { "" };
-            self.text = format!("{label}{more}:\n{chunk}");
+            let mark = if number > 0 { " (continued)" } else { "" };
+            self.text = format!("{label}{mark}:\n{chunk}");
             self.tokens = part_tokens(piece, &self.text);
         }
     }
@@ -85,26 +108,26 @@ fn chunks(piece: &TranscriptPiece, max: PartSize) -> Vec<String> {
     // A character has at most four bytes.
     let chars_max = chars_max.min(max.bytes / 4);
     let chars_max = chars_max.saturating_sub(label).max(16);
-    let (mut chunks, mut chunk, mut held) = (Vec::new(), String::new(), 0);
+    let (mut chunks, mut chunk, mut chunk_chars) = (Vec::new(), String::new(), 0);
     for line in piece.body.split_inclusive('\n') {
         let mut rest = line;
         while !rest.is_empty() {
             let chars = rest.chars().count();
-            if held > 0 && held + chars > chars_max {
+            if chunk_chars > 0 && chunk_chars + chars > chars_max {
                 chunks.push(std::mem::take(&mut chunk));
-                held = 0;
+                chunk_chars = 0;
             }
-            let end = rest.char_indices().nth(chars_max).map_or(rest.len(), |(place, _)| place);
-            let (piece, more) = rest.split_at(end);
-            if !piece.starts_with(' ') && !piece.trim().is_empty() {
+            let end = rest.char_indices().nth(chars_max).map_or(rest.len(), |(byte, _)| byte);
+            let (head, tail) = rest.split_at(end);
+            if !head.starts_with(' ') && !head.trim().is_empty() {
                 chunk.push_str("  ");
             }
-            chunk.push_str(piece);
-            if !piece.ends_with('\n') {
+            chunk.push_str(head);
+            if !head.ends_with('\n') {
                 chunk.push('\n');
             }
-            held += chars.min(chars_max);
-            rest = more;
+            chunk_chars += chars.min(chars_max);
+            rest = tail;
         }
     }
     if !chunk.is_empty() {

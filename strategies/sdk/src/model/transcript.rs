@@ -1,34 +1,30 @@
 //! Formatting of raw events as text for a model, with their authors and turns.
-//!
-//! Messages are complete. Long reasoning, arguments, and tool output are shortened to their beginning and end.
 
 use std::collections::HashMap;
 
+use jp_compact_schema::{EventLine, Range};
+
+use super::fence::{indent, single_word};
+use super::shown::{ShownEvent, ShownSize, arguments_text, shorten_event};
 use crate::event::EventBody;
 use crate::exchange::Exchange;
 use crate::outcome::StrategyError;
-use crate::text::shorten;
-use jp_compact_schema::EventLine;
-use serde_json::Value;
-
-use super::fence::{indent, single_word};
-
-const OUTPUT_CHARS_MAX: usize = 4_000;
-const REASONING_CHARS_MAX: usize = 1_500;
-const ARGUMENT_CHARS_MAX: usize = 1_000;
-const ARGUMENTS_CHARS_MAX: usize = 4_000;
 
 /// One event as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TranscriptPiece {
     /// The turn of the event.
     pub turn: usize,
+    /// The step of the event. `None` for events of the user, and without the feature `steps`.
+    pub step: Option<usize>,
     /// The turn and the author, on one line.
     pub label: String,
     /// The text, with all lines indented.
     pub body: String,
     /// The estimated tokens of both.
     pub tokens: u64,
+    /// The size of the text, and how much of it the model is shown.
+    pub size: ShownSize,
 }
 
 impl TranscriptPiece {
@@ -38,17 +34,33 @@ impl TranscriptPiece {
     }
 }
 
-/// Formats all events of an exchange. Events without text are skipped.
+/// Formats the events of a range. Events without text are skipped. Long texts are shortened to `chars_max` characters.
 ///
 /// # Errors
 ///
 /// The error of [`Exchange::next_event`].
-pub fn read_pieces(exchange: &mut Exchange<'_>) -> Result<Vec<TranscriptPiece>, StrategyError> {
+pub fn read_pieces(
+    exchange: &mut Exchange<'_>,
+    range: &Range,
+    chars_max: usize,
+) -> Result<Vec<TranscriptPiece>, StrategyError> {
     let (mut pieces, mut formatter) = (Vec::new(), TranscriptFormatter::default());
     while let Some(line) = exchange.next_event()? {
-        pieces.extend(formatter.piece(&line, EventBody::parse(&line)));
+        let event = shorten_event(EventBody::parse(&line), chars_max);
+        pieces.extend(formatter.piece(&line, event));
     }
-    Ok(pieces)
+    Ok(pieces_in(pieces, range))
+}
+
+/// Returns the pieces of a range, in order. In a turn that the range covers only in part, the user's pieces are not in the
+/// range, but those before its last step are returned too. Without them, the model would not know what the steps are for.
+#[must_use]
+pub fn pieces_in(mut pieces: Vec<TranscriptPiece>, range: &Range) -> Vec<TranscriptPiece> {
+    let is_covered = |piece: &TranscriptPiece| range.contains_step(piece.turn, piece.step);
+    let end = pieces.iter().rposition(is_covered).map_or(0, |last| last + 1);
+    pieces.truncate(end);
+    pieces.retain(|piece| is_covered(piece) || (piece.step.is_none() && range.contains(piece.turn)));
+    pieces
 }
 
 /// Formats events in order. It keeps the names of called tools.
@@ -59,72 +71,44 @@ pub struct TranscriptFormatter {
 }
 
 impl TranscriptFormatter {
-    /// Formats the next event, which has this body. Returns `None` if it has no text.
-    pub fn piece(&mut self, line: &EventLine, body: EventBody) -> Option<TranscriptPiece> {
-        piece(line, body, &mut self.tools)
+    /// Formats the next event. Returns `None` if it has no text.
+    pub fn piece(&mut self, line: &EventLine, event: ShownEvent) -> Option<TranscriptPiece> {
+        let ShownEvent { body, raw_chars, size } = event;
+        let (author, text) = self.author_and_text(body)?;
+        if text.trim().is_empty() {
+            return None;
+        }
+        let label = format!("turn {}, {author}:\n", line.turn);
+        let mut body = String::new();
+        indent(&mut body, &text);
+        let shown_chars = (label.chars().count() + body.chars().count()) as u64;
+        // The host's estimator may not be characters / 4, so the event's tokens are scaled to the shortened text.
+        let scaled = (line.tokens * shown_chars).div_ceil(raw_chars.max(1));
+        let tokens = scaled.max(shown_chars.div_ceil(4));
+        Some(TranscriptPiece { turn: line.turn, step: line.step, label, body, tokens, size })
     }
-}
 
-fn piece(line: &EventLine, body: EventBody, tools: &mut HashMap<String, String>) -> Option<TranscriptPiece> {
-    let (who, raw, text) = match body {
-        EventBody::User(text) => ("user".to_owned(), chars(&text), text),
-        EventBody::Attachment { name, text } => (
-            format!("attached {}", single_word(&name)),
-            chars(&text),
-            shorten(&text, OUTPUT_CHARS_MAX).into_owned(),
-        ),
-        EventBody::Assistant(text) => ("assistant".to_owned(), chars(&text), text),
-        EventBody::Reasoning(text) => (
-            "assistant, reasoning".to_owned(),
-            chars(&text),
-            shorten(&text, REASONING_CHARS_MAX).into_owned(),
-        ),
-        EventBody::Structured(data) => {
-            ("assistant, data".to_owned(), chars(&data.to_string()), data.to_string())
-        }
-        EventBody::Call(call) => {
-            let who = format!("assistant calls {}", single_word(&call.tool));
-            tools.insert(call.id, call.tool);
-            let raw = chars(&Value::Object(call.arguments.clone()).to_string());
-            let short = short(Value::Object(call.arguments)).to_string();
-            (who, raw, shorten(&short, ARGUMENTS_CHARS_MAX).into_owned())
-        }
-        EventBody::Output(output) => {
-            let tool = tools.get(&output.id).map_or("a tool", String::as_str);
-            let failed = if output.is_error { "an error of" } else { "output of" };
-            let text = shorten(&output.content, OUTPUT_CHARS_MAX).into_owned();
-            (format!("{failed} {}", single_word(tool)), chars(&output.content), text)
-        }
-        EventBody::Inquiry(question) => {
-            ("a tool asks".to_owned(), chars(&question.to_string()), question.to_string())
-        }
-        EventBody::InquiryAnswer(reply) => {
-            ("a tool is answered".to_owned(), chars(&reply.to_string()), reply.to_string())
-        }
-        _ => return None,
-    };
-    if text.trim().is_empty() {
-        return None;
+    fn author_and_text(&mut self, body: EventBody) -> Option<(String, String)> {
+        Some(match body {
+            EventBody::User(text) => ("user".to_owned(), text),
+            EventBody::Summary(text) => ("summary of earlier steps".to_owned(), text),
+            EventBody::Attachment { name, text } => (format!("attached {}", single_word(&name)), text),
+            EventBody::Assistant(text) => ("assistant".to_owned(), text),
+            EventBody::Reasoning(text) => ("assistant, reasoning".to_owned(), text),
+            EventBody::Structured(data) => ("assistant, data".to_owned(), data.to_string()),
+            EventBody::Call(call) => {
+                let author = format!("assistant calls {}", single_word(&call.tool));
+                self.tools.insert(call.id, call.tool);
+                (author, arguments_text(&call.arguments))
+            }
+            EventBody::Output(output) => {
+                let tool = self.tools.get(&output.id).map_or("a tool", String::as_str);
+                let kind = if output.is_error { "an error of" } else { "output of" };
+                (format!("{kind} {}", single_word(tool)), output.content)
+            }
+            EventBody::Inquiry(question) => ("a tool asks".to_owned(), question.to_string()),
+            EventBody::InquiryAnswer(reply) => ("a tool is answered".to_owned(), reply.to_string()),
+            _ => return None,
+        })
     }
-    let label = format!("turn {}, {who}:\n", line.turn);
-    let mut body = String::new();
-    indent(&mut body, &text);
-    let shown = chars(&label) + chars(&body);
-    // The host's estimator may not be characters / 4, so the event's tokens are scaled to the shortened text.
-    let tokens = (line.tokens * shown).div_ceil(raw.max(1)).max(shown.div_ceil(4));
-    Some(TranscriptPiece { turn: line.turn, label, body, tokens })
-}
-
-/// Shortens every long text in a value, so its short texts stay complete.
-fn short(value: Value) -> Value {
-    match value {
-        Value::String(text) => shorten(&text, ARGUMENT_CHARS_MAX).into_owned().into(),
-        Value::Array(values) => values.into_iter().map(short).collect(),
-        Value::Object(members) => members.into_iter().map(|(key, value)| (key, short(value))).collect(),
-        other => other,
-    }
-}
-
-fn chars(text: &str) -> u64 {
-    text.chars().count() as u64
 }

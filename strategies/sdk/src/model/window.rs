@@ -28,6 +28,11 @@ const TAIL_NOTES: u64 = 2;
 /// A part takes at most the room divided by this. Smaller parts make better notes, and the newest part, which is read in
 /// each run, is smaller too.
 const PARTS_OF_ROOM: u64 = 2;
+/// An event takes at most this many characters for each token of a part: three quarters of the part, because of labels and
+/// indentation. So an event that fits into a part is complete, and no longer event fills several requests.
+const EVENT_CHARS_PER_TOKEN: u64 = 3;
+/// The characters of an event if the window is unknown.
+const EVENT_CHARS_UNKNOWN: usize = 16_000;
 /// The share of a reply that one part may take. JSON escapes can double a text.
 const PART_SHARE: u64 = 4;
 
@@ -58,6 +63,8 @@ pub(crate) struct Window {
     pub(crate) whole_bytes_max: usize,
     /// The maximum bytes of a part.
     pub(crate) part_bytes_max: usize,
+    /// The maximum characters of an event that is not a message.
+    pub(crate) event_chars_max: usize,
     /// The maximum output of the last request.
     pub(crate) last_tokens: u64,
     /// The maximum length of a note.
@@ -85,6 +92,7 @@ impl Window {
             part_tokens: u64::MAX,
             whole_bytes_max: usize::MAX,
             part_bytes_max: usize::MAX,
+            event_chars_max: EVENT_CHARS_UNKNOWN,
             last_tokens: max_tokens,
             note_tokens: max_tokens,
             tail_tokens: max_tokens,
@@ -112,6 +120,7 @@ impl Window {
             part_tokens,
             whole_bytes_max: 2 * part_bytes_max,
             part_bytes_max,
+            event_chars_max: usize::try_from(part_tokens * EVENT_CHARS_PER_TOKEN).unwrap_or(usize::MAX),
             last_tokens,
             note_tokens,
             tail_tokens,

@@ -13,9 +13,7 @@ pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
         let value = [last, first].into_iter().flatten().find_map(|info| info.get(name));
         value.and_then(json_of)
     };
-    let id = first.and_then(|info| info.text_of("id"));
-    let id = id.map_or_else(|| format!("msg_{}", pair.ids[0].replace('-', "")), Into::into);
-    let response_id = format!("{id}1");
+    let (id, response_id) = message_ids(pair);
     let session = copied("sessionID").unwrap_or_default();
     let created = first.and_then(|info| info.get("time")?.get("created")).and_then(json_of);
     let created = created.unwrap_or_else(|| pair.at.as_millisecond().into());
@@ -69,6 +67,54 @@ pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
         json!({ "info": user, "parts": parts }).to_string(),
         json!({ "info": assistant, "parts": response_parts }).to_string(),
     ]
+}
+
+/// Returns the names of the two messages. A pair before a message that stays must sort before it, so its names are beginnings
+/// of that message's name.
+fn message_ids(pair: &SummaryPair<'_>) -> (String, String) {
+    let id_of = |message: JsonNode<'_>| Some(message.get("info")?.text_of("id")?.into_owned());
+    let shorter = |id: &str, by: usize| Some(id.get(..id.len().checked_sub(by)?)?.to_owned());
+    if let Some(next) = pair.next.and_then(id_of)
+        && let (Some(id), Some(response_id)) = (shorter(&next, 2), shorter(&next, 1))
+    {
+        return (id, response_id);
+    }
+    let id = id_of(pair.first).unwrap_or_else(|| format!("msg_{}", pair.ids[0].replace('-', "")));
+    let response_id = format!("{id}1");
+    (id, response_id)
+}
+
+/// Returns the message that represents a summary of steps. Its part is synthetic: no human wrote it. Its name sorts directly
+/// after the request of these steps.
+pub(super) fn note(note: &SummaryPair<'_>) -> Vec<String> {
+    let info = note.first.get("info");
+    let member = |name: &str| info.and_then(|info| info.get(name)).and_then(json_of);
+    let unique = note.ids[0].replace('-', "");
+    let request = info.and_then(|info| info.text_of("parentID"));
+    let id = request.map_or_else(|| format!("msg_{unique}"), |request| format!("{request}{unique}"));
+    let session = member("sessionID").unwrap_or_default();
+    let created = info.and_then(|info| info.get("time")?.get("created")).and_then(json_of);
+    let part = json!({
+        "id": format!("prt_{unique}"),
+        "sessionID": session,
+        "messageID": id,
+        "type": "text",
+        "text": note.request,
+        "synthetic": true,
+    });
+    let model = json!({
+        "providerID": member("providerID").unwrap_or_default(),
+        "modelID": member("modelID").unwrap_or_default(),
+    });
+    let user = json!({
+        "id": id,
+        "sessionID": session,
+        "role": "user",
+        "time": { "created": created.unwrap_or_else(|| note.at.as_millisecond().into()) },
+        "agent": member("agent").or_else(|| member("mode")).unwrap_or_else(|| "build".into()),
+        "model": model,
+    });
+    vec![json!({ "info": user, "parts": [part] }).to_string()]
 }
 
 fn json_of(value: JsonNode<'_>) -> Option<Value> {
