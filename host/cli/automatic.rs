@@ -52,7 +52,8 @@ pub(crate) async fn compact_if_due(
     }
     let estimator = request.estimator;
     let (model, window) = setup.planner.window(request, &config);
-    let verdict = auto::verdict(&Survey::with(&opened.stream, estimator), config.trigger(profile, window));
+    let verdict =
+        auto::verdict(&Survey::with_estimator(&opened.stream, estimator), config.trigger(profile, window));
     let due = matches!(verdict, AutoVerdict::Due { .. });
     let trigger = trigger_report(&verdict, model.as_deref());
     let mut explanation = explain(verdict, &opened.stream, estimator, model.as_deref());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::jp_view::jp_view_with;
 use jp_compact_core::overlay::Overlay;
-use jp_compact_core::projection::project_with;
+use jp_compact_core::projection::project_with_pairs;
 use jp_compact_core::source::Reset;
 use jp_compact_core::{Survey, View};
 use jp_compact_engine::compact::{self, Opened, RunSettings};
@@ -98,7 +98,7 @@ fn tokens_of_reset(
 ) -> Option<TokenCounts> {
     let opened = compact::open(transcript, environment).ok()?;
     let stream = &opened.stream;
-    let survey = Survey::with(stream, estimator);
+    let survey = Survey::with_estimator(stream, estimator);
     let remaining: Vec<_> = match target {
         Reset::All => Vec::new(),
         Reset::One(removed) => {
@@ -106,7 +106,7 @@ fn tokens_of_reset(
             numbered.filter(|(number, _)| *number != removed).map(|(_, overlay)| overlay.clone()).collect()
         }
     };
-    let view_after = project_with(stream, &survey.pairs, &remaining);
+    let view_after = project_with_pairs(stream, &survey.pairs, &remaining);
     let raw = survey.estimate.stream_tokens();
     // `jp_view_with` returns `None` if JP sends our view.
     let jp_tokens = |overlays: &[Overlay], view: &View| {

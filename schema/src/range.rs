@@ -28,7 +28,7 @@ impl Range {
 
     /// Returns whether the range begins or ends inside a turn.
     #[must_use]
-    pub const fn is_stepped(&self) -> bool {
+    pub const fn has_steps(&self) -> bool {
         self.from_step.is_some() || self.to_step.is_some()
     }
 

@@ -240,7 +240,7 @@ fn background(
     let latest = take_fitting(latest, share, tokens);
     if !latest.is_empty() {
         let label = |summary: &PreviousSummary| match summary.range() {
-            range if range.is_stepped() => format!("summary of {range}"),
+            range if range.has_steps() => format!("summary of {range}"),
             Range { from_turn, to_turn, .. } => format!("summary of turns {from_turn} to {to_turn}"),
         };
         let texts = latest.into_iter().map(|summary| (label(summary), &*summary.text));

@@ -163,9 +163,9 @@ pub(crate) fn add_rows(
 fn header(described: &Described, stream: &Stream) -> CompactRequest {
     let range = TurnRange::new(0, stream.turns().saturating_sub(1)).unwrap_or_else(|| unreachable!());
     let options = Map::new();
-    let ask =
+    let parameters =
         RequestParameters::new("c0", &described.description, range, &options, jiff::Timestamp::UNIX_EPOCH);
-    request::header(&Survey::new(stream), &ask, None)
+    request::header(&Survey::new(stream), &parameters, None)
 }
 
 /// Reduces a stream to `turns` turns. The start elements of later turns get an unknown type, so the size of the

@@ -130,7 +130,7 @@ fn print(args: &Args, quiet: bool, document: &ForkReport, text: &EscapedLines) -
 
 fn plan_document(source: &Opened, plan: &ForkPlan, dest: &Path, dry_run: bool) -> ForkReport {
     let numbers_with = |wanted: ForkEffect| -> Vec<usize> {
-        let numbered = (1..).zip(&plan.fork.overlays);
+        let numbered = (1..).zip(&plan.fork.effects);
         numbered.filter(|(_, effect)| **effect == wanted).map(|(number, _)| number).collect()
     };
     ForkReport {
@@ -138,7 +138,7 @@ fn plan_document(source: &Opened, plan: &ForkPlan, dest: &Path, dry_run: bool) -
         source: source.place.path().to_string_lossy().into_owned(),
         dry_run,
         turns: plan.stream.turns(),
-        cut: plan.fork.cut,
+        cut: plan.fork.removed_turns,
         overlays: ForkOverlays {
             kept: numbers_with(ForkEffect::Kept),
             clipped: numbers_with(ForkEffect::Clipped),
@@ -157,8 +157,8 @@ fn plan_text(
     dry_run: bool,
     environment: &Environment,
 ) -> EscapedLines {
-    let effects = &plan.fork.overlays;
-    let copied_turns = match plan.fork.cut {
+    let effects = &plan.fork.effects;
+    let copied_turns = match plan.fork.removed_turns {
         0 => counted(plan.stream.turns(), "turn"),
         _ => format!("the last {} of {}", plan.stream.turns(), counted(source.stream.turns(), "turn")),
     };

@@ -6,7 +6,7 @@ use clap::Parser;
 use jp_compact_core::Survey;
 use jp_compact_core::lint::{self, Violation};
 use jp_compact_core::projection::project;
-use jp_compact_core::render::{Provider, as_is};
+use jp_compact_core::render::{Provider, render_unrepaired};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{LintDocument, ViolationReport};
 use jp_compact_transcripts::Transcript;
@@ -104,14 +104,14 @@ fn rule_pages(violations: &[Violation]) -> Vec<String> {
 /// The violations, including warnings.
 fn violations(args: &Args, stream: &Transcript) -> Vec<Violation> {
     let view = project(stream);
-    let mut violations = lint::view(stream, stream.overlays(), &view);
+    let mut violations = lint::check_view(stream, stream.overlays(), &view);
     for provider in args.provider.iter().flat_map(|providers| &providers.0) {
-        violations.extend(lint::body(*provider, &as_is(stream, &view, *provider)));
+        violations.extend(lint::check_body(*provider, &render_unrepaired(stream, &view, *provider)));
         if *provider == Provider::Ollama
             && let Some(window) = args.context_window
         {
             let tokens = Survey::new(stream).estimate.view_tokens(&view);
-            violations.extend(lint::window(tokens, window));
+            violations.extend(lint::check_window(tokens, window));
         }
     }
     violations

@@ -172,7 +172,7 @@ async fn ask_and_append(
     if !args.run_args.json {
         output::data(|out| writeln!(out, "{}", escape::text(text.trim_end())))?;
     }
-    let turn = NewTurn { request: &args.text, asked: asked_at, response: text, answered: clock.now() };
+    let turn = NewTurn { request: &args.text, asked_at: asked_at, response: text, answered_at: clock.now() };
     query::append(opened, &turn, args.run_args.lock_timeout).await?;
     document.turn = Some(opened.stream.turns());
     Ok(())

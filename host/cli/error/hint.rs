@@ -58,13 +58,13 @@ pub(super) fn run_hint(error: &compact::Error) -> Option<ErrorHint> {
                 None => ErrorHint::line(hint),
             });
         }
-        E::Unreadable { source, .. } if source.is_of_overlay() => {
+        E::Unreadable { source, .. } if source.is_malformed_overlay() => {
             "`--reset` removes all overlays, including malformed ones; the events stay unchanged"
         }
         E::Unreadable { path, .. } if store::is_sidecar_path(path) => {
             "`--reset` removes the sidecar file; the transcript stays unchanged"
         }
-        E::Unreadable { source, .. } if source.is_of_several() => {
+        E::Unreadable { source, .. } if source.has_several_conversations() => {
             "`jp-compact batch --ndjson` reads one conversation per line, each as {\"id\": ..., \"transcript\": ...}"
         }
         E::Unreadable { path, .. } if path.file_name().is_none_or(|name| name != "events.json") => {

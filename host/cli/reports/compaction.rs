@@ -164,7 +164,7 @@ fn add_step_text(lines: &mut EscapedLines, step: &Step, format: Format) {
         }
         StrategyOutcome::NewOverlays(overlays) => {
             let entries = overlays.iter().map(|made| {
-                let kinds = made.overlay.kinds().join(", ");
+                let kinds = made.overlay.policy_names().join(", ");
                 let is_ignored_by_jp = format == Format::Jp && !made.overlay.applied_by_jp;
                 let remark = if is_ignored_by_jp { " (not applied by JP itself)" } else { "" };
                 format!("  {}  {name}  {}: {kinds}{remark}", made.number, covered(&made.overlay))

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::str::FromStr;
 
 use jp_compact_core::View;
-use jp_compact_core::projection::{project, project_through};
+use jp_compact_core::projection::{project, project_with_overlays};
 use jp_compact_core::render::{Provider, render};
 use jp_compact_core::splice::Piece;
 use jp_compact_core::view::{self, ItemOrigin, Part};
@@ -66,7 +66,7 @@ pub(crate) fn pieces(input: &InputTranscript, compacted: bool, form: PrintForm) 
     if let (PrintForm::Source, false) = (form, compacted) {
         return Ok(vec![Piece::Old(0..stream.bytes().len())]);
     }
-    let view = if compacted { project(stream) } else { project_through(stream, &[]) };
+    let view = if compacted { project(stream) } else { project_with_overlays(stream, &[]) };
     let mut text = Vec::new();
     match form {
         PrintForm::Source => return Ok(transcripts::render(stream, &view)),
@@ -145,7 +145,7 @@ fn write_overlays(input: &InputTranscript, out: &mut dyn Write) -> io::Result<()
             "[overlay {number}, {}: {}, {}; --compacted applies it]",
             view::timestamp_text(overlay.stamp),
             covered(overlay),
-            overlay.kinds().join(", ")
+            overlay.policy_names().join(", ")
         )?;
     }
     Ok(())

@@ -36,7 +36,7 @@ pub(crate) fn report(
     environment: &Environment,
 ) -> (ShowReport, EscapedLines) {
     let stream = &input.stream;
-    let survey = Survey::with(stream, estimator);
+    let survey = Survey::with_estimator(stream, estimator);
     let (stats, sent) = (stats(&survey), SentTotals::count(&survey));
     let halves = Halves::new(stream, &survey.pairs);
     let sizes = view_tokens_after_each(stream, &survey.pairs, &survey.estimate);
@@ -98,7 +98,7 @@ fn remarks(stream: &Stream, halves: &Halves<'_>, index: usize, jp_number: Option
         return remarks;
     }
     if !overlay.applied_by_jp && stream.is_jp() {
-        let reason = if overlay.is_stepped() { ", because its range has steps" } else { "" };
+        let reason = if overlay.has_steps() { ", because its range has steps" } else { "" };
         remarks.push(format!("JP does not apply it{reason}"));
     }
     if let Some(number) = jp_number.filter(|number| *number != index + 1) {
@@ -133,7 +133,7 @@ impl Row<'_> {
             to_turn: self.overlay.to_turn,
             from_step: self.overlay.from_step,
             to_step: self.overlay.to_step,
-            kinds: self.overlay.kinds().into_iter().map(str::to_owned).collect(),
+            kinds: self.overlay.policy_names().into_iter().map(str::to_owned).collect(),
             applied_by_jp: self.overlay.applied_by_jp,
             receipt: self.receipt.clone(),
             tokens: ViewTokens { view_before: self.before, view_after: self.after },
@@ -152,7 +152,7 @@ impl Row<'_> {
         text.line(format_args!(
             "{number:>3}  {}: {}  {} -> {} tokens ({})  {}  {origin}",
             covered(self.overlay),
-            self.overlay.kinds().join(", "),
+            self.overlay.policy_names().join(", "),
             grouped(self.before),
             grouped(self.after),
             percent_change(self.before, self.after),

@@ -50,7 +50,7 @@ impl SentTotals {
                 conversations: 1,
                 raw: survey.estimate.stream_tokens(),
                 view: survey.estimate.view_tokens(view),
-                difference: jp_view.map(|jp_view| jp_view.why.to_string()),
+                difference: jp_view.map(|jp_view| jp_view.difference.to_string()),
             }
         });
         Self { conversations: 1, jp }

@@ -15,7 +15,7 @@ use crate::lines::EscapedLines;
 
 /// Counts the tokens of a conversation.
 pub(crate) fn sums(input: &InputTranscript, estimator: Estimator) -> (Stats, SentTotals) {
-    let survey = Survey::with(&input.stream, estimator);
+    let survey = Survey::with_estimator(&input.stream, estimator);
     (stats(&survey), SentTotals::count(&survey))
 }
 

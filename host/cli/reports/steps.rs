@@ -20,7 +20,7 @@ struct StepRow {
 
 /// The steps as text.
 pub(crate) fn text(stream: &Stream, estimator: Estimator) -> EscapedLines {
-    let survey = Survey::with(stream, estimator);
+    let survey = Survey::with_estimator(stream, estimator);
     let last_turn = stream.turns().saturating_sub(1);
     // Only the last turn can have open steps.
     let closed_steps = open::closed_steps(stream, &survey.pairs);

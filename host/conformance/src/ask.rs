@@ -49,8 +49,8 @@ impl<'a> Request<'a> {
     ) -> Option<Self> {
         let traits = StrategyTraits::new(description);
         let range = select::resolve(survey, selection, NOW).ok()?;
-        let mut selected = select::select_for(survey, range, traits).ok()?;
-        if traits.summary {
+        let mut selected = select::select_for_strategy(survey, range, traits).ok()?;
+        if traits.writes_summary {
             selected = select::select_for_summary(survey, &selected, traits, &[], Overlap::Partial).ok()?;
         }
         let request = Self {
@@ -78,9 +78,9 @@ impl<'a> Request<'a> {
 
     /// Builds the lines from the other fields.
     fn rebuild(&mut self) {
-        let ask = RequestParameters {
+        let parameters = RequestParameters {
             digest: Some("0000000000000000000000000000000000000000000000000000000000000000"),
-            requested: self.requested,
+            requested_range: self.requested,
             range_exact: self.is_range_exact,
             limits: Limits {
                 deadline_ms: u64::try_from(self.deadline.as_millis()).unwrap_or(u64::MAX),
@@ -89,7 +89,7 @@ impl<'a> Request<'a> {
             },
             ..RequestParameters::new(&self.id, self.description, self.range, self.options, NOW)
         };
-        let bytes = request::lines(self.survey, &ask);
+        let bytes = request::lines(self.survey, &parameters);
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec);
         self.lines = lines.collect();
     }
@@ -234,13 +234,13 @@ impl<'a> Request<'a> {
     /// Validates proposals as the host does.
     pub(super) fn validate(&self, payloads: Vec<Payload>) -> Result<(), Refusal> {
         let stream: &Stream = self.survey.stream;
-        // The model's answers are fixed here, regardless of the range. So `by_model` stays false.
-        let asked = ValidationContext {
-            requested: self.requested,
-            by_step: StrategyTraits::new(self.description).steps,
+        // The model's answers are fixed here, regardless of the range. So `written_by_model` stays false.
+        let context = ValidationContext {
+            requested_range: self.requested,
+            allows_steps: StrategyTraits::new(self.description).accepts_steps,
             ..ValidationContext::new(stream, &self.survey.pairs, self.range, &self.description.produces)
         };
-        validate::validate(&asked, payloads).map(drop)
+        validate::validate(&context, payloads).map(drop)
     }
 }
 

@@ -202,7 +202,7 @@ pub(super) fn violation_failure(violation: &ReplyViolation, output: &[u8]) -> Ch
         ReplyViolation::WrongId { .. } => "R10",
         ReplyViolation::NoTerminal => "R05",
         ReplyViolation::AfterTerminal { .. } => "R06",
-        ReplyViolation::NotAMessage { line, why, .. } => not_a_message(output, *line, why),
+        ReplyViolation::NotAMessage { line, reason, .. } => not_a_message(output, *line, reason),
         ReplyViolation::KeyUsedTwice { .. } => "N02",
         ReplyViolation::TooManyRounds { .. } | ReplyViolation::TooManyNeeds { .. } => "N03",
         ReplyViolation::StateTooLarge { .. } => "N04",

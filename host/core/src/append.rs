@@ -56,7 +56,7 @@ pub enum NotAppendable {
         /// The index of the element in the array.
         element: usize,
         /// The byte offset at which the element starts.
-        at: usize,
+        offset: usize,
     },
     /// The newest overlay has the latest possible time.
     EndOfTime,
@@ -65,9 +65,9 @@ pub enum NotAppendable {
 impl std::fmt::Display for NotAppendable {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Unloadable { element, at } => write!(
+            Self::Unloadable { element, offset } => write!(
                 out,
-                "element {element} (byte {at}): `type` or `timestamp` is missing, so JP would move the \
+                "element {element} (byte {offset}): `type` or `timestamp` is missing, so JP would move the \
                  conversation to its trash"
             ),
             Self::EndOfTime => {
@@ -83,9 +83,11 @@ impl std::error::Error for NotAppendable {}
 ///
 /// # Errors
 /// Names the first element that JP would not load.
-pub fn check(stream: &Stream) -> Result<(), NotAppendable> {
+pub fn check_loadable(stream: &Stream) -> Result<(), NotAppendable> {
     match stream.index().unloadable {
-        Some(element) => Err(NotAppendable::Unloadable { element, at: stream.events()[element].span.start }),
+        Some(element) => {
+            Err(NotAppendable::Unloadable { element, offset: stream.events()[element].span.start })
+        }
         None => Ok(()),
     }
 }
@@ -98,11 +100,15 @@ pub fn check(stream: &Stream) -> Result<(), NotAppendable> {
 ///
 /// # Errors
 /// If the newest overlay has the latest possible time.
-pub fn stamp(stream: &Stream, entries: &[Entry], now: Timestamp) -> Result<Vec<NewOverlay>, NotAppendable> {
+pub fn stamped_overlays(
+    stream: &Stream,
+    entries: &[Entry],
+    now: Timestamp,
+) -> Result<Vec<NewOverlay>, NotAppendable> {
     let mut newest = stream.overlays().iter().map(|overlay| overlay.stamp).max();
     let mut stamped: Vec<NewOverlay> = Vec::new();
     for (entry, Entry { compaction, .. }) in entries.iter().enumerate() {
-        for overlay in overlays(stream, compaction) {
+        for overlay in unstamped_overlays(stream, compaction) {
             let stamp = match newest {
                 None => now,
                 Some(newest) => {
@@ -121,7 +127,7 @@ pub fn stamp(stream: &Stream, entries: &[Entry], now: Timestamp) -> Result<Vec<N
 /// Returns the overlays of a compaction, without stamps. JP cannot read ranges with steps. Therefore, in JP's own
 /// conversations, the whole turns of such a range get a separate overlay, which JP can apply.
 #[must_use]
-pub fn overlays(stream: &Stream, compaction: &Compaction) -> Vec<Overlay> {
+pub fn unstamped_overlays(stream: &Stream, compaction: &Compaction) -> Vec<Overlay> {
     let range = compaction.range();
     let is_selective = matches!(compaction.tool_calls(), Some(ToolPolicy::Selective(_)));
     if !stream.is_jp() || is_selective || compaction.summary().is_some() {
@@ -133,7 +139,7 @@ pub fn overlays(stream: &Stream, compaction: &Compaction) -> Vec<Overlay> {
 /// Returns a compaction's overlays for one range: first the overlay that JP can read, then the overlay that it cannot.
 fn overlays_of_range(compaction: &Compaction, range: TurnRange) -> Vec<Overlay> {
     // JP applies no overlay of a range with steps, so the policies of such a range stay together.
-    let is_split = !range.is_stepped() && compaction.tool_calls().is_some_and(is_unknown_to_jp);
+    let is_split = !range.has_steps() && compaction.tool_calls().is_some_and(is_unknown_to_jp);
     let empty = Overlay {
         element: usize::MAX,
         stamp: Timestamp::MIN,
@@ -152,11 +158,11 @@ fn overlays_of_range(compaction: &Compaction, range: TurnRange) -> Vec<Overlay> 
         summary: compaction.summary().map(str::to_owned),
         reasoning: compaction.reasoning(),
         tool_calls: compaction.tool_calls().filter(|_| !is_split).cloned(),
-        applied_by_jp: !range.is_stepped(),
+        applied_by_jp: !range.has_steps(),
         ..empty.clone()
     };
     let second = is_split.then(|| Overlay { tool_calls: compaction.tool_calls().cloned(), ..empty });
-    [Some(first).filter(|first| !first.kinds().is_empty()), second].into_iter().flatten().collect()
+    [Some(first).filter(|first| !first.policy_names().is_empty()), second].into_iter().flatten().collect()
 }
 
 fn is_unknown_to_jp(policy: &ToolPolicy) -> bool {
@@ -188,19 +194,19 @@ pub fn elements(entries: &[Entry], stamped: &[NewOverlay]) -> Vec<Map<String, Va
 pub struct NewTurn<'a> {
     pub request: &'a str,
     /// The time of the request.
-    pub asked: Timestamp,
+    pub asked_at: Timestamp,
     pub response: &'a str,
     /// The time of the response.
-    pub answered: Timestamp,
+    pub answered_at: Timestamp,
 }
 
 /// Appends a turn to the stream.
 #[must_use]
-pub fn turn(stream: &Stream, exchange: &NewTurn<'_>) -> Vec<Piece> {
+pub fn append_turn(stream: &Stream, exchange: &NewTurn<'_>) -> Vec<Piece> {
     let elements = [
-        decode::head(exchange.asked, "turn_start"),
-        decode::synthetic(exchange.asked, "chat_request", "content", exchange.request),
-        decode::synthetic(exchange.answered, "chat_response", "message", exchange.response),
+        decode::head(exchange.asked_at, "turn_start"),
+        decode::synthetic(exchange.asked_at, "chat_request", "content", exchange.request),
+        decode::synthetic(exchange.answered_at, "chat_response", "message", exchange.response),
     ];
     let mut pieces = splice::append_elements(stream.index(), &elements);
     if stream.bytes()[stream.body_end()..].starts_with(b"]") && stream.events().is_empty() {
@@ -214,7 +220,7 @@ pub fn turn(stream: &Stream, exchange: &NewTurn<'_>) -> Vec<Piece> {
 fn overlay_element(overlay: &Overlay) -> Map<String, Value> {
     let kind = match overlay.applied_by_jp {
         true => "compaction",
-        false if overlay.is_stepped() => index::STEP_OVERLAY,
+        false if overlay.has_steps() => index::STEP_OVERLAY,
         false => index::OVERLAY,
     };
     let mut element = element_header(overlay, kind);
@@ -275,7 +281,7 @@ fn element_header(overlay: &Overlay, kind: &str) -> Map<String, Value> {
 
 /// Returns the ranges of all summaries. A later summary of the same run must include them completely.
 #[must_use]
-pub fn summarized(entries: &[Entry]) -> Vec<TurnRange> {
+pub fn summary_ranges(entries: &[Entry]) -> Vec<TurnRange> {
     let summaries = entries.iter().filter(|entry| entry.compaction.summary().is_some());
     summaries.map(|entry| entry.compaction.range()).collect()
 }

@@ -84,7 +84,7 @@ pub fn resolve(stream: &Stream, from: Option<Bound>, to: Option<Bound>, now: Tim
         Some(Bound::FromEnd(turns)) => last.saturating_sub(turns).into(),
         Some(Bound::Ago(duration)) => {
             let time = time_before(now, duration);
-            stream.turns_began().iter().position(|start| *start >= time)?.into()
+            stream.turn_starts().iter().position(|start| *start >= time)?.into()
         }
         Some(Bound::AfterLast) => range_start(stream, stream.after_last_overlay()),
         Some(Bound::WithinFirst(duration)) => within_first(stream, duration).into(),
@@ -95,7 +95,7 @@ pub fn resolve(stream: &Stream, from: Option<Bound>, to: Option<Bound>, now: Tim
         Some(Bound::FromEnd(turns)) => last.checked_sub(turns)?.into(),
         Some(Bound::Ago(duration)) => {
             let time = time_before(now, duration);
-            stream.turns_began().iter().rposition(|start| *start <= time)?.into()
+            stream.turn_starts().iter().rposition(|start| *start <= time)?.into()
         }
         Some(Bound::AfterLast) => range_end(stream, stream.after_last_overlay(), last)?,
         Some(Bound::WithinFirst(duration)) => within_first(stream, duration).checked_sub(1)?.min(last).into(),
@@ -127,7 +127,7 @@ fn range_end(stream: &Stream, position: Position, last: usize) -> Option<Positio
 /// Counts the first turns that began within `duration` of the first event. As in JP, the count ends at the first turn
 /// that began later, regardless of the turns after it.
 fn within_first(stream: &Stream, duration: SignedDuration) -> usize {
-    let starts = stream.turns_began();
+    let starts = stream.turn_starts();
     let Some(first) = starts.first() else { return 0 };
     let limit = first.checked_add(duration).unwrap_or(Timestamp::MAX);
     starts.iter().take_while(|start| **start <= limit).count()

@@ -21,20 +21,20 @@ pub struct Call {
 impl Call {
     /// A call of a strategy without options.
     #[must_use]
-    pub fn named(strategy: &str) -> Self {
+    pub fn without_options(strategy: &str) -> Self {
         Self { strategy: strategy.to_owned(), options: Map::new(), range: None }
     }
 
     /// The call for `reasoning = "strip"`.
     #[must_use]
     pub fn reasoning() -> Self {
-        Self::named("strip-reasoning")
+        Self::without_options("strip-reasoning")
     }
 
     /// The call for `tool_calls = "..."`.
     #[must_use]
     pub fn tools(mode: ToolsMode) -> Self {
-        let mut call = Self::named("strip-tools");
+        let mut call = Self::without_options("strip-tools");
         call.options.insert("mode".into(), mode.to_string().into());
         call
     }
@@ -42,7 +42,7 @@ impl Call {
     /// The call for `summary = {...}`.
     #[must_use]
     pub fn summary(model: Option<&str>, instructions: Option<&str>) -> Self {
-        let mut call = Self::named("summarize");
+        let mut call = Self::without_options("summarize");
         for (key, value) in [("model", model), ("instructions", instructions)] {
             if let Some(value) = value {
                 call.options.insert(key.into(), value.into());
@@ -53,21 +53,21 @@ impl Call {
 
     /// Returns the call with its own turns.
     #[must_use]
-    pub fn over(self, range: Selection) -> Self {
+    pub fn with_range(self, range: Selection) -> Self {
         Self { range: Some(range), ..self }
     }
 
     /// Returns the call as if the user had typed it.
     #[must_use]
     pub fn spec(&self) -> Spec {
-        Spec { name: self.strategy.clone(), options: Options::Whole(self.options.clone()) }
+        Spec { name: self.strategy.clone(), options: Options::Object(self.options.clone()) }
     }
 }
 
 /// Returns the calls for RFD 064's policies. With a summary the other two are ignored, because it replaces everything in
 /// its range.
 #[must_use]
-pub fn of_policies(reasoning: bool, tools: Option<ToolsMode>, summary: Option<Call>) -> Vec<Call> {
+pub fn calls_for_policies(reasoning: bool, tools: Option<ToolsMode>, summary: Option<Call>) -> Vec<Call> {
     if let Some(summary) = summary {
         return vec![summary];
     }

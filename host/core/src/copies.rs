@@ -41,7 +41,7 @@ pub fn compare(loaded: &Bytes, other: &Bytes) -> CopyComparison {
 fn raw_events(index: &Index) -> impl Iterator<Item = &[u8]> {
     let events = index.events.iter();
     let raw = events.filter(|event| !event.kind.is_overlay() && event.kind != Kind::Receipt);
-    raw.map(|event| index.at(event.span))
+    raw.map(|event| index.bytes_at(event.span))
 }
 
 #[cfg(test)]

@@ -77,7 +77,8 @@ impl Estimator {
 
     /// Measures the JSON string at a span.
     fn measure_string(self, stream: &Stream, kind: Kind, span: Span) -> Measure {
-        let length = if let Self::Characters = self { text::quoted_length(stream.at(span)) } else { None };
+        let length =
+            if let Self::Characters = self { text::quoted_length(stream.bytes_at(span)) } else { None };
         match length {
             Some(length) => Measure::new(kind, length),
             None => self.measure(kind, &stream.text(span)),
@@ -86,7 +87,7 @@ impl Estimator {
 
     /// Measures the JSON string at a span. Its text may be in base64.
     fn measure_stored(self, stream: &Stream, kind: Kind, span: Span, buffer: &mut Vec<u8>) -> Measure {
-        let raw = stream.at(span);
+        let raw = stream.bytes_at(span);
         let length = if let Self::Characters = self { text::stored_length(raw, buffer) } else { None };
         match length {
             Some(length) => Measure::new(kind, length),
@@ -179,13 +180,13 @@ impl Estimate {
 
     /// Returns the weight of an element of a view.
     #[must_use]
-    pub(crate) fn shown(&self, part: &Part) -> u64 {
+    pub(crate) fn part_weight(&self, part: &Part) -> u64 {
         self.measure_part(part).weight
     }
 
     /// Returns the size of an element of a view.
     #[must_use]
-    pub(crate) fn shown_bytes(&self, part: &Part) -> u64 {
+    pub(crate) fn part_bytes(&self, part: &Part) -> u64 {
         self.measure_part(part).bytes
     }
 
@@ -208,7 +209,7 @@ impl Estimate {
 
     #[must_use]
     pub fn view_tokens(&self, view: &View) -> u64 {
-        tokens(view.items().iter().map(|item| self.shown(&item.part)).sum())
+        tokens(view.items().iter().map(|item| self.part_weight(&item.part)).sum())
     }
 }
 
@@ -234,7 +235,7 @@ pub(crate) fn images(stream: &Stream, event: &Event) -> u64 {
         return 0;
     }
     // Few texts contain such a line. Only these are decoded.
-    if memchr::memmem::find(stream.at(event.body), IMAGE_LINE.as_bytes()).is_none() {
+    if memchr::memmem::find(stream.bytes_at(event.body), IMAGE_LINE.as_bytes()).is_none() {
         return 0;
     }
     stream.text(event.body).lines().filter(|line| *line == IMAGE_LINE).count() as u64
@@ -268,7 +269,7 @@ fn measure_text(stream: &Stream, event: &Event, buffer: &mut Vec<u8>, estimator:
     let measure = |text: &str| estimator.measure(kind, text);
     match kind {
         Kind::ChatRequest | Kind::Message | Kind::Reasoning => estimator.measure_string(stream, kind, body),
-        Kind::Data => measure(std::str::from_utf8(stream.at(body)).unwrap_or_default()),
+        Kind::Data => measure(std::str::from_utf8(stream.bytes_at(body)).unwrap_or_default()),
         Kind::ToolResponse { .. } if !stream.is_encoded() => estimator.measure_string(stream, kind, body),
         Kind::ToolResponse { .. } => estimator.measure_stored(stream, kind, body, buffer),
         Kind::ToolRequest if !stream.is_encoded() => {
@@ -276,7 +277,7 @@ fn measure_text(stream: &Stream, event: &Event, buffer: &mut Vec<u8>, estimator:
         }
         Kind::ToolRequest => {
             if let Estimator::Characters = estimator
-                && let Some(measure) = arguments::measure(stream.at(body), kind, buffer)
+                && let Some(measure) = arguments::measure(stream.bytes_at(body), kind, buffer)
             {
                 return measure;
             }

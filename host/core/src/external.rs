@@ -44,7 +44,7 @@ const ESCAPE_BYTES_MAX: usize = 6;
 impl ExternalEvent {
     /// Returns whether the values do not grow if `text` replaces them. White space and unneeded escapes in the file do
     /// not count.
-    pub(crate) fn takes(&self, text: &str, source: &[u8]) -> bool {
+    pub(crate) fn can_hold(&self, text: &str, source: &[u8]) -> bool {
         let new_bytes: usize = self.edits.iter().map(|edit| (edit.write)(text).len()).sum();
         let raw_bytes: usize = self.edits.iter().map(|edit| edit.span.len()).sum();
         if raw_bytes > ESCAPE_BYTES_MAX * new_bytes {

@@ -23,9 +23,9 @@ use jp_compact_json::{Scanner, Span};
 pub struct Fork {
     pub pieces: Vec<Piece>,
     /// The number of removed turns.
-    pub cut: usize,
+    pub removed_turns: usize,
     /// The effect on each overlay, in order.
-    pub overlays: Vec<ForkEffect>,
+    pub effects: Vec<ForkEffect>,
 }
 
 /// The effect of a fork on an overlay.
@@ -45,10 +45,10 @@ pub enum ForkEffect {
 /// Copies the last turns of a stream. Without `last`, or if there are no more turns than that, the bytes do not change.
 #[must_use]
 pub fn fork(stream: &Stream, last: Option<usize>) -> Fork {
-    let cut = last.map_or(0, |last| stream.turns().saturating_sub(last));
-    if cut == 0 {
+    let removed_turns = last.map_or(0, |last| stream.turns().saturating_sub(last));
+    if removed_turns == 0 {
         let pieces = vec![Piece::Old(0..stream.bytes().len())];
-        return Fork { pieces, cut, overlays: vec![ForkEffect::Kept; stream.overlays().len()] };
+        return Fork { pieces, removed_turns, effects: vec![ForkEffect::Kept; stream.overlays().len()] };
     }
     let events = stream.events();
     let is_selective = |overlay: &Overlay| matches!(overlay.tool_calls, Some(ToolPolicy::Selective(_)));
@@ -56,9 +56,10 @@ pub fn fork(stream: &Stream, last: Option<usize>) -> Fork {
     let forker = Forker {
         stream,
         halves: pairs.as_ref().map(|pairs| Halves::new(stream, pairs)),
-        removed_turns: cut,
+        removed_turns,
         // Turn numbers only grow, so the removed events precede the copied ones.
-        removed_seqs: stream.numbered().filter(|(_, element)| events[*element].turn < cut).count() as u64,
+        removed_seqs: stream.numbered().filter(|(_, element)| events[*element].turn < removed_turns).count()
+            as u64,
     };
     let mut effects = Vec::with_capacity(stream.overlays().len());
     let mut rewritten = HashMap::new();
@@ -82,9 +83,9 @@ pub fn fork(stream: &Stream, last: Option<usize>) -> Fork {
             rewritten.remove(&element).map(|bytes| Element::Patched(element, event.span, bytes))
         }
         Kind::ConfigDelta => Some(Element::Old(element)),
-        _ => (event.turn >= cut).then_some(Element::Old(element)),
+        _ => (event.turn >= removed_turns).then_some(Element::Old(element)),
     });
-    Fork { pieces: splice::array(stream.index(), elements), cut, overlays: effects }
+    Fork { pieces: splice::array(stream.index(), elements), removed_turns, effects }
 }
 
 /// A change to one member of an element.
@@ -122,7 +123,7 @@ impl Forker<'_> {
         };
         let no_calls_left = calls.as_ref().is_some_and(|(_, count)| *count == 0);
         let dropped = usize::from(effect == ForkEffect::SummaryDropped) + usize::from(no_calls_left);
-        if is_clipped && overlay.kinds().len() == dropped {
+        if is_clipped && overlay.policy_names().len() == dropped {
             // None of its policies applies to a copied turn.
             return (if has_summary { ForkEffect::SummaryDropped } else { ForkEffect::Removed }, None);
         }

@@ -77,7 +77,7 @@ impl<'a> Halves<'a> {
         let mut halves = Vec::new();
         for (element, event) in stream.events().iter().enumerate() {
             if let Some(kind) = half_kind(event.kind) {
-                halves.push(((text::unquote_bytes(stream.at(event.id)), kind as usize), element));
+                halves.push(((text::unquote_bytes(stream.bytes_at(event.id)), kind as usize), element));
             }
         }
         halves.sort_unstable();
@@ -90,9 +90,10 @@ impl<'a> Halves<'a> {
     pub fn half(&self, element: usize, range: TurnRange, overlay: usize) -> Option<Half> {
         let event = self.stream.events().get(element)?;
         let kind = half_kind(event.kind)?;
-        let same_id = self.with_id(&text::unquote_bytes(self.stream.at(event.id)), kind, range, overlay);
+        let same_id =
+            self.with_id(&text::unquote_bytes(self.stream.bytes_at(event.id)), kind, range, overlay);
         let nth = same_id.binary_search(&element).ok()?;
-        Some(Half { kind, nth, of: same_id.len(), tool: self.tool(element) })
+        Some(Half { kind, nth, count: same_id.len(), tool: self.tool(element) })
     }
 
     /// Finds the element for an entry.
@@ -105,8 +106,8 @@ impl<'a> Halves<'a> {
         let range = overlay.range().filter(|_| is_effective).ok_or(NoMatch::Disagrees)?;
         let same_id = self.with_id(call.id.as_bytes(), half.kind, range, overlay.element);
         let element = match same_id.get(half.nth) {
-            Some(element) if same_id.len() == half.of => *element,
-            _ => return Err(NoMatch::Count { stored: half.of, current: same_id.len() }),
+            Some(element) if same_id.len() == half.count => *element,
+            _ => return Err(NoMatch::Count { stored: half.count, current: same_id.len() }),
         };
         match self.tool(element) {
             current if current == half.tool => Ok(element),
@@ -134,7 +135,7 @@ impl<'a> Halves<'a> {
         let from = elements.partition_point(|element| turn(element) < range.from());
         let to = elements.partition_point(|element| turn(element) <= range.to() && *element < before);
         let in_turns = elements.get(from..to).unwrap_or_default();
-        if !range.is_stepped() {
+        if !range.has_steps() {
             return in_turns.into();
         }
         in_turns.iter().copied().filter(|element| self.stream.is_in(range, *element)).collect()

@@ -20,38 +20,38 @@ pub(crate) const STEP_OVERLAY: &str = "jp_compact_step_overlay";
 pub(crate) const MALFORMED: &str = "a malformed ";
 
 /// The end of the reason if each line of a file is a separate conversation.
-pub const SEVERAL: &str = "a second conversation begins: each line holds its own";
+pub const SEVERAL_CONVERSATIONS: &str = "a second conversation begins: each line holds its own";
 
 /// The reason why bytes are not a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
     /// Byte offset.
-    pub at: usize,
+    pub offset: usize,
     /// Number of the element in the array, from 0. `None` outside of elements.
     pub element: Option<usize>,
     /// The error, as a fragment.
-    pub what: String,
+    pub reason: String,
 }
 
 impl Unreadable {
     /// Returns whether each line of the file is a separate conversation.
     #[must_use]
-    pub fn is_of_several(&self) -> bool {
-        self.what.ends_with(SEVERAL)
+    pub fn has_several_conversations(&self) -> bool {
+        self.reason.ends_with(SEVERAL_CONVERSATIONS)
     }
 
     /// Returns whether the cause is a malformed overlay, which a reset can remove.
     #[must_use]
-    pub fn is_of_overlay(&self) -> bool {
-        self.what.starts_with(MALFORMED)
+    pub fn is_malformed_overlay(&self) -> bool {
+        self.reason.starts_with(MALFORMED)
     }
 }
 
 impl std::fmt::Display for Unreadable {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.element {
-            Some(element) => write!(out, "element {element} (byte {}): {}", self.at, self.what),
-            None => write!(out, "byte {}: {}", self.at, self.what),
+            Some(element) => write!(out, "element {element} (byte {}): {}", self.offset, self.reason),
+            None => write!(out, "byte {}: {}", self.offset, self.reason),
         }
     }
 }
@@ -95,7 +95,7 @@ impl Index {
 
     /// Returns the bytes at a span.
     #[must_use]
-    pub fn at(&self, span: Span) -> &[u8] {
+    pub fn bytes_at(&self, span: Span) -> &[u8] {
         match span.start.checked_sub(self.bytes.len()) {
             Some(start) if !self.generated.is_empty() => &self.generated[start..span.end - self.bytes.len()],
             _ => span.slice(&self.bytes),
@@ -169,8 +169,8 @@ impl Indexer {
             self.step(&mut scanner, &bytes)?;
         }
         if scanner.peek().is_some() {
-            let what = "text after the closing `]`".into();
-            return Err(Unreadable { at: scanner.at(), element: None, what });
+            let reason = "text after the closing `]`".into();
+            return Err(Unreadable { offset: scanner.at(), element: None, reason });
         }
         let Self { events, count, array_start, body_end, unloadable, .. } = self;
         Ok(Index {
@@ -194,12 +194,12 @@ impl Indexer {
             self.next = Next::End;
         } else {
             let element = self.events.len();
-            let unreadable = |at, what| Unreadable { at, element: Some(element), what };
+            let unreadable = |offset, reason| Unreadable { offset, element: Some(element), reason };
             let mut count = self.count;
-            let members =
-                MemberSpans::read(scanner, bytes).map_err(|error| unreadable(error.at, error.what.into()))?;
+            let members = MemberSpans::read(scanner, bytes)
+                .map_err(|error| unreadable(error.offset, error.message.into()))?;
             let event = members.event(bytes, &mut count);
-            let event = event.map_err(|what| unreadable(members.span.start, what))?;
+            let event = event.map_err(|reason| unreadable(members.span.start, reason))?;
             let next = if scanner.take(b']') { Next::End } else { Next::Element };
             if next == Next::Element {
                 scanner.expect(b',', "expected `,` or `]` between events").map_err(outside_elements)?;
@@ -217,7 +217,7 @@ impl Indexer {
 
 /// Skips the bracket that opens the array.
 fn open_array(scanner: &mut Scanner<'_>) -> Result<(), Unreadable> {
-    let unreadable = |at, what: &str| Err(Unreadable { at, element: None, what: what.into() });
+    let unreadable = |offset, reason: &str| Err(Unreadable { offset, element: None, reason: reason.into() });
     match scanner.peek() {
         Some(b'[') => scanner.expect(b'[', "not an array").map_err(outside_elements),
         None => unreadable(0, "the file is empty, expected a JSON array"),
@@ -231,7 +231,7 @@ fn open_array(scanner: &mut Scanner<'_>) -> Result<(), Unreadable> {
 
 /// Converts an error that is outside of elements.
 fn outside_elements(error: Malformed) -> Unreadable {
-    Unreadable { at: error.at, element: None, what: error.what.into() }
+    Unreadable { offset: error.offset, element: None, reason: error.message.into() }
 }
 
 /// Assigns turns and numbers during the pass (docs/reference/store.md#turns).

@@ -36,9 +36,9 @@ pub fn parse(text: &str) -> Result<Vec<Call>, String> {
             }
         }
     }
-    let calls = call::of_policies(reasoning, tools, summary);
+    let calls = call::calls_for_policies(reasoning, tools, summary);
     Ok(match turns {
-        Some(turns) => calls.into_iter().map(|call| call.over(turns)).collect(),
+        Some(turns) => calls.into_iter().map(|call| call.with_range(turns)).collect(),
         None => calls,
     })
 }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::overlay::Overlay;
 use crate::pairs::Pairs;
-use crate::projection::{project_through, project_with};
+use crate::projection::{project_with_overlays, project_with_pairs};
 use crate::stream::Stream;
 use crate::view::View;
 
@@ -18,7 +18,7 @@ const NUMBERS_MAX: usize = 5;
 pub struct JpView {
     /// The projection with the overlays that JP applies.
     pub view: View,
-    pub why: Difference,
+    pub difference: Difference,
 }
 
 /// The overlays that JP treats differently, by their numbers in the list that `show` prints.
@@ -35,15 +35,15 @@ pub struct Difference {
 /// Returns the view of a stream with `overlays` that JP sends. `None` if it equals our view.
 #[must_use]
 pub fn jp_view(stream: &Stream, overlays: &[Overlay]) -> Option<JpView> {
-    let why = difference(overlays)?;
-    Some(JpView { view: project_through(stream, &applied_by_jp(overlays)), why })
+    let difference = difference(overlays)?;
+    Some(JpView { view: project_with_overlays(stream, &applied_by_jp(overlays)), difference })
 }
 
 /// Same as [`jp_view()`], with known pairs.
 #[must_use]
 pub fn jp_view_with(stream: &Stream, pairs: &Pairs, overlays: &[Overlay]) -> Option<JpView> {
-    let why = difference(overlays)?;
-    Some(JpView { view: project_with(stream, pairs, &applied_by_jp(overlays)), why })
+    let difference = difference(overlays)?;
+    Some(JpView { view: project_with_pairs(stream, pairs, &applied_by_jp(overlays)), difference })
 }
 
 fn difference(overlays: &[Overlay]) -> Option<Difference> {
@@ -51,8 +51,8 @@ fn difference(overlays: &[Overlay]) -> Option<Difference> {
         (1..).zip(overlays).filter(|(_, overlay)| matches(overlay)).map(|(number, _)| number).collect()
     };
     let found = Difference {
-        unknown: numbers(|overlay| !overlay.applied_by_jp && !overlay.is_stepped()),
-        stepped: numbers(Overlay::is_stepped),
+        unknown: numbers(|overlay| !overlay.applied_by_jp && !overlay.has_steps()),
+        stepped: numbers(Overlay::has_steps),
         over: numbers(|overlay| overlay.applied_by_jp && overlay.is_conditional()),
     };
     let lists = [&found.unknown, &found.stepped, &found.over];

@@ -18,7 +18,7 @@ pub enum OpenReason {
 /// is open if only tool events follow an unanswered tool request. For a summary, a turn that does not end with an
 /// assistant message is open too. Inquiries count as tool events, because tools make them.
 #[must_use]
-pub fn open(stream: &Stream, pairs: &Pairs, for_summary: bool) -> Option<OpenReason> {
+pub fn open_reason(stream: &Stream, pairs: &Pairs, for_summary: bool) -> Option<OpenReason> {
     let end = TurnEnd::new(stream, pairs)?;
     match (end.waiting_call.is_some(), for_summary && !end.ends_with_message) {
         (true, _) => Some(OpenReason::ToolCall),

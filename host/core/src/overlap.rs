@@ -34,7 +34,7 @@ impl FromStr for Overlap {
 /// Extends `range` over the summaries of a stream, and over the summaries `accepted` in the same run. Summaries are
 /// clamped to the end of the stream. The extension never includes an open turn.
 #[must_use]
-pub fn close(
+pub fn extend_over_summaries(
     range: TurnRange,
     stream: &Stream,
     pairs: &Pairs,
@@ -42,7 +42,7 @@ pub fn close(
     overlap: Overlap,
 ) -> TurnRange {
     let summaries = stream.summaries().chain(accepted.iter().copied());
-    let open_turns = usize::from(open::open(stream, pairs, true).is_some());
+    let open_turns = usize::from(open::open_reason(stream, pairs, true).is_some());
     let last = stream.turns().saturating_sub(1 + open_turns);
     let clamp = |summary: TurnRange| {
         // A summary can end at a closed step of the open turn.
@@ -65,7 +65,7 @@ pub fn extend(
         let previous = extended;
         for summary in summaries.clone() {
             let is_nested = summary.covers(extended) || extended.covers(summary);
-            if !summary.meets(extended) || (overlap == Overlap::Partial && is_nested) {
+            if !summary.overlaps(extended) || (overlap == Overlap::Partial && is_nested) {
                 continue;
             }
             extended = extended.union(summary);

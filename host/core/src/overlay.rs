@@ -91,7 +91,8 @@ pub struct Half {
     /// The position among the halves of this kind with this id, from 0.
     pub nth: usize,
     /// The number of halves of this kind with this id.
-    pub of: usize,
+    #[serde(rename = "of")]
+    pub count: usize,
     /// The name of the tool. `None` for a response without a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -173,7 +174,7 @@ impl Overlay {
     ///
     /// # Errors
     /// A phrase that describes the error.
-    pub(crate) fn read(element: usize, event: &Event, raw: &[u8]) -> Result<Self, String> {
+    pub(crate) fn parse(element: usize, event: &Event, raw: &[u8]) -> Result<Self, String> {
         // Parsing a `Value` first, as JP does, makes the last of duplicate keys count.
         let value: Value = serde_json::from_slice(raw).map_err(|error| error.to_string())?;
         let stored: StoredOverlay = serde_json::from_value(value).map_err(|error| error.to_string())?;
@@ -225,7 +226,7 @@ impl Overlay {
 
     /// Returns the range in which it has an effect, in a stream of `turns` turns. `None` if it has no effect.
     #[must_use]
-    pub fn reach(&self, turns: usize) -> Option<TurnRange> {
+    pub fn effective_range(&self, turns: usize) -> Option<TurnRange> {
         let last = turns.checked_sub(1)?;
         let to_step = self.to_step.filter(|_| self.to_turn <= last);
         let end = Position { turn: self.to_turn.min(last), step: to_step };
@@ -244,7 +245,7 @@ impl Overlay {
 
     /// Returns whether it begins or ends inside a turn.
     #[must_use]
-    pub fn is_stepped(&self) -> bool {
+    pub fn has_steps(&self) -> bool {
         self.from_step.is_some() || self.to_step.is_some()
     }
 
@@ -262,20 +263,20 @@ impl Overlay {
 
     /// Returns whether its stored range equals `range`.
     #[must_use]
-    pub fn covers_just(&self, range: TurnRange) -> bool {
+    pub fn has_range(&self, range: TurnRange) -> bool {
         self.range() == Some(range)
     }
 
     /// Returns whether it has the same range and the same policies as `other`.
     #[must_use]
-    pub fn says_the_same(&self, other: &Self) -> bool {
+    pub fn has_same_effect(&self, other: &Self) -> bool {
         (self.range(), &self.summary, self.reasoning, &self.tool_calls)
             == (other.range(), &other.summary, other.reasoning, &other.tool_calls)
     }
 
     /// Returns the names of the policies that it has, in a fixed order.
     #[must_use]
-    pub fn kinds(&self) -> Vec<&'static str> {
+    pub fn policy_names(&self) -> Vec<&'static str> {
         let policies = [
             ("summary", self.summary.is_some()),
             ("reasoning", self.reasoning.is_some()),

@@ -40,7 +40,8 @@ impl Pairs {
         let mut ids: Vec<IdState> = Vec::new();
         let mut id_indexes: HashMap<Cow<'_, [u8]>, usize> = HashMap::with_capacity(events.len() / 4);
         for (element, event) in events.iter().enumerate().filter(|(_, event)| event.kind.is_tool()) {
-            let id_index = *id_indexes.entry(text::unquote_bytes(stream.at(event.id))).or_insert(ids.len());
+            let id_index =
+                *id_indexes.entry(text::unquote_bytes(stream.bytes_at(event.id))).or_insert(ids.len());
             if id_index == ids.len() {
                 ids.push(IdState::default());
             }

@@ -30,18 +30,18 @@ const QUOTE_BYTES: usize = 2;
 /// Projects a stream with its own overlays.
 #[must_use]
 pub fn project(stream: &Stream) -> View {
-    project_through(stream, stream.overlays())
+    project_with_overlays(stream, stream.overlays())
 }
 
 /// Projects a stream with other overlays, such as those that it will have after an append.
 #[must_use]
-pub fn project_through(stream: &Stream, overlays: &[Overlay]) -> View {
+pub fn project_with_overlays(stream: &Stream, overlays: &[Overlay]) -> View {
     apply(stream, &Plan::new(stream, overlays, None))
 }
 
-/// Same as [`project_through`], with known pairs.
+/// Same as [`project_with_overlays`], with known pairs.
 #[must_use]
-pub fn project_with(stream: &Stream, pairs: &Pairs, overlays: &[Overlay]) -> View {
+pub fn project_with_pairs(stream: &Stream, pairs: &Pairs, overlays: &[Overlay]) -> View {
     apply(stream, &Plan::new(stream, overlays, Some(pairs)))
 }
 
@@ -67,14 +67,14 @@ fn apply(stream: &Stream, plan: &Plan<'_>) -> View {
         if let Some(run) = run.or_else(|| plan.run_after_user_events(slot)).filter(is_new) {
             shown_run = Some(run.first);
             let text = plan.winners[run.first].summary.and_then(|overlay| overlays[overlay].summary.clone());
-            let (text, at) = (text.unwrap_or_default(), event.timestamp.unwrap_or_default());
+            let (text, timestamp) = (text.unwrap_or_default(), event.timestamp.unwrap_or_default());
             let origin = plan.origin(run);
             if run.is_note {
-                push(Kind::ChatRequest, origin, Part::SummaryNote { at, text });
+                push(Kind::ChatRequest, origin, Part::SummaryNote { timestamp, text });
             } else {
-                push(Kind::TurnStart, origin, Part::SummaryStart { at });
-                push(Kind::ChatRequest, origin, Part::SummaryRequest { at });
-                push(Kind::Message, origin, Part::SummaryResponse { at, text });
+                push(Kind::TurnStart, origin, Part::SummaryStart { timestamp });
+                push(Kind::ChatRequest, origin, Part::SummaryRequest { timestamp });
+                push(Kind::Message, origin, Part::SummaryResponse { timestamp, text });
             }
         }
         if run.is_some() {
@@ -163,7 +163,7 @@ impl<'a> Plan<'a> {
     /// Adds an overlay. In its range it wins over the older ones.
     fn add_overlay(&mut self, index: usize) {
         let (overlays, overlay) = (self.overlays, &self.overlays[index]);
-        let Some(range) = overlay.reach(self.stream.turns()) else { return };
+        let Some(range) = overlay.effective_range(self.stream.turns()) else { return };
         self.has_extended_policy |= !overlay.applied_by_jp && overlay.tool_calls.is_some();
         let is_for_all_calls =
             matches!(overlay.tool_calls, Some(ToolPolicy::Strip { .. } | ToolPolicy::Omit));
@@ -172,7 +172,7 @@ impl<'a> Plan<'a> {
                 *winner = Some(index);
             }
         };
-        for slot in self.slots.of_range(range) {
+        for slot in self.slots.in_range(range) {
             let winners = &mut self.winners[slot];
             if overlay.summary.is_some() {
                 replace_older(&mut winners.summary);
@@ -189,8 +189,9 @@ impl<'a> Plan<'a> {
     /// Returns the run whose synthetic pair precedes the user events in `slot`. It covers the first steps of their turn, but
     /// not the user events.
     fn run_after_user_events(&self, slot: usize) -> Option<SummaryRun> {
-        let next = self.runs.get(slot + 1).copied().flatten().filter(|_| self.slots.is_of_user(slot))?;
-        (next.first == slot + 1 && !next.is_note && !self.slots.is_of_user(slot + 1)).then_some(next)
+        let next =
+            self.runs.get(slot + 1).copied().flatten().filter(|_| self.slots.is_outside_steps(slot))?;
+        (next.first == slot + 1 && !next.is_note && !self.slots.is_outside_steps(slot + 1)).then_some(next)
     }
 
     /// Returns the turns and steps that a summary replaces.
@@ -198,7 +199,7 @@ impl<'a> Plan<'a> {
         let (from, to) = (self.slots.position(run.first), self.slots.position(run.last));
         let from_step = from.step.filter(|_| run.is_note);
         // The last slot of a turn ends the whole turn, unless the run leaves out the user events.
-        let ends_turn = run.last + 1 == self.slots.len() || self.slots.is_of_user(run.last + 1);
+        let ends_turn = run.last + 1 == self.slots.len() || self.slots.is_outside_steps(run.last + 1);
         let to_turn_start = run.last - to.step.map_or(0, |step| step + 1);
         let covers_user_events = self.runs[to_turn_start] == Some(run);
         let to_step = to.step.filter(|_| !ends_turn || !covers_user_events);
@@ -307,7 +308,7 @@ impl<'a> Plan<'a> {
             return true;
         }
         // For nearly all responses, the stored size already proves this, and nothing is decoded.
-        if self.stream.at(body).len() > CHARACTER_BYTES_MAX * chars.max(line.len()) + QUOTE_BYTES {
+        if self.stream.bytes_at(body).len() > CHARACTER_BYTES_MAX * chars.max(line.len()) + QUOTE_BYTES {
             return true;
         }
         let text = self.stream.stored_text(body);
@@ -317,7 +318,7 @@ impl<'a> Plan<'a> {
     /// Returns whether `text` can replace an element's text. It must not make another program's transcript larger.
     fn fits(&self, element: usize, text: &str) -> bool {
         let event = self.stream.external().and_then(|external| external.events.get(element));
-        event.is_none_or(|event| event.takes(text, self.stream.bytes()))
+        event.is_none_or(|event| event.can_hold(text, self.stream.bytes()))
     }
 
     fn status_line(&self, element: usize) -> String {
@@ -384,7 +385,9 @@ fn summary_runs(slots: &Slots<'_>, winners: &[Winners], overlays: &[Overlay]) ->
         let Some(index) = winner.summary else { continue };
         let is_next = |run: &SummaryRun| {
             run.last + 1 == slot
-                || (run.last + 2 == slot && winners[slot - 1].summary.is_none() && slots.is_of_user(slot - 1))
+                || (run.last + 2 == slot
+                    && winners[slot - 1].summary.is_none()
+                    && slots.is_outside_steps(slot - 1))
         };
         let run = match newest.filter(|(run, other)| is_next(run) && is_same_summary(*other, index)) {
             Some((run, _)) => SummaryRun { last: slot, ..run },

@@ -57,7 +57,7 @@ pub enum ReplyViolation {
         line: usize,
         /// The start of the line.
         quote: String,
-        why: String,
+        reason: String,
     },
     /// A message for a different request.
     WrongId {
@@ -95,8 +95,8 @@ impl std::fmt::Display for ReplyViolation {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotUtf8 { at } => write!(out, "its output is not UTF-8 at byte {at}"),
-            Self::NotAMessage { line, quote, why } => {
-                write!(out, "line {line} of its output is not a valid message ({why}): {quote}")
+            Self::NotAMessage { line, quote, reason } => {
+                write!(out, "line {line} of its output is not a valid message ({reason}): {quote}")
             }
             Self::WrongId { found, expected } => {
                 write!(out, "it replied to request `{found}`, but the request is `{expected}`")
@@ -153,10 +153,10 @@ pub fn line(text: &str, number: usize, id: &str) -> Result<ReplyLine, ReplyViola
     if is_blank(text) {
         return Ok(ReplyLine::Nothing);
     }
-    let not_a_message = |why| ReplyViolation::NotAMessage { line: number, quote: quote(text), why };
+    let not_a_message = |reason| ReplyViolation::NotAMessage { line: number, quote: quote(text), reason };
     let reply = Reply::parse(text).map_err(|error| not_a_message(error.to_string()))?;
     // The parser skips unknown members unread. They must be valid by the same JSON rules as the rest.
-    Scanner::at_byte(text.as_bytes(), 0).value(0).map_err(|error| not_a_message(error.what.to_owned()))?;
+    Scanner::at_byte(text.as_bytes(), 0).value(0).map_err(|error| not_a_message(error.message.to_owned()))?;
     if let Some(found) = reply.id()
         && found != id
     {

@@ -36,7 +36,7 @@ pub struct RequestParameters<'a> {
     /// The turns to compact. For a strategy that writes summaries, they include older summaries completely.
     pub range: TurnRange,
     /// The turns that the user requested.
-    pub requested: TurnRange,
+    pub requested_range: TurnRange,
     /// The options, checked and with defaults filled in.
     pub options: &'a Map<String, Value>,
     /// The user's policies for single tools, by name. The host applies them. Strategies may read them.
@@ -70,7 +70,7 @@ impl<'a> RequestParameters<'a> {
             conversation: None,
             digest: None,
             range,
-            requested: range,
+            requested_range: range,
             options,
             hints: &NO_HINTS,
             now,
@@ -89,25 +89,28 @@ impl<'a> RequestParameters<'a> {
 
 /// Returns all lines of the request: the header and, for `input: full`, the events and the line that ends them.
 #[must_use]
-pub fn lines(survey: &Survey<'_>, ask: &RequestParameters<'_>) -> Vec<u8> {
-    let (header, events) = inline(survey, ask);
+pub fn lines(survey: &Survey<'_>, parameters: &RequestParameters<'_>) -> Vec<u8> {
+    let (header, events) = header_and_events(survey, parameters);
     let mut lines = line(&header);
     if let Some((mut events, count)) = events {
         lines.append(&mut events);
-        lines.extend(line(&EventsEnd::new(ask.id, count)));
+        lines.extend(line(&EventsEnd::new(parameters.id, count)));
     }
     lines
 }
 
 /// Returns the request's header and, for `input: full`, the event lines and their number.
 #[must_use]
-pub fn inline(survey: &Survey<'_>, ask: &RequestParameters<'_>) -> (CompactRequest, Option<(Vec<u8>, u64)>) {
-    if ask.description.input != Input::Full {
-        return (header(survey, ask, None), None);
+pub fn header_and_events(
+    survey: &Survey<'_>,
+    parameters: &RequestParameters<'_>,
+) -> (CompactRequest, Option<(Vec<u8>, u64)>) {
+    if parameters.description.input != Input::Full {
+        return (header(survey, parameters, None), None);
     }
     let mut events = Vec::new();
-    let count = write_events(survey, ask, &mut events).unwrap_or_default();
-    (header(survey, ask, Some(Events::Inline { count })), Some((events, count)))
+    let count = write_events(survey, parameters, &mut events).unwrap_or_default();
+    (header(survey, parameters, Some(Events::Inline { count })), Some((events, count)))
 }
 
 /// Writes the event lines of `input: full`, and returns their number. With the scope `conversation`, the lines are the same
@@ -117,12 +120,12 @@ pub fn inline(survey: &Survey<'_>, ask: &RequestParameters<'_>) -> (CompactReque
 /// The errors of `out`.
 pub fn write_events(
     survey: &Survey<'_>,
-    ask: &RequestParameters<'_>,
+    parameters: &RequestParameters<'_>,
     out: &mut impl Write,
 ) -> io::Result<u64> {
     let mut count = 0;
-    let steps = ask.description.has_feature(STEPS).then(|| survey.stream.steps());
-    for (seq, element) in events(survey, ask) {
+    let steps = parameters.description.has_feature(STEPS).then(|| survey.stream.steps());
+    for (seq, element) in events(survey, parameters) {
         if let Some(mut event) = event_line(survey, seq, element) {
             event.step = steps.and_then(|steps| steps.step(element));
             out.write_all(&line(&event))?;
@@ -141,65 +144,69 @@ pub fn line(message: &impl serde::Serialize) -> Vec<u8> {
 
 /// Returns the turns that the strategy receives.
 #[must_use]
-pub fn scope(survey: &Survey<'_>, ask: &RequestParameters<'_>) -> TurnRange {
-    match ask.description.scope {
+pub fn scope(survey: &Survey<'_>, parameters: &RequestParameters<'_>) -> TurnRange {
+    match parameters.description.scope {
         Scope::Conversation => {
-            TurnRange::new(0, survey.stream.turns().saturating_sub(1)).unwrap_or(ask.range)
+            TurnRange::new(0, survey.stream.turns().saturating_sub(1)).unwrap_or(parameters.range)
         }
-        _ => ask.range,
+        _ => parameters.range,
     }
 }
 
 /// Returns the request's header. `events` describes how the events of `input: full` are sent.
 #[must_use]
-pub fn header(survey: &Survey<'_>, ask: &RequestParameters<'_>, events: Option<Events>) -> CompactRequest {
+pub fn header(
+    survey: &Survey<'_>,
+    parameters: &RequestParameters<'_>,
+    events: Option<Events>,
+) -> CompactRequest {
     let stream = survey.stream;
-    let scope = scope(survey, ask);
-    let has_steps = ask.description.has_feature(STEPS);
+    let scope = scope(survey, parameters);
+    let has_steps = parameters.description.has_feature(STEPS);
     // A strategy without the feature would read an overlay of steps as one of whole turns.
-    let is_sent = |overlay: &&Overlay| overlay.is_applied() && (has_steps || !overlay.is_stepped());
+    let is_sent = |overlay: &&Overlay| overlay.is_applied() && (has_steps || !overlay.has_steps());
     let overlays = stream.overlays().iter().filter(is_sent);
-    let wants = |member| ask.description.wants(member);
+    let wants = |member| parameters.description.wants(member);
     CompactRequest {
         r#type: jp_compact_schema::CompactTag::Compact,
-        id: ask.id.to_owned(),
+        id: parameters.id.to_owned(),
         protocol: PROTOCOL,
-        strategy: ask.description.name.clone(),
+        strategy: parameters.description.name.clone(),
         conversation: Conversation {
-            id: ask.conversation.map(str::to_owned),
+            id: parameters.conversation.map(str::to_owned),
             format: stream.format_name().into(),
             turns: stream.turns(),
             events: stream.numbered().count() as u64,
             bytes: stream.bytes().len() as u64,
-            digest: ask.digest.filter(|_| wants("digest")).map(str::to_owned),
+            digest: parameters.digest.filter(|_| wants("digest")).map(str::to_owned),
         },
-        range: range_message(ask.range),
-        requested_range: range_message(ask.requested),
-        range_exact: ask.range_exact,
-        options: ask.options.clone(),
+        range: range_message(parameters.range),
+        requested_range: range_message(parameters.requested_range),
+        range_exact: parameters.range_exact,
+        options: parameters.options.clone(),
         context: Context {
-            now: ask.now.to_string(),
+            now: parameters.now.to_string(),
             estimator: survey.estimate.estimator().name().into(),
             tokens: Tokens {
                 raw: survey.estimate.stream_tokens(),
                 view: survey.estimate.view_tokens(&survey.view),
-                in_range: survey.raw_tokens_in(ask.range),
+                in_range: survey.raw_tokens_in(parameters.range),
             },
-            context_window: ask.context_window,
+            context_window: parameters.context_window,
             target_tokens: None,
-            llm: ask.llm.cloned(),
-            turns: turn_table(survey, ask, scope),
+            llm: parameters.llm.cloned(),
+            turns: turn_table(survey, parameters, scope),
             compactions: overlays.clone().map(overlay_reference).collect(),
-            tool_hints: ask.hints.clone(),
+            tool_hints: parameters.hints.clone(),
             previous_summaries: wants("previous_summaries")
                 .then(|| overlays.filter_map(previous_summary).collect()),
         },
-        outline: (ask.description.input == Input::Outline).then(|| outline(survey, scope, has_steps)),
+        outline: (parameters.description.input == Input::Outline).then(|| outline(survey, scope, has_steps)),
         events,
-        limits: ask.limits,
+        limits: parameters.limits,
         answers: BTreeMap::new(),
         state: None,
-        dry_run: ask.dry_run,
+        dry_run: parameters.dry_run,
     }
 }
 
@@ -209,13 +216,13 @@ fn range_message(range: TurnRange) -> Range {
 }
 
 /// Returns the table of the turns in the scope. The row of a turn that the range cuts counts only the events in the range.
-fn turn_table(survey: &Survey<'_>, ask: &RequestParameters<'_>, scope: TurnRange) -> Vec<Turn> {
+fn turn_table(survey: &Survey<'_>, parameters: &RequestParameters<'_>, scope: TurnRange) -> Vec<Turn> {
     let mut rows: Vec<Turn> = survey.turns.iter().filter(|row| scope.contains(row.turn)).cloned().collect();
-    if ask.description.has_feature(STEPS) {
+    if parameters.description.has_feature(STEPS) {
         let steps = survey.stream.steps();
-        let rows_in_range = ask.range.is_stepped().then(|| survey.rows_in(ask.range));
+        let rows_in_range = parameters.range.has_steps().then(|| survey.turn_table_in(parameters.range));
         for row in &mut rows {
-            if let Some(rows_in_range) = rows_in_range.as_ref().filter(|_| ask.range.cuts(row.turn)) {
+            if let Some(rows_in_range) = rows_in_range.as_ref().filter(|_| parameters.range.cuts(row.turn)) {
                 row.clone_from(&rows_in_range[row.turn]);
             }
             row.steps = Some(steps.count(row.turn));
@@ -259,10 +266,10 @@ fn elements<'a>(stream: &'a Stream, scope: TurnRange) -> impl Iterator<Item = (u
 /// Iterates over the elements that are sent as events. Elements that are not objects are not sent.
 fn events<'a>(
     survey: &'a Survey<'_>,
-    ask: &RequestParameters<'_>,
+    parameters: &RequestParameters<'_>,
 ) -> impl Iterator<Item = (u64, usize)> + 'a {
     let stream = survey.stream;
-    elements(stream, scope(survey, ask)).filter(|(_, element)| stream.is_object(*element))
+    elements(stream, scope(survey, parameters)).filter(|(_, element)| stream.is_object(*element))
 }
 
 fn event_line(survey: &Survey<'_>, seq: u64, element: usize) -> Option<EventLine> {

@@ -63,11 +63,11 @@ pub struct Selection {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StrategyTraits {
     /// Whether it accepts ranges with steps.
-    pub steps: bool,
+    pub accepts_steps: bool,
     /// Whether it removes reasoning.
-    pub reasoning: bool,
+    pub strips_reasoning: bool,
     /// Whether it writes summaries.
-    pub summary: bool,
+    pub writes_summary: bool,
 }
 
 impl StrategyTraits {
@@ -76,9 +76,9 @@ impl StrategyTraits {
     pub fn new(description: &Description) -> Self {
         let produces = |kind| description.produces.contains(&kind);
         Self {
-            steps: description.has_feature(STEPS),
-            reasoning: produces(ContentKind::Reasoning),
-            summary: produces(ContentKind::Summary),
+            accepts_steps: description.has_feature(STEPS),
+            strips_reasoning: produces(ContentKind::Reasoning),
+            writes_summary: produces(ContentKind::Summary),
         }
     }
 }
@@ -309,14 +309,14 @@ pub fn resolve(
     selection: Selection,
     now: Timestamp,
 ) -> Result<TurnRange, NothingToCompact> {
-    resolve_in(survey.stream, &|element| survey.estimate.weight(element), selection, now)
+    resolve_without_survey(survey.stream, &|element| survey.estimate.weight(element), selection, now)
 }
 
 /// Same as [`resolve`], without a survey. `weight_of` is called only if the selection keeps a number of tokens.
 ///
 /// # Errors
 /// Same as [`resolve`].
-pub fn resolve_in(
+pub fn resolve_without_survey(
     stream: &Stream,
     weight_of: WeightFn<'_>,
     selection: Selection,
@@ -349,7 +349,7 @@ pub fn select(
     selection: Selection,
     now: Timestamp,
 ) -> Result<Selected, NothingToCompact> {
-    select_for(survey, resolve(survey, selection, now)?, StrategyTraits::default())
+    select_for_strategy(survey, resolve(survey, selection, now)?, StrategyTraits::default())
 }
 
 /// Selects the part of a range that a strategy may compact, without the rules for summaries. If the strategy compacts
@@ -357,12 +357,12 @@ pub fn select(
 ///
 /// # Errors
 /// The reason why there is nothing to compact.
-pub fn select_for(
+pub fn select_for_strategy(
     survey: &Survey<'_>,
     range: TurnRange,
     traits: StrategyTraits,
 ) -> Result<Selected, NothingToCompact> {
-    trim(survey, range, StrategyTraits { summary: false, ..traits })
+    trim(survey, range, StrategyTraits { writes_summary: false, ..traits })
 }
 
 /// Selects the turns for a strategy that writes a summary. The range is extended over older summaries, even past the
@@ -377,12 +377,12 @@ pub fn select_for_summary(
     accepted: &[TurnRange],
     overlap: Overlap,
 ) -> Result<Selected, NothingToCompact> {
-    let mut trimmed = trim(survey, selected.requested, StrategyTraits { summary: true, ..traits })?;
+    let mut trimmed = trim(survey, selected.requested, StrategyTraits { writes_summary: true, ..traits })?;
     trimmed.notes.splice(..0, selected.notes.iter().copied());
     let range = summary_bounds(survey, &mut trimmed)?;
     let (stream, pairs) = (survey.stream, &survey.pairs);
-    let extended = summary_range::close(range, stream, pairs, accepted, overlap);
-    let whole = if traits.steps { Some(extended) } else { whole_turns_around(survey, extended) };
+    let extended = summary_range::extend_over_summaries(range, stream, pairs, accepted, overlap);
+    let whole = if traits.accepts_steps { Some(extended) } else { whole_turns_around(survey, extended) };
     let extended = whole.ok_or(NothingToCompact::ExtensionSplits { range, extended })?;
     if pairs.split_by(stream, extended).is_some() {
         return Err(NothingToCompact::ExtensionSplits { range, extended });
@@ -434,7 +434,7 @@ fn summary_bounds(survey: &Survey<'_>, selected: &mut Selected) -> Result<TurnRa
 fn whole_turns_around(survey: &Survey<'_>, range: TurnRange) -> Option<TurnRange> {
     let ends_in_open_turn = range.end().step.is_some()
         && range.to() + 1 == survey.stream.turns()
-        && open::open(survey.stream, &survey.pairs, true).is_some();
+        && open::open_reason(survey.stream, &survey.pairs, true).is_some();
     if ends_in_open_turn { None } else { TurnRange::new(range.from(), range.to()) }
 }
 
@@ -442,13 +442,13 @@ fn whole_turns_around(survey: &Survey<'_>, range: TurnRange) -> Option<TurnRange
 fn trim(survey: &Survey<'_>, range: TurnRange, traits: StrategyTraits) -> Result<Selected, NothingToCompact> {
     let mut notes = Vec::new();
     let mut range = range;
-    if range.is_stepped() && !traits.steps {
+    if range.has_steps() && !traits.accepts_steps {
         let whole = range.whole_turns().ok_or(NothingToCompact::NoWholeTurn { range })?;
         notes.push(Note::Rounded { from: range, to: whole });
         range = whole;
     }
     let last = survey.stream.turns().saturating_sub(1);
-    if let Some(reason) = open::open(survey.stream, &survey.pairs, traits.summary)
+    if let Some(reason) = open::open_reason(survey.stream, &survey.pairs, traits.writes_summary)
         && range.contains(last)
     {
         let closed_step = last_closed_step(survey, last, traits);
@@ -471,7 +471,7 @@ fn trim(survey: &Survey<'_>, range: TurnRange, traits: StrategyTraits) -> Result
 
 /// Returns the last step of an open turn that a strategy may compact. `None` if it may compact no step.
 fn last_closed_step(survey: &Survey<'_>, turn: usize, traits: StrategyTraits) -> Option<Position> {
-    if !traits.steps || (traits.reasoning && has_signed_thought(survey.stream, turn)) {
+    if !traits.accepts_steps || (traits.strips_reasoning && has_signed_thought(survey.stream, turn)) {
         return None;
     }
     open::closed_steps(survey.stream, &survey.pairs).checked_sub(1).map(|step| Position::step(turn, step))

@@ -26,7 +26,7 @@ impl<'a> Slots<'a> {
     /// Returns the slots for these overlays.
     pub(crate) fn new(stream: &'a Stream, overlays: &[Overlay]) -> Self {
         let turns = stream.turns();
-        if !overlays.iter().any(Overlay::is_stepped) {
+        if !overlays.iter().any(Overlay::has_steps) {
             return Self { turns, stepped: None };
         }
         let steps = stream.steps();
@@ -55,7 +55,7 @@ impl<'a> Slots<'a> {
     }
 
     /// Iterates over the slots of a range within the stream, in order.
-    pub(crate) fn of_range(&self, range: TurnRange) -> impl Iterator<Item = usize> + use<> {
+    pub(crate) fn in_range(&self, range: TurnRange) -> impl Iterator<Item = usize> + use<> {
         let (first, last, excluded) = match &self.stepped {
             None => (range.from(), range.to(), None),
             Some(SteppedSlots { starts, .. }) => {
@@ -76,7 +76,7 @@ impl<'a> Slots<'a> {
     }
 
     /// Returns whether `slot` holds a turn's events without a step. Always false if slots are turns.
-    pub(crate) fn is_of_user(&self, slot: usize) -> bool {
+    pub(crate) fn is_outside_steps(&self, slot: usize) -> bool {
         self.stepped.as_ref().is_some_and(|stepped| stepped.starts.binary_search(&slot).is_ok())
     }
 

@@ -32,10 +32,16 @@ pub fn render(stream: &Stream, view: &View) -> Vec<Piece> {
             let stored = Value::from(text::encode(text)).to_string();
             Element::Patched(*element, stream.events()[*element].body, stored.into_bytes())
         }
-        Part::SummaryStart { at } => Element::New(splice::pretty(&decode::head(*at, "turn_start"))),
-        Part::SummaryRequest { at } => synthetic(*at, "chat_request", "content", SUMMARY_REQUEST),
-        Part::SummaryResponse { at, text } => synthetic(*at, "chat_response", "message", text),
-        Part::SummaryNote { at, text } => synthetic(*at, "chat_request", "content", &note_text(text)),
+        Part::SummaryStart { timestamp } => {
+            Element::New(splice::pretty(&decode::head(*timestamp, "turn_start")))
+        }
+        Part::SummaryRequest { timestamp } => {
+            synthetic(*timestamp, "chat_request", "content", SUMMARY_REQUEST)
+        }
+        Part::SummaryResponse { timestamp, text } => synthetic(*timestamp, "chat_response", "message", text),
+        Part::SummaryNote { timestamp, text } => {
+            synthetic(*timestamp, "chat_request", "content", &note_text(text))
+        }
     });
     splice::array(stream.index(), elements)
 }
@@ -93,7 +99,7 @@ pub(crate) type OverlayKey = (Option<Timestamp>, [Option<u64>; 4]);
 /// Returns the key of an overlay or a receipt.
 pub(crate) fn overlay_key(index: &Index, element: usize) -> OverlayKey {
     let event = &index.events[element];
-    let value: Option<Value> = serde_json::from_slice(index.at(event.span)).ok();
+    let value: Option<Value> = serde_json::from_slice(index.bytes_at(event.span)).ok();
     let bound = |name: &str| value.as_ref()?.get(name)?.as_u64();
     (event.timestamp, ["from_turn", "to_turn", "from_step", "to_step"].map(bound))
 }

@@ -18,7 +18,7 @@ pub enum Options {
     /// Keys and values as text, in order, without duplicate keys.
     Pairs(Vec<(String, String)>),
     /// A JSON object.
-    Whole(Map<String, Value>),
+    Object(Map<String, Value>),
     /// The name of a file with a JSON object.
     File(String),
 }
@@ -28,7 +28,7 @@ impl Options {
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Pairs(pairs) => pairs.is_empty(),
-            Self::Whole(whole) => whole.is_empty(),
+            Self::Object(whole) => whole.is_empty(),
             Self::File(_) => false,
         }
     }
@@ -58,7 +58,7 @@ fn parse_options(text: &str) -> Result<Options, String> {
         };
     }
     if text.trim_start().starts_with('{') {
-        return whole(text).map(Options::Whole);
+        return parse_object(text).map(Options::Object);
     }
     let mut pairs: Vec<(String, String)> = Vec::new();
     for pair in split_at_commas(text) {
@@ -77,7 +77,7 @@ fn parse_options(text: &str) -> Result<Options, String> {
 ///
 /// # Errors
 /// When it is not a JSON object, or has a duplicate key.
-pub fn whole(text: &str) -> Result<Map<String, Value>, String> {
+pub fn parse_object(text: &str) -> Result<Map<String, Value>, String> {
     /// Reads an object, and rejects duplicate keys.
     struct Unique;
     impl<'de> serde::de::Visitor<'de> for Unique {
@@ -130,14 +130,17 @@ fn split_at_commas(text: &str) -> Vec<&str> {
 ///
 /// # Errors
 /// When an option is not in the schema, or a value is not valid JSON.
-pub fn typed(pairs: &[(String, String)], schema: Option<&Value>) -> Result<Map<String, Value>, String> {
+pub fn parse_values(
+    pairs: &[(String, String)],
+    schema: Option<&Value>,
+) -> Result<Map<String, Value>, String> {
     let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
     let mut options = Map::new();
     for (key, text) in pairs {
-        let open_schema = schema.filter(|schema| takes_others(schema));
+        let open_schema = schema.filter(|schema| accepts_unlisted(schema));
         let fallback = open_schema.map(|schema| schema.get("additionalProperties").unwrap_or(&Value::Null));
         let Some(property) = properties.and_then(|properties| properties.get(key)).or(fallback) else {
-            return Err(unknown(key, properties));
+            return Err(unknown_option(key, properties));
         };
         let value = if is_string_only(property) {
             Value::String(text.clone())
@@ -153,7 +156,7 @@ pub fn typed(pairs: &[(String, String)], schema: Option<&Value>) -> Result<Map<S
 /// Returns whether a schema accepts options that are not in its `properties`. Unlike in JSON Schema, the default is no,
 /// so that a misspelled option is an error.
 #[must_use]
-pub fn takes_others(schema: &Value) -> bool {
+pub fn accepts_unlisted(schema: &Value) -> bool {
     ["additionalProperties", "patternProperties", "unevaluatedProperties"]
         .iter()
         .any(|keyword| schema.get(*keyword).is_some_and(|value| *value != Value::Bool(false)))
@@ -161,7 +164,7 @@ pub fn takes_others(schema: &Value) -> bool {
 
 /// Returns the message for an unknown option, with the list of known ones.
 #[must_use]
-pub fn unknown(key: &str, properties: Option<&Map<String, Value>>) -> String {
+pub fn unknown_option(key: &str, properties: Option<&Map<String, Value>>) -> String {
     let known: Vec<_> = properties.into_iter().flat_map(Map::keys).map(|key| format!("`{key}`")).collect();
     match known.as_slice() {
         [] => format!("option `{key}` is unknown; the strategy has no options"),

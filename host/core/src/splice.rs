@@ -59,7 +59,7 @@ impl Pieces {
         Self(Vec::with_capacity(pieces))
     }
 
-    pub fn old(&mut self, range: Range<usize>) {
+    pub fn push_old(&mut self, range: Range<usize>) {
         match self.0.last_mut() {
             _ if range.is_empty() => {}
             Some(Piece::Old(last)) if last.end == range.start => last.end = range.end,
@@ -67,7 +67,7 @@ impl Pieces {
         }
     }
 
-    pub fn new_bytes(&mut self, bytes: &[u8]) {
+    pub fn copy_new(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
@@ -77,15 +77,15 @@ impl Pieces {
         }
     }
 
-    pub fn new_bytes_owned(&mut self, bytes: Vec<u8>) {
+    pub fn push_new(&mut self, bytes: Vec<u8>) {
         match self.0.last_mut() {
-            Some(Piece::New(_)) => self.new_bytes(&bytes),
+            Some(Piece::New(_)) => self.copy_new(&bytes),
             _ if bytes.is_empty() => {}
             _ => self.0.push(Piece::New(bytes)),
         }
     }
 
-    pub fn done(self) -> Vec<Piece> {
+    pub fn into_pieces(self) -> Vec<Piece> {
         self.0
     }
 }
@@ -102,40 +102,40 @@ pub fn array(index: &Index, elements: impl Iterator<Item = Element>) -> Vec<Piec
             Element::New(_) => None,
         };
         match (previous, old) {
-            (None, _) => pieces.old(0..events.first().map_or(index.body_end, |first| first.span.start)),
+            (None, _) => pieces.push_old(0..events.first().map_or(index.body_end, |first| first.span.start)),
             (Some(Some(left)), Some(right)) if left + 1 == right => {
-                pieces.old(events[left].span.end..events[right].span.start);
+                pieces.push_old(events[left].span.end..events[right].span.start);
             }
-            (Some(_), _) => pieces.new_bytes(SEPARATOR),
+            (Some(_), _) => pieces.copy_new(SEPARATOR),
         }
         match element {
-            Element::Old(old) => pieces.old(events[old].span.start..events[old].span.end),
+            Element::Old(old) => pieces.push_old(events[old].span.start..events[old].span.end),
             Element::Patched(old, value, bytes) => {
-                pieces.old(events[old].span.start..value.start);
-                pieces.new_bytes(&bytes);
-                pieces.old(value.end..events[old].span.end);
+                pieces.push_old(events[old].span.start..value.start);
+                pieces.copy_new(&bytes);
+                pieces.push_old(value.end..events[old].span.end);
             }
-            Element::New(bytes) => pieces.new_bytes(&bytes),
+            Element::New(bytes) => pieces.copy_new(&bytes),
         }
         previous = Some(old);
     }
     if previous.is_none() {
         // The array becomes empty. The white space before its first element is removed too.
-        pieces.old(0..index.array_start + 1);
+        pieces.push_old(0..index.array_start + 1);
     }
-    pieces.old(index.body_end..index.bytes.len());
+    pieces.push_old(index.body_end..index.bytes.len());
     pieces.0
 }
 
 /// Appends new elements after the old ones. Every old byte up to the closing bracket stays.
 pub fn append_elements(index: &Index, elements: &[Map<String, Value>]) -> Vec<Piece> {
     let mut pieces = Pieces::default();
-    pieces.old(0..index.body_end);
+    pieces.push_old(0..index.body_end);
     for (number, element) in elements.iter().enumerate() {
         // The first element of an empty array needs no comma.
-        pieces.new_bytes(if number == 0 && index.events.is_empty() { &SEPARATOR[1..] } else { SEPARATOR });
-        pieces.new_bytes(&pretty(element));
+        pieces.copy_new(if number == 0 && index.events.is_empty() { &SEPARATOR[1..] } else { SEPARATOR });
+        pieces.copy_new(&pretty(element));
     }
-    pieces.old(index.body_end..index.bytes.len());
+    pieces.push_old(index.body_end..index.bytes.len());
     pieces.0
 }

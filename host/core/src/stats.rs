@@ -82,7 +82,8 @@ pub fn stats(survey: &Survey<'_>) -> Stats {
             Part::SummaryResponse { .. } => (None, Kind::Message),
         };
         let amount = |shown| Amount { before: 0, after: shown };
-        let (weight, bytes) = (survey.estimate.shown(&item.part), survey.estimate.shown_bytes(&item.part));
+        let (weight, bytes) =
+            (survey.estimate.part_weight(&item.part), survey.estimate.part_bytes(&item.part));
         add(element, kind, SizeChange { tokens: amount(weight), bytes: amount(bytes) });
     }
     // The sums are weights until here, so that each is rounded up only once.

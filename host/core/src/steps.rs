@@ -37,7 +37,7 @@ impl Steps {
             }
             let external_event = external.and_then(|external| external.events.get(element));
             let response = external_event.map_or(NO_RESPONSE, |event| event.response);
-            let step = current.add(event, response, index.at(event.id));
+            let step = current.add(event, response, index.bytes_at(event.id));
             if let Some(count) = counts.get_mut(event.turn) {
                 *count = current.count as usize;
             }

@@ -62,15 +62,16 @@ impl Stream {
         let mut numbered = Vec::with_capacity(index.events.len());
         for (element, event) in index.events.iter().enumerate() {
             if event.kind.is_overlay() {
-                let overlay = Overlay::read(element, event, index.at(event.span)).map_err(|what| {
-                    let kind = match event.kind {
-                        Kind::Overlay => index::OVERLAY,
-                        Kind::StepOverlay => index::STEP_OVERLAY,
-                        _ => "compaction",
-                    };
-                    let what = format!("{MALFORMED}`{kind}`: {what}");
-                    Unreadable { at: event.span.start, element: Some(element), what }
-                })?;
+                let overlay =
+                    Overlay::parse(element, event, index.bytes_at(event.span)).map_err(|reason| {
+                        let kind = match event.kind {
+                            Kind::Overlay => index::OVERLAY,
+                            Kind::StepOverlay => index::STEP_OVERLAY,
+                            _ => "compaction",
+                        };
+                        let reason = format!("{MALFORMED}`{kind}`: {reason}");
+                        Unreadable { offset: event.span.start, element: Some(element), reason }
+                    })?;
                 overlays.push(overlay);
             }
             if event.seq.is_some() {
@@ -107,8 +108,8 @@ impl Stream {
         self.external.is_none()
     }
 
-    pub fn at(&self, span: Span) -> &[u8] {
-        self.index.at(span)
+    pub fn bytes_at(&self, span: Span) -> &[u8] {
+        self.index.bytes_at(span)
     }
 
     /// Returns the arguments of a call as an object. Some formats store them as a string. Any other value becomes the
@@ -189,13 +190,13 @@ impl Stream {
     /// Iterates over the bytes of the numbered elements: the raw input. A digest of them does not depend on overlays or
     /// changes of the configuration.
     pub fn raw_input(&self) -> impl Iterator<Item = &[u8]> + '_ {
-        self.numbered.iter().map(|element| self.at(self.events()[*element].span))
+        self.numbered.iter().map(|element| self.bytes_at(self.events()[*element].span))
     }
 
     /// Same as [`Stream::raw_input`], for the events of `range` only.
     pub fn raw_input_of(&self, range: TurnRange) -> impl Iterator<Item = &[u8]> + '_ {
         let is_inside = move |element: &&usize| self.is_in(range, **element);
-        self.numbered.iter().filter(is_inside).map(|element| self.at(self.events()[*element].span))
+        self.numbered.iter().filter(is_inside).map(|element| self.bytes_at(self.events()[*element].span))
     }
 
     /// Adds the overlays and receipts of another index, such as a sidecar's. Its other elements are ignored.
@@ -231,7 +232,7 @@ impl Stream {
 
     /// Returns the start time of each turn, the time of its first conversation event.
     #[must_use]
-    pub fn turns_began(&self) -> Vec<Timestamp> {
+    pub fn turn_starts(&self) -> Vec<Timestamp> {
         let mut starts = Vec::with_capacity(self.turns());
         for event in self.events() {
             if event.kind.is_conversation() && event.turn == starts.len() {
@@ -268,18 +269,18 @@ impl Stream {
     /// Iterates over the ranges of the overlays with a summary, clamped to the end of the stream.
     pub fn summaries(&self) -> impl Iterator<Item = TurnRange> + Clone {
         let summaries = self.overlays.iter().filter(|overlay| overlay.summary.is_some());
-        summaries.filter_map(|overlay| overlay.reach(self.turns()))
+        summaries.filter_map(|overlay| overlay.effective_range(self.turns()))
     }
 
     /// Returns whether an element is an object. In JP's files it can be any value. Strategies receive only objects.
     pub fn is_object(&self, element: usize) -> bool {
-        !self.is_encoded() || self.at(self.events()[element].span).first() == Some(&b'{')
+        !self.is_encoded() || self.bytes_at(self.events()[element].span).first() == Some(&b'{')
     }
 
     /// Returns the text of the JSON string at `span`.
     #[must_use]
     pub fn text(&self, span: Span) -> Cow<'_, str> {
-        text::unquote(self.at(span))
+        text::unquote(self.bytes_at(span))
     }
 
     /// Returns the content of a tool response, with decoded base64.
@@ -293,7 +294,7 @@ impl Stream {
     #[must_use]
     pub fn value(&self, span: Span) -> Option<Value> {
         // Any value that passed the index can be read. See the property test in `json`.
-        serde_json::from_slice(self.at(span)).ok()
+        serde_json::from_slice(self.bytes_at(span)).ok()
     }
 }
 

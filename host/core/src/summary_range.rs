@@ -15,7 +15,7 @@ use crate::turn::TurnRange;
 #[must_use]
 pub fn last_end(stream: &Stream, pairs: &Pairs, end: Position) -> Option<Position> {
     let Some(step) = end.step.filter(|_| end.turn + 1 == stream.turns()) else { return Some(end) };
-    if open::open(stream, pairs, true).is_none() {
+    if open::open_reason(stream, pairs, true).is_none() {
         return Some(end);
     }
     let thinks = steps_that_think(stream, end.turn);
@@ -75,7 +75,7 @@ pub fn allowed(stream: &Stream, pairs: &Pairs, range: TurnRange) -> Option<TurnR
 
 /// Extends a range over older summaries, and at its start to the first step of a turn.
 #[must_use]
-pub fn close(
+pub fn extend_over_summaries(
     range: TurnRange,
     stream: &Stream,
     pairs: &Pairs,
@@ -84,7 +84,7 @@ pub fn close(
 ) -> TurnRange {
     let mut range = range;
     loop {
-        let closed = from_first_step(overlap::close(range, stream, pairs, accepted, overlap));
+        let closed = from_first_step(overlap::extend_over_summaries(range, stream, pairs, accepted, overlap));
         if closed == range {
             return range;
         }

@@ -38,24 +38,24 @@ impl<'a> Survey<'a> {
     /// Surveys a stream with estimated tokens.
     #[must_use]
     pub fn new(stream: &'a Stream) -> Self {
-        Self::with(stream, Estimator::Characters)
+        Self::with_estimator(stream, Estimator::Characters)
     }
 
     /// Surveys a stream with this estimator.
     #[must_use]
-    pub fn with(stream: &'a Stream, estimator: Estimator) -> Self {
+    pub fn with_estimator(stream: &'a Stream, estimator: Estimator) -> Self {
         let pairs = Pairs::new(stream);
         let (view, estimate) = (project(stream), Estimate::new(stream, estimator));
         let mut turns = rows(stream, &view, &estimate, |_| true);
         if let Some(last) = turns.last_mut() {
-            last.complete = open::open(stream, &pairs, true).is_none();
+            last.complete = open::open_reason(stream, &pairs, true).is_none();
         }
         Self { stream, pairs, view, estimate, turns }
     }
 
     /// Makes the turn table of the events in a range only.
     #[must_use]
-    pub fn rows_in(&self, range: TurnRange) -> Vec<Turn> {
+    pub fn turn_table_in(&self, range: TurnRange) -> Vec<Turn> {
         let Self { stream, view, estimate, .. } = self;
         let mut turns = rows(stream, view, estimate, |element| stream.is_in(range, element));
         turns.iter_mut().zip(&self.turns).for_each(|(partial, turn)| partial.complete = turn.complete);
@@ -68,7 +68,7 @@ impl<'a> Survey<'a> {
         let mut weights = vec![0; self.stream.turns()];
         for item in view.items() {
             if let Some(weight) = weights.get_mut(item.origin.turn()) {
-                *weight += self.estimate.shown(&item.part);
+                *weight += self.estimate.part_weight(&item.part);
             }
         }
         weights.into_iter().map(tokens).collect()
@@ -108,7 +108,7 @@ fn rows(stream: &Stream, view: &View, estimate: &Estimate, includes: impl Fn(usi
         if item.part.element().is_some_and(|element| !includes(element)) {
             continue;
         }
-        let shown = estimate.shown(&item.part);
+        let shown = estimate.part_weight(&item.part);
         weights.view += shown;
         let Some(element) = item.part.element() else { continue };
         let unchanged_weight = if matches!(item.part, Part::Kept(_)) { shown } else { 0 };

@@ -49,7 +49,7 @@ impl TurnRange {
 
     /// Returns whether it begins or ends inside a turn.
     #[must_use]
-    pub fn is_stepped(self) -> bool {
+    pub fn has_steps(self) -> bool {
         self.from.step.is_some() || self.to.step.is_some()
     }
 
@@ -86,7 +86,7 @@ impl TurnRange {
 
     /// Returns whether the two ranges have a position in common.
     #[must_use]
-    pub fn meets(self, other: Self) -> bool {
+    pub fn overlaps(self, other: Self) -> bool {
         self.from.start_key() <= other.to.end_key() && other.from.start_key() <= self.to.end_key()
     }
 
@@ -118,7 +118,7 @@ impl TurnRange {
     /// Splits it into a part of the first turn, the whole turns, and a part of the last turn. Missing pieces are left out.
     #[must_use]
     pub fn pieces(self) -> Vec<Self> {
-        if !self.is_stepped() || self.from() == self.to() {
+        if !self.has_steps() || self.from() == self.to() {
             return vec![self];
         }
         let first = self.from.step.and(Self::between(self.from, Position::turn(self.from())));
@@ -209,7 +209,7 @@ mod tests {
             ("4.0..4.3", "4.3..5", false, true, "turns 4.0-5"),
         ] {
             let (left, right) = (range(left), range(right));
-            assert_eq!((left.covers(right), left.meets(right)), (covers, meets), "{left} {right}");
+            assert_eq!((left.covers(right), left.overlaps(right)), (covers, meets), "{left} {right}");
             assert_eq!(left.union(right).to_string(), union);
             assert_eq!(right.union(left), left.union(right));
         }

@@ -26,7 +26,7 @@ pub struct ValidationContext<'a> {
     /// The request's `range`, which includes older summaries completely if the strategy produces one.
     pub range: TurnRange,
     /// The request's `requested_range`.
-    pub requested: TurnRange,
+    pub requested_range: TurnRange,
     /// The strategy's `produces`.
     pub produces: &'a [ContentKind],
     /// The ranges of the summaries accepted earlier in the same run. The overlap rules apply to them too.
@@ -37,10 +37,10 @@ pub struct ValidationContext<'a> {
     /// the stream (RFD D17, "Projection Integration").
     pub hints: &'a BTreeMap<String, ToolHint>,
     /// Whether the strategy has the feature `steps`. Without it, the ranges have whole turns only.
-    pub by_step: bool,
+    pub allows_steps: bool,
     /// Whether a model writes the summaries. Such a summary must be shorter than its events, because the user pays for
     /// it.
-    pub by_model: bool,
+    pub written_by_model: bool,
 }
 
 impl<'a> ValidationContext<'a> {
@@ -52,13 +52,13 @@ impl<'a> ValidationContext<'a> {
             stream,
             pairs,
             range,
-            requested: range,
+            requested_range: range,
             produces,
-            by_step: false,
+            allows_steps: false,
             accepted: &[],
             overlap: Overlap::default(),
             hints: &NO_HINTS,
-            by_model: false,
+            written_by_model: false,
         }
     }
 }
@@ -263,7 +263,7 @@ impl std::error::Error for Refusal {}
 ///
 /// # Errors
 /// The first reason to reject it.
-pub fn validate(asked: &ValidationContext<'_>, proposal: Vec<Payload>) -> Result<Vec<Compaction>, Refusal> {
+pub fn validate(context: &ValidationContext<'_>, proposal: Vec<Payload>) -> Result<Vec<Compaction>, Refusal> {
     if proposal.is_empty() {
         return Err(Refusal::Nothing);
     }
@@ -272,11 +272,11 @@ pub fn validate(asked: &ValidationContext<'_>, proposal: Vec<Payload>) -> Result
     }
     let mut compactions: Vec<Compaction> = Vec::with_capacity(proposal.len());
     for payload in proposal {
-        let compaction = validate_payload(asked, payload)?;
+        let compaction = validate_payload(context, payload)?;
         if compaction.summary.is_some() {
             let range = compaction.range;
             let mut summaries = compactions.iter().filter(|earlier| earlier.summary.is_some());
-            if let Some(earlier) = summaries.find(|earlier| earlier.range.meets(range)) {
+            if let Some(earlier) = summaries.find(|earlier| earlier.range.overlaps(range)) {
                 return Err(Refusal::SummariesOverlap(earlier.range, range));
             }
         }
@@ -285,9 +285,9 @@ pub fn validate(asked: &ValidationContext<'_>, proposal: Vec<Payload>) -> Result
     Ok(compactions)
 }
 
-fn validate_payload(asked: &ValidationContext<'_>, payload: Payload) -> Result<Compaction, Refusal> {
-    let range = payload_range(asked, &payload)?;
-    let bounds = if payload.summary.is_some() { asked.range } else { asked.requested };
+fn validate_payload(context: &ValidationContext<'_>, payload: Payload) -> Result<Compaction, Refusal> {
+    let range = payload_range(context, &payload)?;
+    let bounds = if payload.summary.is_some() { context.range } else { context.requested_range };
     if !bounds.covers(range) {
         return Err(Refusal::OutOfRange { range, asked: bounds });
     }
@@ -300,34 +300,35 @@ fn validate_payload(asked: &ValidationContext<'_>, payload: Payload) -> Result<C
         return Err(Refusal::NoPolicy);
     }
     if let Some((_, name, _)) =
-        kinds.iter().find(|(kind, _, present)| *present && !asked.produces.contains(kind))
+        kinds.iter().find(|(kind, _, present)| *present && !context.produces.contains(kind))
     {
         return Err(Refusal::NotProduced(name));
     }
-    if let Some((request, response)) = asked.pairs.split_by(asked.stream, range) {
+    if let Some((request, response)) = context.pairs.split_by(context.stream, range) {
         return Err(Refusal::SplitsCall { range, request, response });
     }
-    let summary = payload.summary.map(|summary| check_summary(asked, range, summary.summary)).transpose()?;
-    let tool_calls = payload.tool_calls.map(|policy| tool_policy(asked, range, policy)).transpose()?;
+    let summary =
+        payload.summary.map(|summary| check_summary(context, range, summary.summary)).transpose()?;
+    let tool_calls = payload.tool_calls.map(|policy| tool_policy(context, range, policy)).transpose()?;
     Ok(Compaction { range, summary, reasoning: payload.reasoning, tool_calls })
 }
 
-fn payload_range(asked: &ValidationContext<'_>, payload: &Payload) -> Result<TurnRange, Refusal> {
+fn payload_range(context: &ValidationContext<'_>, payload: &Payload) -> Result<TurnRange, Refusal> {
     let from = Position { turn: payload.from_turn, step: payload.from_step };
     let to = Position { turn: payload.to_turn, step: payload.to_step };
     let range = TurnRange::between(from, to).ok_or(Refusal::Inverted { from, to })?;
-    if range.is_stepped() && !asked.by_step {
+    if range.has_steps() && !context.allows_steps {
         return Err(Refusal::Stepped);
     }
     let is_missing =
-        |end: &Position| end.step.is_some_and(|step| step >= asked.stream.steps().count(end.turn));
+        |end: &Position| end.step.is_some_and(|step| step >= context.stream.steps().count(end.turn));
     match [from, to].into_iter().find(is_missing) {
         Some(missing) => Err(Refusal::NoSuchStep(missing)),
         None => Ok(range),
     }
 }
 
-fn check_summary(asked: &ValidationContext<'_>, range: TurnRange, text: String) -> Result<String, Refusal> {
+fn check_summary(context: &ValidationContext<'_>, range: TurnRange, text: String) -> Result<String, Refusal> {
     if text.chars().all(char::is_whitespace) {
         return Err(Refusal::SummaryBlank);
     }
@@ -340,16 +341,22 @@ fn check_summary(asked: &ValidationContext<'_>, range: TurnRange, text: String) 
     if !summary_range::may_begin(range.start()) {
         return Err(Refusal::SummaryInsideTurn(range));
     }
-    let closed = summary_range::close(range, asked.stream, asked.pairs, asked.accepted, asked.overlap);
+    let closed = summary_range::extend_over_summaries(
+        range,
+        context.stream,
+        context.pairs,
+        context.accepted,
+        context.overlap,
+    );
     if closed != range {
         return Err(Refusal::NotClosed { range, closed });
     }
-    if summary_range::last_end(asked.stream, asked.pairs, range.end()) != Some(range.end()) {
+    if summary_range::last_end(context.stream, context.pairs, range.end()) != Some(range.end()) {
         return Err(Refusal::SummaryBeforeThinking(range));
     }
-    if asked.by_model {
+    if context.written_by_model {
         let summary = text.chars().count() as u64;
-        let raw = estimate::chars_in(asked.stream, range, summary);
+        let raw = estimate::chars_in(context.stream, range, summary);
         if summary >= raw {
             return Err(Refusal::SummaryLarger { summary, raw });
         }
@@ -358,20 +365,20 @@ fn check_summary(asked: &ValidationContext<'_>, range: TurnRange, text: String) 
 }
 
 fn tool_policy(
-    asked: &ValidationContext<'_>,
+    context: &ValidationContext<'_>,
     range: TurnRange,
     policy: ToolCalls,
 ) -> Result<ToolPolicy, Refusal> {
     Ok(match policy {
         ToolCalls::Strip { request, response } => {
-            ToolPolicy::Strip { request, response, overrides: overrides(asked, range, request, response) }
+            ToolPolicy::Strip { request, response, overrides: overrides(context, range, request, response) }
         }
         ToolCalls::Omit => ToolPolicy::Omit,
         ToolCalls::Selective { calls } => {
             if calls.is_empty() {
                 return Err(Refusal::SelectiveEmpty);
             }
-            let halves = Halves::new(asked.stream, asked.pairs);
+            let halves = Halves::new(context.stream, context.pairs);
             let mut listed = BTreeSet::new();
             let mut stored = Vec::with_capacity(calls.len());
             for call in calls {
@@ -379,7 +386,7 @@ fn tool_policy(
                 if !listed.insert(seq) {
                     return Err(Refusal::Call { seq, error: CallError::Twice });
                 }
-                let call = stored_call(asked, &halves, range, call);
+                let call = stored_call(context, &halves, range, call);
                 stored.push(call.map_err(|error| Refusal::Call { seq, error })?);
             }
             ToolPolicy::Selective(stored)
@@ -389,23 +396,23 @@ fn tool_policy(
 
 /// Returns the hints that differ from a `strip` policy for calls in the range. A half without a hint uses the policy.
 fn overrides(
-    asked: &ValidationContext<'_>,
+    context: &ValidationContext<'_>,
     range: TurnRange,
     request: bool,
     response: bool,
 ) -> BTreeMap<String, ToolHint> {
     let differing = |policy: bool, hint: Option<Hint>| hint.filter(|hint| (*hint == Hint::Strip) != policy);
     let mut overrides: BTreeMap<String, ToolHint> = BTreeMap::new();
-    if asked.hints.is_empty() {
+    if context.hints.is_empty() {
         return overrides;
     }
-    for (element, event) in asked.stream.events().iter().enumerate() {
-        if !event.kind.is_tool() || !asked.stream.is_in(range, element) {
+    for (element, event) in context.stream.events().iter().enumerate() {
+        if !event.kind.is_tool() || !context.stream.is_in(range, element) {
             continue;
         }
-        let tool = asked.pairs.tool(asked.stream, element);
-        let Some(name) = tool.or_else(|| asked.pairs.name_by_id(asked.stream, element)) else { continue };
-        let Some(hint) = asked.hints.get(&*name) else { continue };
+        let tool = context.pairs.tool(context.stream, element);
+        let Some(name) = tool.or_else(|| context.pairs.name_by_id(context.stream, element)) else { continue };
+        let Some(hint) = context.hints.get(&*name) else { continue };
         let (request, response) = match event.kind {
             Kind::ToolRequest => (differing(request, hint.request), None),
             _ => (None, differing(response, hint.response)),
@@ -420,17 +427,17 @@ fn overrides(
 }
 
 fn stored_call(
-    asked: &ValidationContext<'_>,
+    context: &ValidationContext<'_>,
     halves: &Halves<'_>,
     range: TurnRange,
     call: SelectiveCall,
 ) -> Result<StoredCall, CallError> {
-    let element = asked.stream.element(call.seq).ok_or(CallError::Missing)?;
-    let event = &asked.stream.events()[element];
+    let element = context.stream.element(call.seq).ok_or(CallError::Missing)?;
+    let event = &context.stream.events()[element];
     if !event.kind.is_tool() {
         return Err(CallError::NotToolCall);
     }
-    if !asked.stream.is_in(range, element) {
+    if !context.stream.is_in(range, element) {
         return Err(CallError::Outside);
     }
     match (call.request.is_some(), call.response.is_some(), call.omit) {
@@ -440,7 +447,7 @@ fn stored_call(
         (_, true, _) if event.kind == Kind::ToolRequest => return Err(CallError::ResponseOnRequest),
         _ => {}
     }
-    let id = asked.stream.text(event.id).into_owned();
+    let id = context.stream.text(event.id).into_owned();
     let half = halves.half(element, range, usize::MAX);
     Ok(StoredCall {
         seq: call.seq,

@@ -93,14 +93,14 @@ pub enum Part {
     /// The start of the synthetic turn of a summary.
     SummaryStart {
         /// The time of the first event that the summary replaces.
-        at: Timestamp,
+        timestamp: Timestamp,
     },
     /// The user's half of the synthetic pair: [`SUMMARY_REQUEST`].
-    SummaryRequest { at: Timestamp },
+    SummaryRequest { timestamp: Timestamp },
     /// The assistant's half: the summary.
-    SummaryResponse { at: Timestamp, text: String },
+    SummaryResponse { timestamp: Timestamp, text: String },
     /// The user message that replaces steps of a turn: [`SUMMARY_NOTE`] and the summary, indented.
-    SummaryNote { at: Timestamp, text: String },
+    SummaryNote { timestamp: Timestamp, text: String },
 }
 
 /// One event that providers receive, decoded. An item of the array that `print --json` prints.
@@ -144,14 +144,14 @@ impl Part {
                 Some(event)
             }
             Self::SummaryStart { .. } => None,
-            Self::SummaryRequest { at } => {
-                Some(decode::synthetic(*at, "chat_request", "content", SUMMARY_REQUEST))
+            Self::SummaryRequest { timestamp } => {
+                Some(decode::synthetic(*timestamp, "chat_request", "content", SUMMARY_REQUEST))
             }
-            Self::SummaryResponse { at, text } => {
-                Some(decode::synthetic(*at, "chat_response", "message", text))
+            Self::SummaryResponse { timestamp, text } => {
+                Some(decode::synthetic(*timestamp, "chat_response", "message", text))
             }
-            Self::SummaryNote { at, text } => {
-                Some(decode::synthetic(*at, "chat_request", "content", &note_text(text)))
+            Self::SummaryNote { timestamp, text } => {
+                Some(decode::synthetic(*timestamp, "chat_request", "content", &note_text(text)))
             }
         }
     }
@@ -187,6 +187,6 @@ impl View {
 
 /// Formats a timestamp in JP's form.
 #[must_use]
-pub fn timestamp_text(at: Timestamp) -> String {
-    time::format(at)
+pub fn timestamp_text(timestamp: Timestamp) -> String {
+    time::format(timestamp)
 }

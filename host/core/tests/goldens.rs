@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use jp_compact_core::bound::{self, Bound};
 use jp_compact_core::overlap::{self, Overlap};
-use jp_compact_core::projection::{project, project_through};
+use jp_compact_core::projection::{project, project_with_overlays};
 use jp_compact_core::render::{Provider, render};
 use jp_compact_core::{Stream, TurnRange, lint};
 use serde_json::Value;
@@ -91,11 +91,11 @@ fn projections_match_jp() {
 fn renderings_lint_clean() {
     for case in cases() {
         let stream = stream(&case);
-        let unreduced = (!stream.overlays().is_empty()).then(|| project_through(&stream, &[]));
+        let unreduced = (!stream.overlays().is_empty()).then(|| project_with_overlays(&stream, &[]));
         for view in std::iter::once(project(&stream)).chain(unreduced) {
             for provider in Provider::ALL {
                 let rendered = render(&stream, &view, provider);
-                assert_eq!(lint::body(provider, &rendered), [], "{}", case.display());
+                assert_eq!(lint::check_body(provider, &rendered), [], "{}", case.display());
             }
         }
     }

@@ -27,9 +27,9 @@ pub struct ForkPlan {
 pub fn plan(source: &Opened, last: Option<usize>) -> Result<ForkPlan, Error> {
     compact::only_jp(source, "forked")?;
     let path = || source.place.path().to_owned();
-    append::check(&source.stream).map_err(|source| Error::NotAppendable { path: path(), source })?;
+    append::check_loadable(&source.stream).map_err(|source| Error::NotAppendable { path: path(), source })?;
     let fork = fork(&source.stream, last);
-    let stream = if fork.cut == 0 {
+    let stream = if fork.removed_turns == 0 {
         source.stream.stream().clone()
     } else {
         let bytes = concat(&fork.pieces, source.stream.bytes());

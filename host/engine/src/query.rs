@@ -62,7 +62,7 @@ pub async fn ask(
     let need = NeedRequest::LlmComplete {
         model: None,
         system: Some(SYSTEM_PROMPT.into()),
-        messages: render::spoken(stream, &project(stream), request),
+        messages: render::render_as_texts(stream, &project(stream), request),
         max_tokens: None,
         note: false,
     };
@@ -91,7 +91,7 @@ pub fn check(opened: &Opened) -> Result<(), compact::Error> {
     let Opened { place, stream, .. } = opened;
     compact::only_jp(opened, "continued")?;
     store::check_writable(place)?;
-    append::check(stream)
+    append::check_loadable(stream)
         .map_err(|source| compact::Error::NotAppendable { path: place.path().to_owned(), source })
 }
 
@@ -103,14 +103,14 @@ pub fn check(opened: &Opened) -> Result<(), compact::Error> {
 pub async fn append(opened: &Opened, turn: &NewTurn<'_>, lock_wait: Duration) -> Result<(), compact::Error> {
     let Opened { place, stream, .. } = opened;
     let build = |current| match current {
-        Current::Same => Ok(append::turn(stream, turn)),
+        Current::Same => Ok(append::append_turn(stream, turn)),
         Current::Grown(bytes) => {
             let grown = Stream::parse(bytes).map_err(StaleSnapshot::Unreadable)?;
-            append::check(&grown).map_err(StaleSnapshot::NotAppendable)?;
+            append::check_loadable(&grown).map_err(StaleSnapshot::NotAppendable)?;
             if grown.conversation_events() > stream.conversation_events() {
                 return Err(StaleSnapshot::Unseen);
             }
-            Ok(append::turn(&grown, turn))
+            Ok(append::append_turn(&grown, turn))
         }
     };
     compact::replace(place, stream, lock_wait, build).await

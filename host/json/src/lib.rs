@@ -18,9 +18,9 @@ pub const DEPTH_MAX: usize = 127;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
     /// Byte offset from the start of the input.
-    pub at: usize,
+    pub offset: usize,
     /// The error as a fragment, such as "a control character in a string".
-    pub what: &'static str,
+    pub message: &'static str,
 }
 
 /// A byte range, `start..end`.
@@ -58,7 +58,7 @@ pub struct Scanner<'a> {
     /// The cursor: the offset of the next byte.
     at: usize,
     /// Lenient scanners only: the spans that `serde_json` would reject.
-    odd: Option<Vec<Span>>,
+    lenient_spans: Option<Vec<Span>>,
     ends_at_line_break: bool,
     /// Whether the last string has escapes.
     has_escapes: bool,
@@ -75,7 +75,7 @@ impl<'a> Scanner<'a> {
         Self {
             bytes,
             at,
-            odd: None,
+            lenient_spans: None,
             ends_at_line_break: false,
             has_escapes: false,
             block: Block::default(),
@@ -86,7 +86,7 @@ impl<'a> Scanner<'a> {
     /// A scanner that also accepts two errors of other programs: an escaped half of a surrogate pair, and a number out
     /// of the range of `f64`.
     pub fn lenient(bytes: &'a [u8], at: usize) -> Self {
-        Self { odd: Some(Vec::new()), ..Self::at_byte(bytes, at) }
+        Self { lenient_spans: Some(Vec::new()), ..Self::at_byte(bytes, at) }
     }
 
     /// A lenient scanner that treats the next line break as the end of the input.
@@ -95,19 +95,19 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns the spans that only a lenient scanner accepts.
-    pub fn odd(&self) -> &[Span] {
-        self.odd.as_deref().unwrap_or_default()
+    pub fn lenient_spans(&self) -> &[Span] {
+        self.lenient_spans.as_deref().unwrap_or_default()
     }
 
     /// Handles the bytes from `start` to the cursor, which `serde_json` rejects. A lenient scanner records their span.
     fn accept_if_lenient(&mut self, start: usize, error: &'static str) -> Scan<()> {
         let end = self.at;
-        match &mut self.odd {
-            Some(odd) => {
-                odd.push(Span { start, end });
+        match &mut self.lenient_spans {
+            Some(lenient_spans) => {
+                lenient_spans.push(Span { start, end });
                 Ok(())
             }
-            None => Err(Malformed { at: start, what: error }),
+            None => Err(Malformed { offset: start, message: error }),
         }
     }
 
@@ -159,8 +159,8 @@ impl<'a> Scanner<'a> {
 
     fn error_at_cursor(&self, message: &'static str) -> Malformed {
         let is_end = self.at >= self.bytes.len();
-        let what = if is_end { "the input ends in the middle of a value" } else { message };
-        Malformed { at: self.at, what }
+        let message = if is_end { "the input ends in the middle of a value" } else { message };
+        Malformed { offset: self.at, message }
     }
 
     /// Skips one value at nesting depth `depth`.
@@ -259,7 +259,7 @@ impl<'a> Scanner<'a> {
         let leading_zero = self.bytes.get(self.at) == Some(&b'0');
         let integer_digits = self.digits()?;
         if leading_zero && integer_digits > 1 {
-            return Err(Malformed { at: start, what: "a number begins with a zero" });
+            return Err(Malformed { offset: start, message: "a number begins with a zero" });
         }
         let mut is_short_integer = integer_digits < 19;
         if self.bytes.get(self.at) == Some(&b'.') {
@@ -288,7 +288,7 @@ pub fn repaired(raw: &[u8]) -> Vec<u8> {
     let mut scanner = Scanner::lenient(raw, 0);
     let _ = scanner.value(0);
     let (mut repaired, mut copied_end) = (Vec::with_capacity(raw.len()), 0);
-    for span in scanner.odd() {
+    for span in scanner.lenient_spans() {
         let replacement: &[u8] = match span.slice(raw) {
             [b'\\', ..] => b"\\ufffd",
             [b'-', ..] => b"-1.7976931348623157e308",

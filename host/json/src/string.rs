@@ -39,8 +39,10 @@ impl Scanner<'_> {
                         self.at = at + 1;
                         return if non_ascii == 0 { Ok(()) } else { self.check_utf8(start) };
                     }
-                    Some(_) => return Err(Malformed { at, what: "a control character in a string" }),
-                    None => return Err(Malformed { at, what: "the input ends inside a string" }),
+                    Some(_) => {
+                        return Err(Malformed { offset: at, message: "a control character in a string" });
+                    }
+                    None => return Err(Malformed { offset: at, message: "the input ends inside a string" }),
                 }
             }
             non_ascii |= non_ascii_in_block;
@@ -58,7 +60,7 @@ impl Scanner<'_> {
     fn check_utf8(&self, start: usize) -> Scan<()> {
         match std::str::from_utf8(&self.bytes[start..self.at - 1]) {
             Ok(_) => Ok(()),
-            Err(error) => Err(Malformed { at: start + error.valid_up_to(), what: "invalid UTF-8" }),
+            Err(error) => Err(Malformed { offset: start + error.valid_up_to(), message: "invalid UTF-8" }),
         }
     }
 
@@ -66,10 +68,10 @@ impl Scanner<'_> {
     #[cold]
     fn skip_long_escape(&mut self, start: usize) -> Scan<usize> {
         self.at = start;
-        let error = |what| Err(Malformed { at: start, what });
+        let error = |message| Err(Malformed { offset: start, message });
         self.at += 1;
         match self.bytes.get(self.at) {
-            None => return Err(Malformed { at: self.at, what: "the input ends inside a string" }),
+            None => return Err(Malformed { offset: self.at, message: "the input ends inside a string" }),
             Some(b'u') => match self.take_hex() {
                 Some(0xDC00..=0xDFFF) => self.accept_if_lenient(start, "a lone surrogate in a string")?,
                 Some(0xD800..=0xDBFF) => {

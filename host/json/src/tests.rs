@@ -114,11 +114,11 @@ fn has_the_depth_limit_of_serde_json() {
 #[test]
 fn reports_the_byte_of_the_error() {
     let mut scanner = Scanner::at_byte(b"[1, \"a\tb\"]", 0);
-    assert_eq!(scanner.value(0), Err(Malformed { at: 6, what: "a control character in a string" }));
+    assert_eq!(scanner.value(0), Err(Malformed { offset: 6, message: "a control character in a string" }));
     let mut scanner = Scanner::at_byte(b"[\"ab\xff\"]", 0);
-    assert_eq!(scanner.value(0), Err(Malformed { at: 4, what: "invalid UTF-8" }));
+    assert_eq!(scanner.value(0), Err(Malformed { offset: 4, message: "invalid UTF-8" }));
     let mut scanner = Scanner::at_byte(b"[\"\xc3\xa9\\n\xc3\\n\xff\"]", 0);
-    assert_eq!(scanner.value(0), Err(Malformed { at: 6, what: "invalid UTF-8" }));
+    assert_eq!(scanner.value(0), Err(Malformed { offset: 6, message: "invalid UTF-8" }));
 }
 
 proptest! {

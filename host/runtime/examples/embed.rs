@@ -27,14 +27,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (survey, sessions) = (Survey::new(&stream), Sessions::new(starter, None));
     let range = TurnRange::new(0, stream.turns().saturating_sub(2)).ok_or("the range is empty")?;
     let (id, options) = (sessions.id(), options::defaults(&strategy.description));
-    let ask = RequestParameters::new(&id, &strategy.description, range, &options, Clock::System.now());
-    let (header, events) = request::inline(&survey, &ask);
+    let parameters = RequestParameters::new(&id, &strategy.description, range, &options, Clock::System.now());
+    let (header, events) = request::header_and_events(&survey, &parameters);
     let reply = sessions.ask(&strategy, header, &Body::from_events(events)).await?;
 
     let Terminal::Result(result) = reply.terminal else { return Err("the strategy declined".into()) };
-    let asked = ValidationContext::new(&stream, &survey.pairs, range, &strategy.description.produces);
+    let context = ValidationContext::new(&stream, &survey.pairs, range, &strategy.description.produces);
     #[expect(clippy::print_stdout, reason = "this is the output of the example")]
-    for compaction in validate(&asked, result.compactions)? {
+    for compaction in validate(&context, result.compactions)? {
         println!("{compaction:?}");
     }
     Ok(())

@@ -23,21 +23,21 @@ pub fn resolve(
 ) -> Result<Map<String, Value>, String> {
     let schema = description.options_schema.as_ref();
     let mut resolved = match options {
-        Options::Pairs(pairs) => spec::typed(pairs, schema)?,
-        Options::Whole(whole) => whole.clone(),
+        Options::Pairs(pairs) => spec::parse_values(pairs, schema)?,
+        Options::Object(whole) => whole.clone(),
         Options::File(file) => {
             let path = environment.cwd.join(file);
             let text = small_file::read_named(&path, small_file::CONFIGURATION)
                 .and_then(small_file::text)
                 .map_err(|error| format!("failed to read {}: {error}", path.display()))?;
-            spec::whole(&text).map_err(|error| format!("{}: {error}", path.display()))?
+            spec::parse_object(&text).map_err(|error| format!("{}: {error}", path.display()))?
         }
     };
     let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
-    let takes_others = schema.is_some_and(spec::takes_others);
+    let takes_others = schema.is_some_and(spec::accepts_unlisted);
     let is_known = |key: &str| properties.is_some_and(|properties| properties.contains_key(key));
     if let Some(key) = resolved.keys().find(|key| !takes_others && !is_known(key)) {
-        return Err(spec::unknown(key, properties));
+        return Err(spec::unknown_option(key, properties));
     }
     for (name, default) in defaults(description) {
         resolved.entry(name).or_insert(default);

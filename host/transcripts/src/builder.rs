@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use jp_compact_core::estimate::IMAGE_LINE;
 use jp_compact_core::event::{Event, Kind};
 use jp_compact_core::external::{EditSite, External, ExternalEvent};
-use jp_compact_core::index::{Index, SEVERAL, Unreadable};
+use jp_compact_core::index::{Index, SEVERAL_CONVERSATIONS, Unreadable};
 use jp_compact_core::stream::Stream;
 use jp_compact_core::view::SUMMARY_NOTE;
 use jp_compact_core::{text, time};
@@ -143,9 +143,12 @@ impl EventBuilder {
                 }
             }
         }
-        let Some((element, Malformed { at, what })) = malformed.first() else { return Ok(()) };
+        let Some((element, Malformed { offset, message })) = malformed.first() else { return Ok(()) };
         if !is_any_read {
-            return Err(in_line(*element, Unreadable { at: *at, element: None, what: (*what).into() }));
+            return Err(in_line(
+                *element,
+                Unreadable { offset: *offset, element: None, reason: (*message).into() },
+            ));
         }
         let (line, other_count) = (element + 1, malformed.len() - 1);
         let others = match other_count {
@@ -155,7 +158,7 @@ impl EventBuilder {
         };
         let are = if other_count == 0 { "is" } else { "are" };
         let were = if other_count == 0 { "was" } else { "were" };
-        self.warn(format!("line {line}{others} {are} not JSON ({what}) and {were} skipped"));
+        self.warn(format!("line {line}{others} {are} not JSON ({message}) and {were} skipped"));
         Ok(())
     }
 
@@ -169,7 +172,8 @@ impl EventBuilder {
         read: impl FnOnce(&mut Self, JsonNode<'_>) -> Result<(), Unreadable>,
     ) -> Result<(), Unreadable> {
         let bytes = self.bytes();
-        let unreadable = |Malformed { at, what }| Unreadable { at, element: None, what: what.into() };
+        let unreadable =
+            |Malformed { offset, message }| Unreadable { offset, element: None, reason: message.into() };
         let whole = Span { start: text_start(&bytes), end: bytes.len() };
         let index = JsonIndex::new(&bytes, whole, filter).map_err(unreadable)?;
         self.needs_repair |= index.needs_repair();
@@ -244,7 +248,11 @@ impl EventBuilder {
     /// The file already has a conversation.
     pub(crate) fn start_conversation(&mut self, node: JsonNode<'_>) -> Result<(), Unreadable> {
         if std::mem::replace(&mut self.has_conversation, true) {
-            return Err(Unreadable { at: node.span().start, element: None, what: SEVERAL.into() });
+            return Err(Unreadable {
+                offset: node.span().start,
+                element: None,
+                reason: SEVERAL_CONVERSATIONS.into(),
+            });
         }
         Ok(())
     }
@@ -487,10 +495,10 @@ pub(crate) fn time_of(record: JsonNode<'_>, name: &str) -> Option<Timestamp> {
 /// at its end.
 fn is_cut_off(bytes: &[u8], line: Span, error: &Malformed) -> bool {
     let line_bytes = line.slice(bytes);
-    !line_bytes.ends_with(b"\n") || error.at >= line.start + line_bytes.trim_ascii_end().len()
+    !line_bytes.ends_with(b"\n") || error.offset >= line.start + line_bytes.trim_ascii_end().len()
 }
 
 /// Adds the number of the line to an error.
 fn in_line(element: usize, error: Unreadable) -> Unreadable {
-    Unreadable { what: format!("line {}: {}", element + 1, error.what), ..error }
+    Unreadable { reason: format!("line {}: {}", element + 1, error.reason), ..error }
 }

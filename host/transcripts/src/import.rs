@@ -38,12 +38,12 @@ pub fn import(transcript: &Transcript) -> Imported {
         .collect();
     let (sources, mut elements): (Vec<usize>, Vec<Vec<u8>>) = raw.into_iter().unzip();
     let steps =
-        transcript.overlays().iter().any(Overlay::is_stepped).then(|| Stream::parse(array(&elements).into()));
+        transcript.overlays().iter().any(Overlay::has_steps).then(|| Stream::parse(array(&elements).into()));
     let steps = steps.and_then(Result::ok);
     let overlays = transcript.overlays().iter().filter(|overlay| !overlay.stale);
     for overlay in overlays {
         let range = match &steps {
-            Some(jp) if overlay.is_stepped() => imported_range(transcript, jp, &sources, overlay),
+            Some(jp) if overlay.has_steps() => imported_range(transcript, jp, &sources, overlay),
             _ => overlay.range(),
         };
         // A receipt directly follows its overlay.
@@ -51,7 +51,7 @@ pub fn import(transcript: &Transcript) -> Imported {
         let spans = [Some(transcript.events()[overlay.element].span), receipt.map(|receipt| receipt.span)];
         for span in spans.into_iter().flatten() {
             let Some(Value::Object(mut members)) = transcript.value(span) else { continue };
-            if overlay.is_stepped() {
+            if overlay.has_steps() {
                 let Some(range) = range else { continue };
                 set_range(&mut members, range);
             }

@@ -92,11 +92,11 @@ impl JsonIndex {
         self.open.clear();
         self.has_escaped_keys = false;
         self.root = self.value(&mut scanner, bytes, 0, filter)?;
-        self.needs_repair = !scanner.odd().is_empty();
+        self.needs_repair = !scanner.lenient_spans().is_empty();
         if scanner.has_ended() {
             return Ok(scanner.at());
         }
-        Err(Malformed { at: scanner.at(), what: "text after the value" })
+        Err(Malformed { offset: scanner.at(), message: "text after the value" })
     }
 
     fn value(

@@ -118,10 +118,14 @@ pub fn malformed(bytes: &[u8]) -> Option<Unreadable> {
     let mut full_lines =
         lines(bytes).enumerate().filter(|(_, line)| !line.slice(bytes).trim_ascii().is_empty());
     if full_lines.clone().next().is_none_or(|(_, first)| error_in(first).is_some()) {
-        return Some(Unreadable { at: error.at, element: None, what: error.what.into() });
+        return Some(Unreadable { offset: error.offset, element: None, reason: error.message.into() });
     }
     let (index, error) = full_lines.find_map(|(index, span)| Some((index, error_in(span)?)))?;
-    Some(Unreadable { at: error.at, element: None, what: format!("line {}: {}", index + 1, error.what) })
+    Some(Unreadable {
+        offset: error.offset,
+        element: None,
+        reason: format!("line {}: {}", index + 1, error.message),
+    })
 }
 
 /// The types of the elements in JP's files. Two of them are our own.
@@ -151,6 +155,6 @@ pub(crate) fn is_jp(sample: &Sample<'_>) -> bool {
 }
 
 /// The error for a value that is not part of the format.
-pub(crate) fn format_error(format: &str, at: usize, what: &str) -> Unreadable {
-    Unreadable { at, element: None, what: format!("not a transcript of {format}: {what}") }
+pub(crate) fn format_error(format: &str, offset: usize, reason: &str) -> Unreadable {
+    Unreadable { offset, element: None, reason: format!("not a transcript of {format}: {reason}") }
 }

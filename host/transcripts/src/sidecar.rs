@@ -58,8 +58,9 @@ impl Sidecar {
     /// # Errors
     /// The bytes are not a sidecar, or an overlay is malformed.
     pub fn read(file: Bytes) -> Result<Self, Unreadable> {
-        let unreadable = |Malformed { at, what }| Unreadable { at, element: None, what: what.into() };
-        let invalid_head = |what: String| Unreadable { at: 0, element: None, what };
+        let unreadable =
+            |Malformed { offset, message }| Unreadable { offset, element: None, reason: message.into() };
+        let invalid_head = |reason: String| Unreadable { offset: 0, element: None, reason };
         let mut overlays = Span::default();
         let mut scanner = Scanner::at_byte(&file, 0);
         scanner
@@ -80,7 +81,7 @@ impl Sidecar {
             )));
         }
         let format = head.format.parse().map_err(invalid_head)?;
-        let in_file = |error: Unreadable| Unreadable { at: error.at + overlays.start, ..error };
+        let in_file = |error: Unreadable| Unreadable { offset: error.offset + overlays.start, ..error };
         let index = index::index(file.slice(overlays.start..overlays.end)).map_err(in_file)?;
         Stream::from_index(index.clone()).map_err(in_file)?;
         Ok(Self { file, format, snapshot: head.source, index })

@@ -112,8 +112,8 @@ pub(crate) fn range(survey: &Survey<'_>, choices: &mut Choices<'_>) -> Option<Tu
         "from_turn": closed.range.from(), "to_turn": closed.range.to(), "summary": { "summary": "S" },
     }]);
     let hints = BTreeMap::new();
-    let asked = ValidationContext { requested: closed.requested, overlap, ..asked(survey, closed.range, &hints) };
-    validate(&asked, serde_json::from_value(payload).expect("the payload is valid"))
+    let context = ValidationContext { requested: closed.requested, overlap, ..asked(survey, closed.range, &hints) };
+    validate(&context, serde_json::from_value(payload).expect("the payload is valid"))
         .unwrap_or_else(|refusal| panic!("every request must have a valid reply: {refusal}"));
     Some(closed.range)
 }
@@ -135,12 +135,12 @@ fn check_requests(survey: &Survey<'_>, range: TurnRange, choices: &mut Choices<'
     description.scope = choices.pick(&[Scope::Conversation, Scope::Range]);
     description.wants = vec!["previous_summaries".into()];
     let options = Map::new();
-    let ask = RequestParameters::new("c1", &description, range, &options, Timestamp::UNIX_EPOCH);
-    let request = lines(survey, &ask);
+    let parameters = RequestParameters::new("c1", &description, range, &options, Timestamp::UNIX_EPOCH);
+    let request = lines(survey, &parameters);
     for line in request.split_inclusive(|byte| *byte == b'\n') {
         serde_json::from_slice::<Map<String, Value>>(line).expect("a line of a request is an object");
     }
-    assert_eq!(request, lines(survey, &ask), "a request must depend on its arguments only");
+    assert_eq!(request, lines(survey, &parameters), "a request must depend on its arguments only");
 }
 
 /// Returns a proposal that a strategy might make for a range, or nothing if the host rejects it.
@@ -175,9 +175,9 @@ pub(crate) fn propose(survey: &Survey<'_>, range: TurnRange, choices: &mut Choic
     let tool_event = tool_event.filter(|_| choices.flag());
     let hints = tool_event.map(|event| keep_request(&survey.stream.text(event.name)));
     let hints = serde_json::from_value(hints.unwrap_or(json!({}))).expect("the hints are valid");
-    let asked = ValidationContext { by_model: choices.flag(), ..asked(survey, range, &hints) };
+    let context = ValidationContext { by_model: choices.flag(), ..asked(survey, range, &hints) };
     let proposal = serde_json::from_value(proposal).expect("the proposal is valid");
-    validate(&asked, proposal).unwrap_or_default()
+    validate(&context, proposal).unwrap_or_default()
 }
 
 /// Returns a selective policy for some calls in the range.

@@ -94,14 +94,14 @@ fn check_proposal(stream: &Stream, proposal: Vec<jp_compact_schema::Payload>, ch
     let produces: Vec<ContentKind> =
         (0..3).filter(|bit| kind_mask >> bit & 1 == 0).map(|bit| kinds[bit]).collect();
     let hints: BTreeMap<String, ToolHint> = BTreeMap::new();
-    let asked = ValidationContext {
+    let context = ValidationContext {
         produces: &produces,
         overlap: choices.pick(&[Overlap::Partial, Overlap::Union]),
         by_model: choices.flag(),
         ..invariants::asked(&survey, range, &hints)
     };
-    let result = validate(&asked, proposal.clone());
-    assert_eq!(result, validate(&asked, proposal.clone()), "validation must be reproducible");
+    let result = validate(&context, proposal.clone());
+    assert_eq!(result, validate(&context, proposal.clone()), "validation must be reproducible");
     let compactions = match result {
         Ok(compactions) => compactions,
         Err(refusal) => {

@@ -161,8 +161,8 @@ fn reset_file(file: &Bytes, reset_kind: Reset) -> Option<Bytes> {
 /// Checks that an appended turn adds exactly one turn.
 fn check_appended_turn(stream: &Stream, choices: &mut Choices<'_>) {
     let (asked, answered) = (choices.time(), choices.time());
-    let held = NewTurn { request: "and \"now\"?\n", asked, response: "\u{1f600} so", answered };
-    let pieces = append::turn(stream, &held);
+    let new_turn = NewTurn { request: "and \"now\"?\n", asked, response: "\u{1f600} so", answered };
+    let pieces = append::turn(stream, &new_turn);
     let file = Bytes::from(concat(&pieces, stream.bytes()));
     check_history(stream, &pieces, &file);
     let grown = Stream::parse(file).expect("a stream with a new turn is readable");

@@ -59,7 +59,7 @@ pub(crate) struct Args {
 }
 
 fn parse_options(text: &str) -> Result<Options, String> {
-    spec::whole(text).map(Options::Whole)
+    spec::parse_object(text).map(Options::Object)
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {

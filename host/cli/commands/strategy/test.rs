@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "full")]
     level: LevelArg,
     /// Pass these options, a JSON object
-    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = spec::whole)]
+    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = spec::parse_object)]
     options: Map<String, Value>,
     /// Limit the time of one request
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = deadline)]

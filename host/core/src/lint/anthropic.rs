@@ -37,8 +37,8 @@ pub(super) fn check(linter: &mut BodyLinter<'_>) {
         check_results(linter, index, previous, message);
         check_calls(linter, index, message, messages.get(index + 1));
         for block in blocks(message) {
-            let is_stale =
-                linter.rendered.changed.is_some_and(|changed| index >= changed) && index < current_turn;
+            let is_stale = linter.rendered.first_changed_message.is_some_and(|changed| index >= changed)
+                && index < current_turn;
             check_block(linter, index, block, is_stale);
         }
     }

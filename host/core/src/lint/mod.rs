@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::render::{Provider, Rendered, ViewPosition};
 
-pub use view::{view, view_of};
+pub use view::{check_view, check_view_with_pairs};
 
 /// A rule, by its id in docs/reference/lint-rules.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -133,7 +133,7 @@ impl std::fmt::Display for Violation {
 
 /// Checks a request body against the provider's rules. The body may come from a view or from another program.
 #[must_use]
-pub fn body(provider: Provider, rendered: &Rendered) -> Vec<Violation> {
+pub fn check_body(provider: Provider, rendered: &Rendered) -> Vec<Violation> {
     let mut linter = BodyLinter { provider, rendered, violations: Vec::new() };
     match provider {
         Provider::Anthropic => anthropic::check(&mut linter),
@@ -149,7 +149,7 @@ pub fn body(provider: Provider, rendered: &Rendered) -> Vec<Violation> {
 
 /// Checks that a conversation fits Ollama's context window. Ollama silently drops the oldest messages that do not fit.
 #[must_use]
-pub fn window(tokens: u64, num_ctx: u64) -> Option<Violation> {
+pub fn check_window(tokens: u64, num_ctx: u64) -> Option<Violation> {
     let message =
         format!("about {tokens} tokens do not fit a window of {num_ctx}: Ollama drops the oldest messages");
     let violation = Violation::new(Rule::O1, ViewPosition::default(), message);
@@ -158,7 +158,7 @@ pub fn window(tokens: u64, num_ctx: u64) -> Option<Violation> {
 
 /// Splits the violations after a change into those that the change caused, and those that existed before.
 #[must_use]
-pub fn introduced(before: &[Violation], after: Vec<Violation>) -> (Vec<Violation>, Vec<Violation>) {
+pub fn split_introduced(before: &[Violation], after: Vec<Violation>) -> (Vec<Violation>, Vec<Violation>) {
     after.into_iter().partition(|violation| !before.iter().any(|existing| existing.is_same(violation)))
 }
 
@@ -178,7 +178,7 @@ impl<'a> BodyLinter<'a> {
 
     /// Records that the message at `index` breaks a rule. `problem` continues a text that begins with the message's number.
     fn report(&mut self, rule: Rule, index: usize, problem: impl std::fmt::Display) {
-        let position = self.rendered.place(index);
+        let position = self.rendered.position(index);
         let violation = Violation::new(rule, position, format!("message {index} {problem}"));
         self.violations.push(Violation { provider: Some(self.provider), ..violation });
     }

@@ -14,13 +14,18 @@ use jp_compact_json::Span;
 
 /// Checks the view of a stream. `overlays` are those that the view was projected with.
 #[must_use]
-pub fn view(stream: &Stream, overlays: &[Overlay], view: &View) -> Vec<Violation> {
-    view_of(stream, &Pairs::new(stream), overlays, view)
+pub fn check_view(stream: &Stream, overlays: &[Overlay], view: &View) -> Vec<Violation> {
+    check_view_with_pairs(stream, &Pairs::new(stream), overlays, view)
 }
 
 /// Same as [`view()`], with known pairs.
 #[must_use]
-pub fn view_of(stream: &Stream, pairs: &Pairs, overlays: &[Overlay], view: &View) -> Vec<Violation> {
+pub fn check_view_with_pairs(
+    stream: &Stream,
+    pairs: &Pairs,
+    overlays: &[Overlay],
+    view: &View,
+) -> Vec<Violation> {
     let mut shown = vec![false; stream.events().len()];
     view.items().iter().filter_map(|item| item.part.element()).for_each(|element| shown[element] = true);
     let shown_partner = |element| pairs.partner(element).filter(|partner| shown[*partner]);
@@ -96,7 +101,7 @@ fn check_answers(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option
 fn check_ranges(stream: &Stream, overlays: &[Overlay], pairs: &Pairs) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (number, overlay) in (1..).zip(overlays) {
-        let Some(range) = overlay.reach(stream.turns()) else { continue };
+        let Some(range) = overlay.effective_range(stream.turns()) else { continue };
         let mut report = |turn, message| {
             let position = ViewPosition { turn: Some(turn), event: None };
             violations.push(Violation::new(Rule::G3, position, message));
@@ -112,7 +117,7 @@ fn check_ranges(stream: &Stream, overlays: &[Overlay], pairs: &Pairs) -> Vec<Vio
             && overlay.summary.is_none()
             && overlay.reasoning.is_none();
         let last = stream.turns().saturating_sub(1);
-        let is_open = || open::open(stream, pairs, overlay.summary.is_some()).is_some();
+        let is_open = || open::open_reason(stream, pairs, overlay.summary.is_some()).is_some();
         if range.contains(last) && !is_selective && !ends_with_closed_step(stream, pairs, range) && is_open()
         {
             report(last, format!("overlay {number}, {range}, covers turn {last}, which is still open"));
@@ -179,7 +184,7 @@ fn check_texts(stream: &Stream, view: &View) -> Vec<Violation> {
 
 /// Returns whether a stored text is blank. The first byte usually answers this without decoding.
 fn is_stored_blank(stream: &Stream, body: Span) -> bool {
-    match stream.at(body).get(1) {
+    match stream.bytes_at(body).get(1) {
         Some(first) if first.is_ascii_graphic() && !matches!(first, b'"' | b'\\') => false,
         _ => stream.text(body).trim().is_empty(),
     }
@@ -202,17 +207,17 @@ mod tests {
         };
         let items = items.iter().cloned();
         let items = items.map(|(turn, part)| Item { turn, origin: origin(&part), part }).collect();
-        let violations = view(&stream, &[], &View { items });
+        let violations = check_view(&stream, &[], &View { items });
         let rules: Vec<_> = violations.iter().map(|violation| violation.rule).collect();
         assert_eq!(rules, expected);
     }
 
     #[test]
     fn g4_rejects_pairs_inside_a_turn() {
-        let at = Timestamp::UNIX_EPOCH;
-        let (kept, start) = (Part::Kept(0), Part::SummaryStart { at });
+        let timestamp = Timestamp::UNIX_EPOCH;
+        let (kept, start) = (Part::Kept(0), Part::SummaryStart { timestamp });
         let (request, response) =
-            (Part::SummaryRequest { at }, Part::SummaryResponse { at, text: "S".into() });
+            (Part::SummaryRequest { timestamp }, Part::SummaryResponse { timestamp, text: "S".into() });
         let pair = |turn| [(turn, start.clone()), (turn, request.clone()), (turn, response.clone())];
         check(&[&pair(0)[..], &[(1, kept.clone())], &pair(2)].concat(), &[]);
         check(&[&[(0, kept.clone())][..], &pair(0)].concat(), &[Rule::G4]);

@@ -103,8 +103,8 @@ impl<'a> History<'a> {
             _ => None,
         };
         self.overlay_policies.push(policy);
-        let Some(range) = overlay.reach(self.plan.stream.turns()) else { return };
-        let slots: Vec<usize> = self.plan.slots.of_range(range).collect();
+        let Some(range) = overlay.effective_range(self.plan.stream.turns()) else { return };
+        let slots: Vec<usize> = self.plan.slots.in_range(range).collect();
         let previous: Vec<Winners> = slots.iter().map(|slot| self.plan.winners[*slot]).collect();
         let had_extended_policy = self.plan.has_extended_policy;
         self.plan.add_overlay(index);
@@ -152,8 +152,8 @@ impl<'a> History<'a> {
         let weight_of = |element: usize| match self.plan.outcome(element) {
             Outcome::Keep | Outcome::Short => self.estimate.weight(element),
             Outcome::Omit => 0,
-            Outcome::Empty => self.estimate.shown(&Part::Emptied(element)),
-            Outcome::Replace(text) => self.estimate.shown(&Part::Replaced(element, text)),
+            Outcome::Empty => self.estimate.part_weight(&Part::Emptied(element)),
+            Outcome::Replace(text) => self.estimate.part_weight(&Part::Replaced(element, text)),
         };
         let weight = self.elements[slot].iter().map(|element| weight_of(*element)).sum();
         if is_cacheable {
@@ -184,11 +184,12 @@ impl<'a> History<'a> {
         let (plan, estimate) = (&self.plan, self.estimate);
         *self.summary_weights.entry((index, run.is_note)).or_insert_with(|| {
             let text = plan.overlays[index].summary.clone().unwrap_or_default();
-            let at = jiff::Timestamp::UNIX_EPOCH;
+            let timestamp = jiff::Timestamp::UNIX_EPOCH;
             if run.is_note {
-                return estimate.shown(&Part::SummaryNote { at, text });
+                return estimate.part_weight(&Part::SummaryNote { timestamp, text });
             }
-            estimate.shown(&Part::SummaryRequest { at }) + estimate.shown(&Part::SummaryResponse { at, text })
+            estimate.part_weight(&Part::SummaryRequest { timestamp })
+                + estimate.part_weight(&Part::SummaryResponse { timestamp, text })
         })
     }
 }

@@ -9,7 +9,7 @@ mod names;
 mod ollama;
 mod openai;
 mod responses;
-mod spoken;
+mod texts;
 
 use std::str::FromStr;
 
@@ -98,22 +98,22 @@ pub struct Rendered {
     /// The body. It has no tools, model, or system prompt, because a view has none.
     pub body: Value,
     /// The position of the start of each message. Empty for a body that was not rendered from a view.
-    pub places: Vec<ViewPosition>,
+    pub positions: Vec<ViewPosition>,
     /// The index of the first message that differs from the raw history.
-    pub changed: Option<usize>,
+    pub first_changed_message: Option<usize>,
 }
 
 impl Rendered {
     /// Wraps a body that was not rendered from a view.
     #[must_use]
-    pub fn of_body(body: Value) -> Self {
-        Self { body, places: Vec::new(), changed: None }
+    pub fn from_body(body: Value) -> Self {
+        Self { body, positions: Vec::new(), first_changed_message: None }
     }
 
     /// Returns the position of the message with an index.
     #[must_use]
-    pub fn place(&self, message: usize) -> ViewPosition {
-        self.places.get(message).copied().unwrap_or_default()
+    pub fn position(&self, message: usize) -> ViewPosition {
+        self.positions.get(message).copied().unwrap_or_default()
     }
 }
 
@@ -125,16 +125,16 @@ pub fn render(stream: &Stream, view: &View, provider: Provider) -> Rendered {
 
 /// Renders a view as plain texts for a model without tools, and appends the user's `request`.
 #[must_use]
-pub fn spoken(stream: &Stream, view: &View, request: &str) -> Vec<Message> {
+pub fn render_as_texts(stream: &Stream, view: &View, request: &str) -> Vec<Message> {
     let requirements = Requirements { accepts_thought: |_| false, is_repaired: true, provider: None };
-    let mut messages = spoken::render(&Conversation::new(stream, view, requirements));
-    spoken::push_text(&mut messages, Role::User, request);
+    let mut messages = texts::render(&Conversation::new(stream, view, requirements));
+    texts::push_text(&mut messages, Role::User, request);
     messages
 }
 
 /// Renders a view for `lint`: without repairs, but merged, and with a user message at the end (A1, A5, A7, G6).
 #[must_use]
-pub fn as_is(stream: &Stream, view: &View, provider: Provider) -> Rendered {
+pub fn render_unrepaired(stream: &Stream, view: &View, provider: Provider) -> Rendered {
     render_for(stream, view, provider, false)
 }
 
@@ -155,15 +155,16 @@ fn render_for(stream: &Stream, view: &View, provider: Provider, is_repaired: boo
         Provider::Gemini => gemini::render(&conversation),
         Provider::Ollama => ollama::render(&conversation),
     };
-    let (places, messages): (Vec<ViewPosition>, Vec<Value>) = messages.into_iter().unzip();
+    let (positions, messages): (Vec<ViewPosition>, Vec<Value>) = messages.into_iter().unzip();
     // A response may belong to a later turn than the messages after it, so the last unchanged message decides.
-    let changed = conversation.first_changed_turn.map(|changed| {
-        let unchanged = places.iter().rposition(|position| position.turn.is_some_and(|turn| turn < changed));
+    let first_changed_message = conversation.first_changed_turn.map(|changed| {
+        let unchanged =
+            positions.iter().rposition(|position| position.turn.is_some_and(|turn| turn < changed));
         unchanged.map_or(0, |last| last + 1)
     });
     let mut body = Map::new();
     body.insert(provider.conversation().into(), messages.into());
-    Rendered { body: body.into(), places, changed }
+    Rendered { body: body.into(), positions, first_changed_message }
 }
 
 /// Returns whether a thought has a signature or is encrypted. Providers accept such a thought only unmodified.

@@ -15,11 +15,11 @@ use crate::build::{Build, compaction, own_overlay, receipt, timestamp, timestamp
 pub(crate) fn entries(stream: &Stream, proposal: Value) -> Vec<Entry> {
     let all_turns = TurnRange::new(0, stream.turns() - 1).unwrap();
     let pairs = Pairs::new(stream);
-    let asked = ValidationContext {
-        by_step: true,
+    let context = ValidationContext {
+        allows_steps: true,
         ..ValidationContext::new(stream, &pairs, all_turns, &[Summary, Reasoning, ToolCalls])
     };
-    entries_of(validate(&asked, serde_json::from_value(proposal).unwrap()).unwrap())
+    entries_of(validate(&context, serde_json::from_value(proposal).unwrap()).unwrap())
 }
 
 /// Returns the entries of validated compactions.
@@ -45,7 +45,7 @@ fn strip() -> Value {
 fn append_proposal(source: &Bytes, proposal: Value) -> Bytes {
     let stream = Stream::parse(source.clone()).unwrap();
     let entries = entries(&stream, proposal);
-    let stamped = append::stamp(&stream, &entries, timestamp(100)).unwrap();
+    let stamped = append::stamped_overlays(&stream, &entries, timestamp(100)).unwrap();
     concat(&append::append(&stream, &entries, &stamped), source).into()
 }
 
@@ -55,7 +55,7 @@ fn check_stamps(build: &Build, now: i64, expected: &[&str]) {
     let proposals = json!([
         {"from_turn": 0, "to_turn": 0, "reasoning": "strip"}, {"from_turn": 0, "to_turn": 0, "tool_calls": {"policy": "omit"}},
     ]);
-    let stamped = append::stamp(&stream, &entries(&stream, proposals), timestamp(now)).unwrap();
+    let stamped = append::stamped_overlays(&stream, &entries(&stream, proposals), timestamp(now)).unwrap();
     assert_eq!(
         stamped.iter().map(|stamped| time::format(stamped.overlay.stamp)).collect::<Vec<_>>(),
         expected
@@ -95,7 +95,7 @@ fn rejects_append_after_latest_possible_time() {
     let mut last = compaction(0, 0, 0, json!({"reasoning": "strip"}));
     last["timestamp"] = time::format(jiff::Timestamp::MAX).into();
     let stream = Build::turns(1).element(last).stream();
-    let error = append::stamp(&stream, &entries(&stream, strip()), timestamp(0)).unwrap_err();
+    let error = append::stamped_overlays(&stream, &entries(&stream, strip()), timestamp(0)).unwrap_err();
     assert_eq!(error, NotAppendable::EndOfTime);
     assert_eq!(error.to_string(), "the newest overlay has the latest possible time, so none can be newer");
 }
@@ -137,7 +137,7 @@ fn splits_compaction_into_jp_part_and_own_part() {
         json!([{"from_turn": 0, "to_turn": 0, "reasoning": "strip",
                 "tool_calls": {"policy": "selective", "calls": [{"seq": 3, "request": "strip"}]}}]),
     );
-    let stamped = append::stamp(&stream, &entries, timestamp(100)).unwrap();
+    let stamped = append::stamped_overlays(&stream, &entries, timestamp(100)).unwrap();
     assert_eq!(
         stamped.iter().map(|stamped| (stamped.number, stamped.entry)).collect::<Vec<_>>(),
         [(1, 0), (2, 0)]
@@ -205,7 +205,7 @@ fn append_to_empty_array_can_be_reset() {
         let stream = Stream::parse(source.as_bytes().into()).unwrap();
         let one_turn = Build::turns(1).stream();
         let entries = entries(&one_turn, strip());
-        let stamped = append::stamp(&stream, &entries, timestamp(0)).unwrap();
+        let stamped = append::stamped_overlays(&stream, &entries, timestamp(0)).unwrap();
         let file = Bytes::from(concat(&append::append(&stream, &entries, &stamped), source.as_bytes()));
         let appended = Stream::parse(file.clone()).unwrap();
         assert_eq!(appended.overlays().len(), 1);
@@ -228,10 +228,10 @@ fn rejects_append_to_stream_that_jp_would_trash() {
         let build = Build::turns(1).element(element.clone());
         let stream = build.stream();
         let expected = is_rejected.then(|| {
-            let at = stream.events()[6].span.start;
-            NotAppendable::Unloadable { element: 6, at }
+            let offset = stream.events()[6].span.start;
+            NotAppendable::Unloadable { element: 6, offset }
         });
-        assert_eq!(append::check(&stream).err(), expected, "{element}");
+        assert_eq!(append::check_loadable(&stream).err(), expected, "{element}");
     }
 }
 
@@ -239,7 +239,7 @@ fn rejects_append_to_stream_that_jp_would_trash() {
 fn append_error_reports_element_and_byte() {
     let stream = Stream::parse(br#"[{"a":1}]"#.as_slice().into()).unwrap();
     assert_eq!(
-        append::check(&stream).unwrap_err().to_string(),
+        append::check_loadable(&stream).unwrap_err().to_string(),
         "element 0 (byte 1): `type` or `timestamp` is missing, so JP would move the conversation to \
          its trash"
     );

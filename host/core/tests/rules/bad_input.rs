@@ -11,7 +11,7 @@ use crate::build::{Build, timestamp_text};
 #[track_caller]
 fn error(bytes: &[u8]) -> Unreadable {
     let error = index(Bytes::copy_from_slice(bytes)).unwrap_err();
-    assert!(error.at <= bytes.len(), "{error}");
+    assert!(error.offset <= bytes.len(), "{error}");
     error
 }
 
@@ -57,7 +57,10 @@ fn rejects_stream_truncated_anywhere_but_at_final_newline() {
     assert!(Stream::parse(complete.clone()).is_ok());
     for end in 0..complete.len() - 1 {
         let error = error(&complete[..end]);
-        assert!(error.at == end || (error.at == 0 && complete[..end].is_empty()), "cut at {end}: {error}");
+        assert!(
+            error.offset == end || (error.offset == 0 && complete[..end].is_empty()),
+            "cut at {end}: {error}"
+        );
     }
     assert!(Stream::parse(complete.slice(..complete.len() - 1)).is_ok());
 }
@@ -86,8 +89,8 @@ fn check_member(kind: &str, members: Value, expected: &str) {
     element.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
     let bytes = Build::default().turn().unknown().element(element).bytes();
     let error = error(&bytes);
-    assert_eq!((error.element, error.what.as_str()), (Some(2), expected));
-    assert!(bytes[error.at..].starts_with(b"{"), "{error}");
+    assert_eq!((error.element, error.reason.as_str()), (Some(2), expected));
+    assert!(bytes[error.offset..].starts_with(b"{"), "{error}");
 }
 
 #[test]
@@ -201,7 +204,7 @@ fn accepts_old_config_delta_without_timestamp() {
     let stream = Build::default().element(json!({"type": "config_delta", "delta": {}})).ask("").stream();
     let event = stream.events()[0];
     assert_eq!((event.kind, event.seq, event.timestamp), (Kind::ConfigDelta, None, None));
-    assert!(jp_compact_core::append::check(&stream).is_err());
+    assert!(jp_compact_core::append::check_loadable(&stream).is_err());
 }
 
 #[test]

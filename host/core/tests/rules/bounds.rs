@@ -176,7 +176,7 @@ fn stream_without_turns_has_no_range() {
 #[test]
 fn turn_begins_with_its_first_conversation_event() {
     let stream = Build::default().config_delta().unknown().ask("a").turn().config_delta().ask("b").stream();
-    assert_eq!(stream.turns_began(), [timestamp(2), timestamp(3)]);
+    assert_eq!(stream.turn_starts(), [timestamp(2), timestamp(3)]);
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn tokenizer_counts_stream_and_view() {
         .ask("d")
         .element(compaction(60, 0, 0, summary))
         .stream();
-    let survey = Survey::with(&stream, count_words);
+    let survey = Survey::with_estimator(&stream, count_words);
     assert_eq!(survey.estimate.estimator().name(), "o200k");
     assert_eq!(survey.estimate.stream_tokens(), 4);
     // `[Summary of previous conversation]`, the summary, `d`.

@@ -17,7 +17,7 @@ use crate::properties::transcript;
 fn forked(bytes: &Bytes, last: usize) -> (Stream, Vec<ForkEffect>) {
     let stream = Stream::parse(bytes.clone()).unwrap();
     let fork = fork(&stream, Some(last));
-    (Stream::parse(concat(&fork.pieces, bytes).into()).unwrap(), fork.overlays)
+    (Stream::parse(concat(&fork.pieces, bytes).into()).unwrap(), fork.effects)
 }
 
 fn elements(stream: &Stream) -> Vec<Value> {

@@ -271,7 +271,7 @@ fn lists_members_of_later_drafts_once() {
     });
     let stream = calls().element(compaction(60, 1, 1, policies)).stream();
     assert_eq!(stream.overlays()[0].not_applied, ["over", "source", "tool_overrides"]);
-    assert_eq!(stream.overlays()[0].kinds(), ["summary", "reasoning", "tool_calls"]);
+    assert_eq!(stream.overlays()[0].policy_names(), ["summary", "reasoning", "tool_calls"]);
 }
 
 /// Checks the error, which must name the overlay's element and its first byte.
@@ -281,8 +281,8 @@ fn check_malformed(overlay: Value, expected: &str) {
     let bytes = build.bytes();
     let error = Stream::parse(bytes.clone()).unwrap_err();
     assert_eq!(error.element, Some(8));
-    assert_eq!(bytes[error.at], b'{', "{error}");
-    assert!(error.what.starts_with(expected), "{error}");
+    assert_eq!(bytes[error.offset], b'{', "{error}");
+    assert!(error.reason.starts_with(expected), "{error}");
     // A reset needs only an index.
     let index = jp_compact_core::index::index(bytes).unwrap();
     assert_eq!(index.overlays(), 1);

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jp_compact_core::estimate::Estimator;
-use jp_compact_core::projection::{project_through, view_tokens_after_each};
+use jp_compact_core::projection::{project_with_overlays, view_tokens_after_each};
 use jp_compact_core::{Stream, Survey};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::properties::transcript;
 
 fn tokens_after_each(stream: &Stream, estimator: Estimator) -> Vec<u64> {
-    let survey = Survey::with(stream, estimator);
+    let survey = Survey::with_estimator(stream, estimator);
     view_tokens_after_each(stream, &survey.pairs, &survey.estimate)
 }
 
@@ -22,7 +22,7 @@ proptest! {
         let stream = Stream::parse(bytes).unwrap();
         let survey = Survey::new(&stream);
         let overlays = stream.overlays();
-        let views = (0..=overlays.len()).map(|count| project_through(&stream, &overlays[..count]));
+        let views = (0..=overlays.len()).map(|count| project_with_overlays(&stream, &overlays[..count]));
         let expected: Vec<_> = views.map(|view| survey.estimate.view_tokens(&view)).collect();
         prop_assert_eq!(tokens_after_each(&stream, Estimator::Characters), expected);
     }

@@ -13,7 +13,7 @@ fn check(text: &str, expected: &[Call]) {
 
 #[track_caller]
 fn check_turns(text: &str, from: Bound, to: Bound) {
-    check(&format!("r:{text}"), &[Call::reasoning().over(range(from, to))]);
+    check(&format!("r:{text}"), &[Call::reasoning().with_range(range(from, to))]);
 }
 
 #[track_caller]
@@ -88,9 +88,9 @@ fn applies_range_to_every_call() {
     let turns = range(Bound::turn(4), FromEnd(3));
     check(
         "r+t=sreq:5..-3",
-        &[Call::reasoning().over(turns), Call::tools(ToolsMode::StripRequests).over(turns)],
+        &[Call::reasoning().with_range(turns), Call::tools(ToolsMode::StripRequests).with_range(turns)],
     );
-    check("s:..-3", &[summary().over(range(Bound::turn(0), FromEnd(3)))]);
+    check("s:..-3", &[summary().with_range(range(Bound::turn(0), FromEnd(3)))]);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn errors_name_the_expected_form() {
 fn call_converts_to_spec_with_resolved_options() {
     let spec = Call::tools(ToolsMode::StripRequests).spec();
     assert_eq!(spec.name, "strip-tools");
-    let Options::Whole(options) = spec.options else { panic!("{spec:?}") };
+    let Options::Object(options) = spec.options else { panic!("{spec:?}") };
     assert_eq!(options["mode"], "strip-requests");
     let options = Call::summary(Some("p/n"), Some("be short")).options;
     assert_eq!((&options["model"], &options["instructions"]), (&"p/n".into(), &"be short".into()));

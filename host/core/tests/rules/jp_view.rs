@@ -26,7 +26,7 @@ fn check(overlays: &[Value], equivalent: &[Value], reason: &str) {
     let stream = stream(overlays);
     let jp_view = jp_view(&stream, stream.overlays()).unwrap();
     assert_eq!(format_view(&stream, &jp_view.view), format_projection(&self::stream(equivalent)));
-    assert_eq!(jp_view.why.to_string(), reason);
+    assert_eq!(jp_view.difference.to_string(), reason);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn jp_numbers_only_its_own_compactions() {
 fn truncates_long_list_of_overlays() {
     let overlays: Vec<_> = (0..9).map(|second| own_overlay(60 + second, 0, 1, hinted())).collect();
     let stream = stream(&overlays);
-    let reason = jp_view(&stream, stream.overlays()).unwrap().why.to_string();
+    let reason = jp_view(&stream, stream.overlays()).unwrap().difference.to_string();
     assert_eq!(reason, "JP does not apply overlays 1, 2, 3, 4, 5 and 4 more");
     assert_ne!(project(&stream), jp_view(&stream, stream.overlays()).unwrap().view);
 }

@@ -11,7 +11,7 @@ use crate::build::{Build, compaction, own_overlay};
 #[track_caller]
 fn check_view(build: &Build, expected: &[(Rule, usize, Option<u64>)]) {
     let stream = build.stream();
-    let violations = lint::view(&stream, stream.overlays(), &project(&stream));
+    let violations = lint::check_view(&stream, stream.overlays(), &project(&stream));
     let violations: Vec<_> = violations
         .iter()
         .map(|violation| (violation.rule, violation.turn.unwrap(), violation.event))
@@ -22,15 +22,15 @@ fn check_view(build: &Build, expected: &[(Rule, usize, Option<u64>)]) {
 /// Checks the rules that a body's messages break, with the message.
 #[track_caller]
 fn check_body(provider: Provider, messages: Value, expected: &[(Rule, u64)]) {
-    check_rendered(&Rendered::of_body(json!({ provider.conversation(): messages })), provider, expected);
+    check_rendered(&Rendered::from_body(json!({ provider.conversation(): messages })), provider, expected);
 }
 
 #[track_caller]
 fn check_rendered(rendered: &Rendered, provider: Provider, expected: &[(Rule, u64)]) {
     let messages = rendered.body[provider.conversation()].as_array().unwrap().len() as u64;
-    let places = (0..messages).map(|message| ViewPosition { turn: None, event: Some(message) }).collect();
-    let rendered = Rendered { places, ..rendered.clone() };
-    let violations = lint::body(provider, &rendered);
+    let positions = (0..messages).map(|message| ViewPosition { turn: None, event: Some(message) }).collect();
+    let rendered = Rendered { positions, ..rendered.clone() };
+    let violations = lint::check_body(provider, &rendered);
     let rule_and_event = |violation: &Violation| (violation.rule, violation.event.unwrap());
     assert_eq!(violations.iter().map(rule_and_event).collect::<Vec<_>>(), expected, "{violations:?}");
     assert!(violations.iter().all(|violation| violation.provider == Some(provider)));
@@ -200,8 +200,9 @@ fn a4_text_is_neither_empty_nor_blank() {
 fn a5_last_message_is_not_from_assistant() {
     let user = message("user", json!("q"));
     check_anthropic(&[user.clone(), message("assistant", json!("m"))], &[(Rule::A5, 1)]);
-    let with_white_space = Rendered::of_body(json!({"messages": [user, message("assistant", json!("m "))]}));
-    let violations = lint::body(Provider::Anthropic, &with_white_space);
+    let with_white_space =
+        Rendered::from_body(json!({"messages": [user, message("assistant", json!("m "))]}));
+    let violations = lint::check_body(Provider::Anthropic, &with_white_space);
     assert!(
         violations[0].message.ends_with("an assistant message, and ends with white space"),
         "{violations:?}"
@@ -225,7 +226,7 @@ fn a6_thoughts_are_complete_and_stay_in_open_loop() {
     check_anthropic(&messages_with(json!({"type": "redacted_thinking"})), &[(Rule::A6, 1)]);
     let open_loop = |used: Value| {
         let messages = [message("user", json!("q")), used, message("user", json!([tool_result("a")]))];
-        Rendered::of_body(json!({"messages": messages, "thinking": {"type": "enabled"}}))
+        Rendered::from_body(json!({"messages": messages, "thinking": {"type": "enabled"}}))
     };
     let mut thought = tool_use("a");
     let block = json!({"type": "thinking", "thinking": "t", "signature": "s"});
@@ -243,9 +244,9 @@ fn a7_no_signed_thoughts_after_changed_content() {
     let user = || message("user", json!("q"));
     let messages =
         json!([user(), response, user(), response, user(), used, message("user", json!([tool_result("a")]))]);
-    let mut rendered = Rendered::of_body(json!({ "messages": messages }));
+    let mut rendered = Rendered::from_body(json!({ "messages": messages }));
     check_rendered(&rendered, Provider::Anthropic, &[]);
-    rendered.changed = Some(2);
+    rendered.first_changed_message = Some(2);
     check_rendered(&rendered, Provider::Anthropic, &[(Rule::A7, 3)]);
 }
 
@@ -440,8 +441,8 @@ fn m5_signatures_of_the_current_turn_are_kept() {
 
 #[test]
 fn o1_view_larger_than_window_is_a_warning() {
-    assert_eq!(lint::window(4096, 4096), None);
-    let warning = lint::window(4097, 4096).unwrap();
+    assert_eq!(lint::check_window(4096, 4096), None);
+    let warning = lint::check_window(4097, 4096).unwrap();
     assert_eq!((warning.rule, warning.provider), (Rule::O1, Some(Provider::Ollama)));
     assert!(warning.is_warning());
     let orphaned_response = json!([{"role": "tool", "content": ""}, {"role": "assistant", "content": ""}]);
@@ -455,10 +456,10 @@ fn separates_new_violations_from_old_ones() {
     let overlay = own_overlay(50, 0, 0, json!({"tool_calls": {"policy": "selective", "calls": calls}}));
     let violations_of = |build: Build| {
         let stream = build.stream();
-        lint::view(&stream, stream.overlays(), &project(&stream))
+        lint::check_view(&stream, stream.overlays(), &project(&stream))
     };
     let (before, after) = (violations_of(build.clone()), violations_of(build.element(overlay)));
-    let (new, old) = lint::introduced(&before, after);
+    let (new, old) = lint::split_introduced(&before, after);
     assert_eq!(old, before);
     assert_eq!(new.iter().map(|new| (new.rule, new.event)).collect::<Vec<_>>(), [(Rule::G5, Some(3))]);
     assert_eq!(new[0].to_string(), "G5 turn 0 event 3: the tool's response is blank");
@@ -466,16 +467,16 @@ fn separates_new_violations_from_old_ones() {
 
 #[test]
 fn same_violation_despite_renumbered_messages() {
-    let violations_of = |messages: Value, places: &[u64]| {
+    let violations_of = |messages: Value, positions: &[u64]| {
         let position = |event: &u64| ViewPosition { turn: Some(0), event: Some(*event) };
-        let places = places.iter().map(position).collect();
+        let positions = positions.iter().map(position).collect();
         let body = json!({ "messages": messages });
-        lint::body(Provider::Openai, &Rendered { places, ..Rendered::of_body(body) })
+        lint::check_body(Provider::Openai, &Rendered { positions, ..Rendered::from_body(body) })
     };
     let user = json!({"role": "user", "content": "q"});
     let before = violations_of(json!([user, user, tool_message("a"), user]), &[1, 2, 3, 4]);
     let after = violations_of(json!([user, tool_message("a"), tool_message("b")]), &[1, 3, 4]);
-    let (new, old) = lint::introduced(&before, after);
+    let (new, old) = lint::split_introduced(&before, after);
     assert_eq!(
         [new, old].map(|violations| violations.iter().map(|violation| violation.event).collect::<Vec<_>>()),
         [[Some(4)], [Some(3)]]

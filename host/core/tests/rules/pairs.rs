@@ -1,6 +1,6 @@
 //! The pairing of halves of calls (docs/reference/lint-rules.md, G1 and G3), and its effect on ranges.
 
-use jp_compact_core::open::{OpenReason, open};
+use jp_compact_core::open::{OpenReason, open_reason};
 use jp_compact_core::{Pairs, TurnRange};
 
 use crate::build::Build;
@@ -46,7 +46,7 @@ fn abandoned_request_takes_no_later_response() {
     check(&abandoned, &[(3, 4), (6, 7)]);
     let stream = abandoned.stream();
     let pairs = Pairs::new(&stream);
-    assert_eq!(open(&stream, &pairs, false), None);
+    assert_eq!(open_reason(&stream, &pairs, false), None);
     assert_eq!(pairs.split_by(&stream, TurnRange::new(1, 1).unwrap()), None);
 }
 
@@ -101,8 +101,8 @@ fn range_shrinks_until_it_splits_no_call() {
 fn check_open(build: &Build, for_policies: Option<OpenReason>, for_summary: Option<OpenReason>) {
     let stream = build.stream();
     let pairs = Pairs::new(&stream);
-    assert_eq!(open(&stream, &pairs, false), for_policies);
-    assert_eq!(open(&stream, &pairs, true), for_summary);
+    assert_eq!(open_reason(&stream, &pairs, false), for_policies);
+    assert_eq!(open_reason(&stream, &pairs, true), for_summary);
 }
 
 #[test]

@@ -208,20 +208,20 @@ fn compactions(stream: &Stream, range: TurnRange, kind: u8) -> Vec<Compaction> {
     let pairs = Pairs::new(stream);
     let produces = &[Summary, Reasoning, ToolCalls];
     let (overlap, accepted, hints) = (Overlap::Partial, &[], &BTreeMap::new());
-    let asked = ValidationContext {
+    let context = ValidationContext {
         stream,
         pairs: &pairs,
         range,
-        requested: range,
+        requested_range: range,
         produces,
-        by_step: false,
+        allows_steps: false,
         accepted,
         overlap,
         hints,
-        by_model: true,
+        written_by_model: true,
     };
     let proposal = serde_json::from_value(proposal(stream, range, kind)).unwrap();
-    validate(&asked, proposal).unwrap_or_default()
+    validate(&context, proposal).unwrap_or_default()
 }
 
 fn entries(compactions: Vec<Compaction>) -> Vec<Entry> {
@@ -265,8 +265,8 @@ fn request(survey: &Survey<'_>, range: TurnRange, input: Input) -> Vec<u8> {
     description.scope = Scope::Conversation;
     description.wants = vec!["previous_summaries".into()];
     let options = Map::new();
-    let ask = RequestParameters::new("c1", &description, range, &options, timestamp(0));
-    lines(survey, &ask)
+    let parameters = RequestParameters::new("c1", &description, range, &options, timestamp(0));
+    lines(survey, &parameters)
 }
 
 proptest! {
@@ -278,7 +278,7 @@ proptest! {
         let range = TurnRange::new(from, (from + length).min(stream.turns().saturating_sub(1)));
         let compactions = range.map(|range| compactions(&stream, range, kind)).unwrap_or_default();
         let entries = entries(compactions);
-        let stamped = append::stamp(&stream, &entries, timestamp(now)).unwrap();
+        let stamped = append::stamped_overlays(&stream, &entries, timestamp(now)).unwrap();
         let mut file = Bytes::from(concat(&append::append(&stream, &entries, &stamped), &bytes));
 
         prop_assert_eq!(&file[..stream.body_end()], &bytes[..stream.body_end()]);
@@ -293,7 +293,7 @@ proptest! {
         let without_element = |overlay| jp_compact_core::overlay::Overlay { element: 0, ..overlay };
         prop_assert_eq!(parsed_overlays.map(without_element).collect::<Vec<_>>(), expected.map(without_element).collect::<Vec<_>>());
         let overlays: Vec<_> = stream.overlays().iter().cloned().chain(stamped.iter().map(|stamped| stamped.overlay.clone())).collect();
-        let predicted_view = jp_compact_core::projection::project_through(&stream, &overlays);
+        let predicted_view = jp_compact_core::projection::project_with_overlays(&stream, &overlays);
         let predicted_view: Vec<_> = predicted_view.events(&stream).map(|event| (event.turn, event.event)).collect();
         prop_assert_eq!(predicted_view, provider_events(&appended));
 
@@ -327,7 +327,7 @@ proptest! {
         let view = project(&stream);
         for provider in Provider::ALL {
             let rendered = render::render(&stream, &view, provider);
-            prop_assert_eq!(lint::body(provider, &rendered), [], "{}", rendered.body);
+            prop_assert_eq!(lint::check_body(provider, &rendered), [], "{}", rendered.body);
         }
     }
 
@@ -335,9 +335,9 @@ proptest! {
     fn clean_view_needs_no_repairs(bytes in transcript()) {
         let stream = parse(&bytes);
         let view = project(&stream);
-        let view_violations = lint::view(&stream, stream.overlays(), &view);
+        let view_violations = lint::check_view(&stream, stream.overlays(), &view);
         for provider in Provider::ALL {
-            let body_violations = lint::body(provider, &render::as_is(&stream, &view, provider));
+            let body_violations = lint::check_body(provider, &render::render_unrepaired(&stream, &view, provider));
             // Views have no rule for the first role (A2, M1, M2), two calls of one message with the same id (A3), and
             // ids that a single provider rejects (G8).
             let is_rule_of_views = |violation: &lint::Violation| {
@@ -382,7 +382,7 @@ proptest! {
         let Ok(selected) = select(&survey, Selection { from, to, ..Selection::default() }, timestamp(30)) else { return Ok(()) };
         let last = stream.turns() - 1;
         let is_closed = |range: TurnRange, for_summary| {
-            let open = open::open(&stream, &survey.pairs, for_summary).is_some();
+            let open = open::open_reason(&stream, &survey.pairs, for_summary).is_some();
             range.to() <= last && !(open && range.contains(last)) && survey.pairs.split_by(&stream, range).is_none()
         };
         prop_assert!(is_closed(selected.range, false));
@@ -392,13 +392,13 @@ proptest! {
             prop_assert!(is_closed(extended.range, true));
             prop_assert!(extended.range.covers(extended.requested));
             let payload = json!([{"from_turn": extended.range.from(), "to_turn": extended.range.to(), "summary": {"summary": "S"}}]);
-            let asked = ValidationContext {
-                stream: &stream, pairs: &survey.pairs, range: extended.range, requested: extended.requested,
-                produces: &[Summary], by_step: false, accepted: &accepted, overlap, hints: &BTreeMap::new(),
-                by_model: false,
+            let context = ValidationContext {
+                stream: &stream, pairs: &survey.pairs, range: extended.range, requested_range: extended.requested,
+                produces: &[Summary], allows_steps: false, accepted: &accepted, overlap, hints: &BTreeMap::new(),
+                written_by_model: false,
             };
             // A strategy must be able to answer every request of the host.
-            prop_assert!(validate(&asked, serde_json::from_value(payload).unwrap()).is_ok());
+            prop_assert!(validate(&context, serde_json::from_value(payload).unwrap()).is_ok());
         }
     }
 
@@ -421,7 +421,7 @@ proptest! {
         prop_assert_eq!(extend(range, reordered.iter().copied(), overlap), extended);
         for summary in summaries {
             let contains_range = summary.covers(extended);
-            prop_assert!(!summary.meets(extended) || extended.covers(summary) || (contains_range && !union));
+            prop_assert!(!summary.overlaps(extended) || extended.covers(summary) || (contains_range && !union));
         }
     }
 

@@ -15,7 +15,7 @@ fn rendered(build: &Build, provider: Provider) -> Rendered {
 fn check(build: &Build, provider: Provider, expected: &Value) {
     let rendered = rendered(build, provider);
     assert_eq!(rendered.body, json!({ provider.conversation(): expected }));
-    assert_eq!(rendered.places.len(), expected.as_array().unwrap().len());
+    assert_eq!(rendered.positions.len(), expected.as_array().unwrap().len());
 }
 
 /// A turn with two parallel calls, answered in reverse order.
@@ -260,7 +260,7 @@ fn messages_have_positions_in_the_stream() {
     let rendered = rendered(&build, Provider::Openai);
     let position = |turn, event| ViewPosition { turn: Some(turn), event };
     assert_eq!(
-        rendered.places,
+        rendered.positions,
         [
             position(0, None),
             position(0, None),
@@ -271,7 +271,7 @@ fn messages_have_positions_in_the_stream() {
             ViewPosition::default()
         ]
     );
-    assert_eq!(rendered.changed, Some(0));
+    assert_eq!(rendered.first_changed_message, Some(0));
 }
 
 #[test]

@@ -19,11 +19,11 @@ fn outcome(output: &[u8]) -> Result<usize, String> {
     let stream = Build::turns(2).stream();
     let range = TurnRange::new(0, 1).unwrap();
     let pairs = Pairs::new(&stream);
-    let asked = ValidationContext {
-        by_step: true,
+    let context = ValidationContext {
+        allows_steps: true,
         ..ValidationContext::new(&stream, &pairs, range, &[Summary, Reasoning, ToolCalls])
     };
-    validate(&asked, result.compactions)
+    validate(&context, result.compactions)
         .map(|compactions| compactions.len())
         .map_err(|error| error.to_string())
 }

@@ -16,12 +16,12 @@ fn description(input: Input) -> Description {
 fn request_lines(stream: &Stream, description: &Description) -> Vec<Value> {
     let turn_1 = TurnRange::new(1, 1).unwrap();
     let options = Map::from_iter([("mode".to_owned(), json!("strip"))]);
-    let ask = RequestParameters {
+    let parameters = RequestParameters {
         conversation: Some("17738399468"),
         digest: Some("d1635"),
         ..RequestParameters::new("c1", description, turn_1, &options, timestamp(500))
     };
-    let bytes = lines(&Survey::new(stream), &ask);
+    let bytes = lines(&Survey::new(stream), &parameters);
     assert!(bytes.ends_with(b"\n"));
     let lines: Vec<Value> =
         str::from_utf8(&bytes).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -69,11 +69,11 @@ fn header_comes_first_with_stable_first_fields() {
     let stream = Build::turns(3).stream();
     let turn_1 = TurnRange::new(1, 1).unwrap();
     let (description, options) = (description(Input::Full), Map::new());
-    let ask = RequestParameters {
+    let parameters = RequestParameters {
         dry_run: true,
         ..RequestParameters::new("c1", &description, turn_1, &options, timestamp(0))
     };
-    let bytes = lines(&Survey::new(&stream), &ask);
+    let bytes = lines(&Survey::new(&stream), &parameters);
     assert!(bytes.starts_with(br#"{"type":"compact","id":"c1","protocol":1,"#));
 }
 

@@ -40,13 +40,13 @@ fn projected(build: &Build, hints: &Value, payload: Value) -> String {
     let all_turns = TurnRange::new(0, stream.turns() - 1).unwrap();
     let hints: BTreeMap<String, ToolHint> = serde_json::from_value(hints.clone()).unwrap();
     let pairs = Pairs::new(&stream);
-    let asked = ValidationContext {
+    let context = ValidationContext {
         hints: &hints,
         ..ValidationContext::new(&stream, &pairs, all_turns, &[Summary, Reasoning, ToolCalls])
     };
-    let compactions = validate(&asked, vec![serde_json::from_value(payload).unwrap()]).unwrap();
+    let compactions = validate(&context, vec![serde_json::from_value(payload).unwrap()]).unwrap();
     let entries = entries_of(compactions);
-    let stamped = append::stamp(&stream, &entries, timestamp(1000)).unwrap();
+    let stamped = append::stamped_overlays(&stream, &entries, timestamp(1000)).unwrap();
     let bytes: Vec<u8> = concat(&append::append(&stream, &entries, &stamped), stream.bytes());
     format_projection(&Stream::parse(bytes.into()).unwrap())
 }
@@ -143,8 +143,8 @@ fn raw_stream_invariant_summarizer_gets_events_not_summaries() {
     let range = TurnRange::new(0, 3).unwrap();
     let description = Description { input: Input::Full, ..Description::new("s", "1", "") };
     let options = Map::new();
-    let ask = request::RequestParameters::new("c1", &description, range, &options, timestamp(2000));
-    let sent = String::from_utf8(request::lines(&survey, &ask)).unwrap();
+    let parameters = request::RequestParameters::new("c1", &description, range, &options, timestamp(2000));
+    let sent = String::from_utf8(request::lines(&survey, &parameters)).unwrap();
     assert!(!sent.contains("OLDER WORDS"));
     for turn in 0..4 {
         for word in ["ask", "think", "body", "say"] {

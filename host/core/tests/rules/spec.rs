@@ -1,6 +1,6 @@
 //! Strategies and options as the user types them.
 
-use jp_compact_core::spec::{Options, Spec, typed, whole};
+use jp_compact_core::spec::{Options, Spec, parse_object, parse_values};
 use serde_json::{Value, json};
 
 #[track_caller]
@@ -34,7 +34,7 @@ fn splits_at_commas_outside_quotes_and_brackets() {
 fn parses_json_objects_and_files() {
     let options = |text: &str| text.parse::<Spec>().unwrap().options;
     let Value::Object(map) = json!({"a": 1, "b": [2]}) else { unreachable!() };
-    assert_eq!(options(r#"s:{"a": 1, "b": [2]}"#), Options::Whole(map));
+    assert_eq!(options(r#"s:{"a": 1, "b": [2]}"#), Options::Object(map));
     assert_eq!(options("s:@options.json"), Options::File("options.json".into()));
     assert_eq!(options("s:@/a:b,c=d"), Options::File("/a:b,c=d".into()));
 }
@@ -57,7 +57,7 @@ fn rejects_invalid_specs() {
     check_error(r#"s:{"a":1,"a":2}"#, "option `a` is given twice");
     check_error(r#"s:{"a":1"#, "EOF");
     check_error(r#"s:{"a":1} x"#, "trailing characters");
-    assert!(whole("[1]").is_err());
+    assert!(parse_object("[1]").is_err());
 }
 
 fn schema() -> Value {
@@ -71,7 +71,7 @@ fn schema() -> Value {
 
 #[track_caller]
 fn check_typed(key: &str, text: &str, expected: Value) {
-    let options = typed(&[(key.into(), text.into())], Some(&schema())).unwrap();
+    let options = parse_values(&[(key.into(), text.into())], Some(&schema())).unwrap();
     assert_eq!(options[key], expected, "{key}={text}");
 }
 
@@ -97,7 +97,7 @@ fn parses_json_for_other_options() {
 
 #[track_caller]
 fn check_option_error(key: &str, text: &str, schema: Option<&Value>, expected: &str) {
-    let error = typed(&[(key.into(), text.into())], schema).unwrap_err();
+    let error = parse_values(&[(key.into(), text.into())], schema).unwrap_err();
     assert!(error.starts_with(expected), "{error}");
 }
 

@@ -1,7 +1,7 @@
 //! Overlays that begin or end inside a turn: their grammar and their projection, and the effects of appends, resets, and
 //! forks on them.
 
-use jp_compact_core::append::{NewOverlay, append, stamp};
+use jp_compact_core::append::{NewOverlay, append, stamped_overlays};
 use jp_compact_core::jp_view::jp_view;
 use jp_compact_core::lint;
 use jp_compact_core::projection::project;
@@ -117,14 +117,14 @@ fn a_stepped_summary_leaves_a_view_that_lints_clean() {
     for (from, to) in [("0", "0.1"), ("0.0", "0.1"), ("0.0", "0.3")] {
         let stream = steps(4).element(step_overlay(60, from, to, summary("S"))).stream();
         let view = project(&stream);
-        assert_eq!(lint::view(&stream, stream.overlays(), &view), [], "{from}..{to}");
+        assert_eq!(lint::check_view(&stream, stream.overlays(), &view), [], "{from}..{to}");
     }
 }
 
 #[track_caller]
 fn check_malformed(overlay: Value, expected: &str) {
     let error = Stream::parse(steps(1).element(overlay).bytes()).unwrap_err();
-    assert!(error.is_of_overlay() && error.what.contains(expected), "{}", error.what);
+    assert!(error.is_malformed_overlay() && error.reason.contains(expected), "{}", error.reason);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn steps_are_parsed_strictly_and_only_in_their_own_type() {
     let mut with_ignored_step = compaction(60, 0, 0, strip());
     with_ignored_step["to_step"] = json!(0);
     let stream = steps(2).element(with_ignored_step).stream();
-    assert!(!stream.overlays()[0].is_stepped(), "JP ignores the member, so we ignore it too");
+    assert!(!stream.overlays()[0].has_steps(), "JP ignores the member, so we ignore it too");
     assert_eq!(stream.overlays()[0].range(), TurnRange::new(0, 0));
 }
 
@@ -156,21 +156,25 @@ fn the_bound_last_is_after_the_greatest_position() {
 }
 
 #[track_caller]
-fn validate_proposal(stream: &Stream, by_step: bool, proposal: Value) -> Result<Vec<Compaction>, Refusal> {
+fn validate_proposal(
+    stream: &Stream,
+    allows_steps: bool,
+    proposal: Value,
+) -> Result<Vec<Compaction>, Refusal> {
     let range = TurnRange::between(Position::turn(0), Position::step(stream.turns() - 1, 1)).unwrap();
-    let asked = ValidationContext {
+    let context = ValidationContext {
         stream,
         pairs: &Pairs::new(stream),
         range,
-        requested: range,
+        requested_range: range,
         produces: &[Summary, Reasoning, ToolCalls],
-        by_step,
+        allows_steps,
         accepted: &[],
         overlap: Overlap::Partial,
         hints: &std::collections::BTreeMap::new(),
-        by_model: false,
+        written_by_model: false,
     };
-    validate(&asked, serde_json::from_value(proposal).unwrap())
+    validate(&context, serde_json::from_value(proposal).unwrap())
 }
 
 #[test]
@@ -193,7 +197,7 @@ fn a_payload_with_steps_needs_the_feature_and_existing_steps() {
 #[track_caller]
 fn append_proposal(stream: &Stream, proposal: Value) -> (Stream, Vec<NewOverlay>) {
     let entries = entries_of(validate_proposal(stream, true, proposal).unwrap());
-    let stamped = stamp(stream, &entries, timestamp(100)).unwrap();
+    let stamped = stamped_overlays(stream, &entries, timestamp(100)).unwrap();
     let bytes = concat(&append(stream, &entries, &stamped), stream.bytes());
     (Stream::parse(bytes.into()).unwrap(), stamped)
 }
@@ -218,7 +222,7 @@ fn jp_reads_the_whole_turns_of_a_stepped_policy() {
     assert_eq!(format_projection(&appended), "?ask0 ~think0 =say0 | ?ask1 ~think1 =say1 | ?last =end");
     assert_eq!(receipts(&appended).iter().filter(|receipt| receipt.is_some()).count(), 2);
     let jp_view = jp_view(&appended, appended.overlays()).unwrap();
-    assert_eq!(jp_view.why.to_string(), "JP does not apply overlay 2, because its range has steps");
+    assert_eq!(jp_view.difference.to_string(), "JP does not apply overlay 2, because its range has steps");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use jp_compact_core::bound::Bound;
 use jp_compact_core::select::{
-    Keep, KeepLast, NothingToCompact, Selected, StrategyTraits, TypedSelection, resolve, select_for,
+    Keep, KeepLast, NothingToCompact, Selected, StrategyTraits, TypedSelection, resolve, select_for_strategy,
 };
 use jp_compact_core::{Survey, TurnRange};
 use serde_json::json;
@@ -27,7 +27,8 @@ fn keeping(turns: Option<usize>, steps: Option<usize>, tokens: Option<u64>) -> T
     TypedSelection { keep_last: KeepLast { turns, steps, tokens }, ..TypedSelection::default() }
 }
 
-const STEPS: StrategyTraits = StrategyTraits { steps: true, reasoning: false, summary: false };
+const STEPS: StrategyTraits =
+    StrategyTraits { accepts_steps: true, strips_reasoning: false, writes_summary: false };
 
 fn describe_result(selected: Result<Selected, NothingToCompact>) -> String {
     match selected {
@@ -43,7 +44,7 @@ fn selected(build: &Build, selection: TypedSelection, traits: StrategyTraits) ->
     let stream = build.stream();
     let survey = Survey::new(&stream);
     let range = resolve(&survey, selection.with(Keep::DEFAULT), timestamp(0));
-    describe_result(range.and_then(|range| select_for(&survey, range, traits)))
+    describe_result(range.and_then(|range| select_for_strategy(&survey, range, traits)))
 }
 
 #[track_caller]
@@ -143,7 +144,7 @@ fn other_strategies_get_whole_turns() {
 fn signed_reasoning_stays_in_an_open_turn() {
     let signed = json!({"timestamp": "2026-04-02 09:10:00", "type": "chat_response", "reasoning": "t",
         "metadata": {"anthropic_thinking_signature": "c2ln"}});
-    let strips_reasoning = StrategyTraits { reasoning: true, ..STEPS };
+    let strips_reasoning = StrategyTraits { strips_reasoning: true, ..STEPS };
     let open = Build::turns(2)
         .turn()
         .ask("go")

@@ -2,14 +2,14 @@
 //! the view after one or several of them.
 
 use bytes::Bytes;
-use jp_compact_core::append::{append, stamp};
+use jp_compact_core::append::{append, stamped_overlays};
 use jp_compact_core::event::Kind;
 use jp_compact_core::lint::{self, Rule};
 use jp_compact_core::overlap::Overlap;
 use jp_compact_core::projection::project;
 use jp_compact_core::render::{self, Provider, is_signed};
 use jp_compact_core::select::{
-    NothingToCompact, Selected, Selection, StrategyTraits, resolve, select_for, select_for_summary,
+    NothingToCompact, Selected, Selection, StrategyTraits, resolve, select_for_strategy, select_for_summary,
 };
 use jp_compact_core::splice::concat;
 use jp_compact_core::validate::{Refusal, ValidationContext, validate};
@@ -22,7 +22,8 @@ use serde_json::{Value, json};
 use crate::append::entries_of;
 use crate::build::{Build, base64, compaction, format_projection, step_overlay, timestamp};
 
-const TRAITS: StrategyTraits = StrategyTraits { steps: true, reasoning: false, summary: true };
+const TRAITS: StrategyTraits =
+    StrategyTraits { accepts_steps: true, strips_reasoning: false, writes_summary: true };
 
 /// Selects the range for a summary between two positions.
 fn selected(stream: &Stream, from: &str, to: &str, overlap: Overlap) -> Result<Selected, NothingToCompact> {
@@ -30,7 +31,7 @@ fn selected(stream: &Stream, from: &str, to: &str, overlap: Overlap) -> Result<S
     let bound = |text: &str| text.parse().ok().map(Bound::At);
     let selection = Selection { from: bound(from), to: bound(to), ..Selection::default() };
     let range = resolve(&survey, selection, timestamp(0))?;
-    select_for_summary(&survey, &select_for(&survey, range, TRAITS)?, TRAITS, &[], overlap)
+    select_for_summary(&survey, &select_for_strategy(&survey, range, TRAITS)?, TRAITS, &[], overlap)
 }
 
 #[track_caller]
@@ -133,7 +134,7 @@ fn refused(build: &Build, from: &str, to: &str) -> Option<Refusal> {
     let (from, to): (Position, Position) = (from.parse().unwrap(), to.parse().unwrap());
     let range = TurnRange::between(Position::turn(0), Position::step(1, 4)).unwrap();
     let asked = ValidationContext {
-        by_step: true,
+        allows_steps: true,
         ..ValidationContext::new(&stream, &survey.pairs, range, &[Summary])
     };
     validate(&asked, serde_json::from_value(payload(from, to)).unwrap()).err()
@@ -212,11 +213,11 @@ fn position() -> impl Strategy<Value = Position> {
 fn violated(stream: &Stream) -> Vec<Rule> {
     let view = project(stream);
     let mut rules: Vec<Rule> =
-        lint::view(stream, stream.overlays(), &view).iter().map(|found| found.rule).collect();
+        lint::check_view(stream, stream.overlays(), &view).iter().map(|found| found.rule).collect();
     for provider in Provider::ALL {
-        let rendered = render::as_is(stream, &view, provider);
-        rules.extend(lint::body(provider, &rendered).iter().map(|found| found.rule));
-        assert_eq!(lint::body(provider, &render::render(stream, &view, provider)), [], "{provider}");
+        let rendered = render::render_unrepaired(stream, &view, provider);
+        rules.extend(lint::check_body(provider, &rendered).iter().map(|found| found.rule));
+        assert_eq!(lint::check_body(provider, &render::render(stream, &view, provider)), [], "{provider}");
     }
     rules.sort_unstable_by_key(ToString::to_string);
     rules.dedup();
@@ -232,22 +233,22 @@ fn summarized(
     overlap: Overlap,
 ) -> Stream {
     let asked = ValidationContext {
-        by_step: true,
-        requested,
+        allows_steps: true,
+        requested_range: requested,
         overlap,
         ..ValidationContext::new(stream, &survey.pairs, range, &[Summary])
     };
     let proposal = serde_json::from_value(payload(range.start(), range.end())).unwrap();
     let compactions = validate(&asked, proposal).unwrap_or_else(|refusal| panic!("{range}: {refusal}"));
     let entries = entries_of(compactions);
-    let made = stamp(stream, &entries, timestamp(100)).unwrap();
+    let made = stamped_overlays(stream, &entries, timestamp(100)).unwrap();
     let bytes: Bytes = concat(&append(stream, &entries, &made), stream.bytes()).into();
     Stream::parse(bytes).unwrap()
 }
 
 /// Returns the first step of the last turn that is shown, if the turn is open and thinks.
 fn first_step_thinks(stream: &Stream, survey: &Survey<'_>) -> Option<bool> {
-    open::open(stream, &survey.pairs, true)?;
+    open::open_reason(stream, &survey.pairs, true)?;
     let last = stream.turns() - 1;
     let in_turn = |element: &usize| stream.events()[*element].turn == last;
     let signed =

@@ -53,19 +53,19 @@ impl Case {
     fn validate(&self, proposal: &Value) -> Result<Vec<Compaction>, Refusal> {
         let range = |(from, to)| TurnRange::new(from, to).unwrap();
         let stream = self.build.stream();
-        let asked = ValidationContext {
+        let context = ValidationContext {
             stream: &stream,
             pairs: &Pairs::new(&stream),
             range: range(self.range),
-            requested: range(self.requested),
+            requested_range: range(self.requested),
             produces: self.produces,
-            by_step: true,
+            allows_steps: true,
             accepted: &self.accepted,
             overlap: self.overlap,
             hints: &self.hints,
-            by_model: self.by_model,
+            written_by_model: self.by_model,
         };
-        validate(&asked, serde_json::from_value(proposal.clone()).unwrap())
+        validate(&context, serde_json::from_value(proposal.clone()).unwrap())
     }
 
     #[track_caller]
@@ -281,7 +281,7 @@ fn stored_entry_describes_its_half() {
     ]);
     let compactions = Case::default().validate(&json!([selective(1, 2, calls)])).unwrap();
     let stored = |seq, id: &str, kind| {
-        let half = Some(Half { kind, nth: 0, of: 1, tool: Some("read".into()) });
+        let half = Some(Half { kind, nth: 0, count: 1, tool: Some("read".into()) });
         StoredCall { seq, id: id.into(), half, request: None, response: None, omit: false }
     };
     let (request, response) = (HalfKind::Request, HalfKind::Response);

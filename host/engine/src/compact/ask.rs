@@ -118,11 +118,11 @@ impl<'a> ProposalCollector<'a> {
             None => (*self.range)?,
         };
         let traits = strategy.traits();
-        let selected = select::select_for(self.survey, range, traits)?;
-        if !traits.summary {
+        let selected = select::select_for_strategy(self.survey, range, traits)?;
+        if !traits.writes_summary {
             return Ok(selected);
         }
-        let accepted = append::summarized(&self.entries);
+        let accepted = append::summary_ranges(&self.entries);
         select::select_for_summary(self.survey, &selected, traits, &accepted, self.run.policy.overlap)
     }
 
@@ -227,10 +227,10 @@ impl<'a> ProposalCollector<'a> {
         }
         let conversation_model = run.policy.conversation_model.as_ref().filter(|_| llm.is_some());
         let deadline_ms = run.io.sessions.deadline(&strategy.described).as_millis();
-        let ask = RequestParameters {
+        let parameters = RequestParameters {
             conversation: self.place.id(),
             digest: self.input_sha256.as_deref(),
-            requested: selected.requested,
+            requested_range: selected.requested,
             hints: &run.policy.hints,
             range_exact,
             limits: Limits {
@@ -245,7 +245,7 @@ impl<'a> ProposalCollector<'a> {
             ..RequestParameters::new(id, description, selected.range, &strategy.options, run.io.now)
         };
         let event_lines = match description.input {
-            Input::Full => Some(self.event_lines.get_or_write(self.survey, &ask, run)?),
+            Input::Full => Some(self.event_lines.get_or_write(self.survey, &parameters, run)?),
             _ => None,
         };
         let (body, events) = match &event_lines {
@@ -255,7 +255,7 @@ impl<'a> ProposalCollector<'a> {
             }
             None => (Body::Nothing, None),
         };
-        let header = request::header(self.survey, &ask, events);
+        let header = request::header(self.survey, &parameters, events);
         let reply = run.io.sessions.ask(&strategy.described, header, &body).await;
         Ok(reply.map_err(|error| error.of_run(&strategy.described.confined))?)
     }
@@ -295,7 +295,7 @@ impl<'a> ProposalCollector<'a> {
         selected: &Selected,
         payloads: Vec<Payload>,
     ) -> Result<Vec<Compaction>, Refusal> {
-        let accepted = append::summarized(&self.entries);
+        let accepted = append::summary_ranges(&self.entries);
         let (stream, pairs) = (self.survey.stream, &self.survey.pairs);
         let context = validation_context(self.run, stream, pairs, strategy, selected, &accepted);
         validate::validate(&context, payloads)
@@ -332,13 +332,13 @@ impl<'a> ProposalCollector<'a> {
     /// Returns the number of the first existing overlay, if this strategy made overlays for the complete range. In JP's
     /// conversations, a range with steps can have one overlay for each piece.
     fn find_overlay_of_range(&mut self, strategy: &PreparedStrategy, range: TurnRange) -> Option<usize> {
-        let number = self.find_overlay(strategy, |overlay| overlay.covers_just(range));
+        let number = self.find_overlay(strategy, |overlay| overlay.has_range(range));
         if number.is_some() {
             return number;
         }
         let mut first = None;
         for piece in range.pieces() {
-            let number = self.find_overlay(strategy, |overlay| overlay.covers_just(piece))?;
+            let number = self.find_overlay(strategy, |overlay| overlay.has_range(piece))?;
             first = first.or(Some(number));
         }
         first
@@ -353,8 +353,8 @@ impl<'a> ProposalCollector<'a> {
     ) -> Option<usize> {
         let mut first = None;
         for compaction in compactions {
-            for new in append::overlays(self.survey.stream, compaction) {
-                let number = self.find_overlay(strategy, |existing| new.says_the_same(existing))?;
+            for new in append::unstamped_overlays(self.survey.stream, compaction) {
+                let number = self.find_overlay(strategy, |existing| new.has_same_effect(existing))?;
                 first = first.or(Some(number));
             }
         }
@@ -422,12 +422,12 @@ fn validation_context<'a>(
     accepted: &'a [TurnRange],
 ) -> ValidationContext<'a> {
     ValidationContext {
-        requested: selected.requested,
-        by_step: strategy.traits().steps,
+        requested_range: selected.requested,
+        allows_steps: strategy.traits().accepts_steps,
         accepted,
         overlap: run.policy.overlap,
         hints: &run.policy.hints,
-        by_model: strategy.needs_model(),
+        written_by_model: strategy.needs_model(),
         ..ValidationContext::new(stream, pairs, selected.range, &strategy.described.description.produces)
     }
 }

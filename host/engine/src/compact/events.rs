@@ -31,11 +31,12 @@ impl EventLinesCache {
     pub(super) fn get_or_write(
         &mut self,
         survey: &Survey<'_>,
-        ask: &RequestParameters<'_>,
+        parameters: &RequestParameters<'_>,
         run: &RunSettings,
     ) -> Result<(Arc<Lines>, u64), StrategyRunError> {
-        let (range, has_steps) = (request::scope(survey, ask), ask.description.has_feature(STEPS));
-        let reads_file = ask.description.has_feature("events.file");
+        let (range, has_steps) =
+            (request::scope(survey, parameters), parameters.description.has_feature(STEPS));
+        let reads_file = parameters.description.has_feature("events.file");
         let spool = run.io.sessions.starter().spool.as_deref().filter(|_| reads_file);
         if spool.is_some()
             && let Some(file) =
@@ -44,7 +45,7 @@ impl EventLinesCache {
             return Ok((Arc::clone(&file.lines), file.count));
         }
         let mut sink = Sink::new(spool);
-        let count = request::write_events(survey, ask, &mut sink).map_err(StrategyRunError::Spool)?;
+        let count = request::write_events(survey, parameters, &mut sink).map_err(StrategyRunError::Spool)?;
         let lines = Arc::new(sink.finish().map_err(StrategyRunError::Spool)?);
         if matches!(*lines, Lines::File(_)) {
             self.files.push(CachedFile { range, has_steps, lines: Arc::clone(&lines), count });

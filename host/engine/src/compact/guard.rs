@@ -4,8 +4,8 @@
 use jp_compact_core::append::NewOverlay;
 use jp_compact_core::lint::{self, Violation};
 use jp_compact_core::overlay::Overlay;
-use jp_compact_core::projection::{project_through, project_with};
-use jp_compact_core::render::{Provider, as_is};
+use jp_compact_core::projection::{project_with_overlays, project_with_pairs};
+use jp_compact_core::render::{Provider, render_unrepaired};
 use jp_compact_core::{Pairs, Stream, View};
 
 /// The default minimum saving of a compaction, as a part of the view.
@@ -52,19 +52,19 @@ pub(super) fn forecast(
     providers: &[Provider],
 ) -> Forecast {
     let overlays = all_overlays(stream, new_overlays);
-    let view = project_with(stream, pairs, &overlays);
+    let view = project_with_pairs(stream, pairs, &overlays);
     let violations_after = violations(stream, pairs, &overlays, &view, providers);
     if violations_after.is_empty() {
         return Forecast { view, introduced: Vec::new(), existing: Vec::new() };
     }
     let violations_before = violations(stream, pairs, stream.overlays(), old_view, providers);
-    let (introduced, mut existing) = lint::introduced(&violations_before, violations_after);
+    let (introduced, mut existing) = lint::split_introduced(&violations_before, violations_after);
     if introduced.is_empty() {
         return Forecast { view, introduced, existing };
     }
     // An older overlay may have hidden a violation of the raw events, which a newer overlay shows again.
-    let raw_violations = violations(stream, pairs, &[], &project_through(stream, &[]), providers);
-    let (introduced, shown_again) = lint::introduced(&raw_violations, introduced);
+    let raw_violations = violations(stream, pairs, &[], &project_with_overlays(stream, &[]), providers);
+    let (introduced, shown_again) = lint::split_introduced(&raw_violations, introduced);
     existing.extend(shown_again);
     Forecast { view, introduced, existing }
 }
@@ -83,9 +83,9 @@ pub(super) fn violations(
     view: &View,
     providers: &[Provider],
 ) -> Vec<Violation> {
-    let mut violations = lint::view_of(stream, pairs, overlays, view);
+    let mut violations = lint::check_view_with_pairs(stream, pairs, overlays, view);
     for provider in providers {
-        violations.extend(lint::body(*provider, &as_is(stream, view, *provider)));
+        violations.extend(lint::check_body(*provider, &render_unrepaired(stream, view, *provider)));
     }
     violations
 }

@@ -87,7 +87,7 @@ pub async fn compact_with_view<'a>(run: &RunSettings, opened: &'a Opened) -> Res
     if !run.io.in_memory {
         check_appendable(opened)?;
     }
-    let mut survey = Survey::with(&opened.stream, run.io.estimator);
+    let mut survey = Survey::with_estimator(&opened.stream, run.io.estimator);
     let range = select::resolve(&survey, run.policy.wanted, run.io.now);
     let (mut report, proposal) = propose(run, opened, &survey, &range).await?;
     let Some(CheckedProposal { mut collector, new_overlays, view }) = proposal else {
@@ -123,8 +123,8 @@ pub async fn compact_in_memory(
     run: &RunSettings,
     opened: &Opened,
 ) -> Result<(RunReport, Option<Vec<u8>>), Error> {
-    append::check(&opened.stream).map_err(|source| not_appendable(opened, source))?;
-    let survey = Survey::with(&opened.stream, run.io.estimator);
+    append::check_loadable(&opened.stream).map_err(|source| not_appendable(opened, source))?;
+    let survey = Survey::with_estimator(&opened.stream, run.io.estimator);
     let range = select::resolve(&survey, run.policy.wanted, run.io.now);
     let (mut report, proposal) = propose(run, opened, &survey, &range).await?;
     let Some(CheckedProposal { collector, new_overlays, .. }) = proposal else { return Ok((report, None)) };
@@ -145,7 +145,7 @@ fn check_appendable(opened: &Opened) -> Result<(), Error> {
         Some(sidecar_file) => sidecar_file.check_writable()?,
         None => store::check_writable(&opened.place)?,
     }
-    append::check(&opened.stream).map_err(|source| not_appendable(opened, source))
+    append::check_loadable(&opened.stream).map_err(|source| not_appendable(opened, source))
 }
 
 fn not_appendable(opened: &Opened, source: NotAppendable) -> Error {
@@ -181,7 +181,7 @@ async fn propose<'a>(
     if collector.entries.is_empty() {
         return Ok((report, None));
     }
-    let new_overlays = append::stamp(stream, &collector.entries, run.io.now)
+    let new_overlays = append::stamped_overlays(stream, &collector.entries, run.io.now)
         .map_err(|source| not_appendable(opened, source))?;
     let forecast = guard::forecast(stream, &survey.pairs, &survey.view, &new_overlays, &run.policy.providers);
     let jp_before = report.jp.clone();
@@ -215,7 +215,7 @@ fn nothing_to_compact(
         if strategy.range.is_some() {
             return None;
         }
-        let selected = range.and_then(|range| select::select_for(survey, range, strategy.traits()));
+        let selected = range.and_then(|range| select::select_for_strategy(survey, range, strategy.traits()));
         first_reason = first_reason.or(Some(selected.err()?));
     }
     first_reason
@@ -286,11 +286,11 @@ fn check_and_stamp_again(
     grown: &Stream,
     collector: &ProposalCollector<'_>,
 ) -> Result<Vec<NewOverlay>, StaleSnapshot> {
-    append::check(grown).map_err(StaleSnapshot::NotAppendable)?;
+    append::check_loadable(grown).map_err(StaleSnapshot::NotAppendable)?;
     collector.recheck(grown).map_err(|refusal| StaleSnapshot::Refused(Box::new(refusal)))?;
     let RunSettings { policy, io, .. } = collector.run;
     let new_overlays =
-        append::stamp(grown, &collector.entries, io.now).map_err(StaleSnapshot::NotAppendable)?;
+        append::stamped_overlays(grown, &collector.entries, io.now).map_err(StaleSnapshot::NotAppendable)?;
     let forecast =
         guard::forecast(grown, &Pairs::new(grown), &project(grown), &new_overlays, &policy.providers);
     if !forecast.introduced.is_empty() && !policy.allow_invalid {

@@ -22,7 +22,7 @@ pub(super) fn reason_to_decline(survey: &Survey<'_>, selected: &Selected, min_sa
         return None;
     }
     let view_tokens = survey.estimate.view_tokens(&survey.view);
-    let in_range = selected.range.is_stepped().then(|| survey.rows_in(selected.range));
+    let in_range = selected.range.has_steps().then(|| survey.turn_table_in(selected.range));
     let turns = in_range.as_ref().unwrap_or(&survey.turns);
     let turns = turns.iter().filter(|turn| selected.range.contains(turn.turn));
     let max_saving: u64 = turns.map(|turn| turn.view_tokens).sum();
@@ -41,5 +41,5 @@ pub(super) fn reason_to_decline(survey: &Survey<'_>, selected: &Selected, min_sa
 fn summaries<'a>(survey: &'a Survey<'_>) -> impl Iterator<Item = (usize, TurnRange)> + 'a {
     let (overlays, turns) = (survey.stream.overlays(), survey.stream.turns());
     let summaries = (1..).zip(overlays).filter(|(_, overlay)| overlay.summary.is_some());
-    summaries.filter_map(move |(number, overlay)| Some((number, overlay.reach(turns)?)))
+    summaries.filter_map(move |(number, overlay)| Some((number, overlay.effective_range(turns)?)))
 }

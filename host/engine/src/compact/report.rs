@@ -62,7 +62,7 @@ impl SentByJp {
     /// `view_tokens`.
     fn estimate(survey: &Survey<'_>, overlays: &[Overlay], view_tokens: u64) -> (u64, Option<Difference>) {
         match jp_view_with(survey.stream, &survey.pairs, overlays) {
-            Some(JpView { view, why }) => (survey.estimate.view_tokens(&view), Some(why)),
+            Some(JpView { view, difference }) => (survey.estimate.view_tokens(&view), Some(difference)),
             None => (view_tokens, None),
         }
     }
@@ -117,7 +117,7 @@ pub fn overlay(made: &NewOverlay, step: &Step, strategy: &PreparedStrategy) -> O
         to_turn: made.overlay.to_turn,
         from_step: made.overlay.from_step,
         to_step: made.overlay.to_step,
-        kinds: made.overlay.kinds().into_iter().map(str::to_owned).collect(),
+        kinds: made.overlay.policy_names().into_iter().map(str::to_owned).collect(),
         strategy: step.strategy.clone(),
         version: step.version.clone(),
         executable_sha256: confined.cleared.sha256.clone(),

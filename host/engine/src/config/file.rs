@@ -233,7 +233,7 @@ impl WordOrTable for Strategy {
     fn from_table(table: StrategyTable) -> Result<Self, String> {
         // A path is not allowed here. Only the command line accepts paths.
         let name = StrategyName::parse(&table.name).map_err(|error| error.to_string())?;
-        Ok(Self(Call { options: table.options, ..Call::named(name.as_str()) }))
+        Ok(Self(Call { options: table.options, ..Call::without_options(name.as_str()) }))
     }
 }
 

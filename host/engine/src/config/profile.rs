@@ -30,7 +30,7 @@ pub(super) fn resolve(name: &str, raw: &file::Profile, merged: &Merged) -> Resul
         Call::summary(model.as_deref(), summary.instructions.as_deref())
     });
     let tools_mode = raw.tool_calls.as_ref().map(|&ToolCalls(mode)| mode);
-    let mut calls = call::of_policies(raw.reasoning.is_some(), tools_mode, summary);
+    let mut calls = call::calls_for_policies(raw.reasoning.is_some(), tools_mode, summary);
     calls.extend(raw.strategies.iter().flatten().map(|strategy| strategy.0.clone()));
     if calls.is_empty() {
         let message = format!(

@@ -62,8 +62,8 @@ fn defaults_match_the_design() {
     assert_eq!(calls("default"), [Call::reasoning(), Call::tools(ToolsMode::Strip)]);
     assert_eq!(calls("light"), [Call::reasoning()]);
     assert_eq!(calls("heavy"), [Call::summary(None, None)]);
-    assert_eq!(calls("offline"), [Call::named("digest")]);
-    assert_eq!(calls("micro"), [Call::named("micro")]);
+    assert_eq!(calls("offline"), [Call::without_options("digest")]);
+    assert_eq!(calls("micro"), [Call::without_options("micro")]);
     assert_eq!(config.profiles.len(), 7);
 }
 
@@ -71,7 +71,7 @@ fn defaults_match_the_design() {
 fn one_key_enables_collapse_with_its_defaults() {
     let config = config("[conversation.compaction.auto]\nprofile = \"collapse\"");
     let collapse = config.profile(&config.auto.profile).unwrap();
-    assert_eq!(collapse.calls, [Call::named("collapse")]);
+    assert_eq!(collapse.calls, [Call::without_options("collapse")]);
     assert_eq!(config.trigger(collapse, Some(200_000)).threshold, Threshold::Ratio(0.85, Some(200_000)));
     assert_eq!(config.keep(Some(collapse)), Keep { first: 0, last: KeepLast::turns(0) });
 }
@@ -132,13 +132,13 @@ fn a_summary_has_model_and_instructions() {
 
 #[test]
 fn reads_strategies_with_and_without_options() {
-    let mut tools = Call::named("strip-tools");
+    let mut tools = Call::without_options("strip-tools");
     tools.options.insert("mode".into(), "omit".into());
     tools.options.insert("deep".into(), json!({ "list": [1, 2.5, true] }));
     check_calls(
         "strategies = [\"strip-reasoning\", { name = \"strip-tools\", options = { mode = \"omit\", deep.list = [1, \
          2.5, true] } }, { name = \"x\" }]",
-        &[Call::reasoning(), tools, Call::named("x")],
+        &[Call::reasoning(), tools, Call::without_options("x")],
     );
 }
 

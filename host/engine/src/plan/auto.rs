@@ -62,7 +62,9 @@ impl Planner<'_> {
         for mut strategy in mem::take(&mut run.strategies) {
             // A call from JP's rules has its own turns.
             let bounds = strategy.range.unwrap_or(selection);
-            let Ok(selected) = select::resolve_in(stream, &weight_of, bounds, now) else { continue };
+            let Ok(selected) = select::resolve_without_survey(stream, &weight_of, bounds, now) else {
+                continue;
+            };
             let description = &strategy.described.description;
             let Some(range) = range_to_compact(description, stream, selected) else { continue };
             let (from, to) = (Some(Bound::At(range.start())), Some(Bound::At(range.end())));

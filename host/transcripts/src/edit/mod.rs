@@ -85,16 +85,16 @@ fn dispositions<'a>(
             Part::Kept(element) | Part::Short(element) => set(*element, Disposition::Kept),
             Part::Emptied(element) => set(*element, Disposition::Emptied),
             Part::Replaced(element, text) => set(*element, Disposition::Replaced(text)),
-            Part::SummaryResponse { at, text } => {
+            Part::SummaryResponse { timestamp, text } => {
                 ranges.extend(item.origin.summarized().map(|range| (range, summaries.len())));
                 let mut following = view.items()[index + 1..].iter().filter_map(|next| next.part.element());
                 let next = following.find(|next| stream.events()[*next].kind.is_provider_visible());
-                summaries.push(Summary { at: *at, text: Cow::Borrowed(text), is_note: false, next });
+                summaries.push(Summary { at: *timestamp, text: Cow::Borrowed(text), is_note: false, next });
             }
-            Part::SummaryNote { at, text } => {
+            Part::SummaryNote { timestamp, text } => {
                 ranges.extend(item.origin.summarized().map(|range| (range, summaries.len())));
                 let text = Cow::Owned(note_text(text));
-                summaries.push(Summary { at: *at, text, is_note: true, next: None });
+                summaries.push(Summary { at: *timestamp, text, is_note: true, next: None });
             }
             Part::SummaryStart { .. } | Part::SummaryRequest { .. } => {}
         }
@@ -160,7 +160,8 @@ impl Edits {
                 deleted += 1;
                 continue;
             }
-            let number = std::str::from_utf8(stream.at(*span)).ok().and_then(|number| number.parse().ok());
+            let number =
+                std::str::from_utf8(stream.bytes_at(*span)).ok().and_then(|number| number.parse().ok());
             let new_number = number.and_then(|number: usize| (number + inserted).checked_sub(deleted));
             if inserted != deleted
                 && let Some(number) = new_number
@@ -208,7 +209,7 @@ impl Edits {
         for first in map.first_records.iter().filter(|first| first.records.first().is_some_and(is_deleted)) {
             let name = first.records.iter().find_map(|record| {
                 let link = || map.links.iter().find(|link| link.record == *record && !is_deleted(record));
-                let current_name = || Some(String::from_utf8_lossy(stream.at(link()?.id)).into_owned());
+                let current_name = || Some(String::from_utf8_lossy(stream.bytes_at(link()?.id)).into_owned());
                 pair_names.first_names.get(record).cloned().or_else(current_name)
             });
             self.written.extend(name.map(|name| (first.span, name)));
@@ -266,12 +267,12 @@ impl Edits {
             if span.start < offset {
                 continue;
             }
-            pieces.old(offset..span.start);
-            pieces.new_bytes_owned(text.into_bytes());
+            pieces.push_old(offset..span.start);
+            pieces.push_new(text.into_bytes());
             offset = span.end;
         }
-        pieces.old(offset..stream.bytes().len());
-        pieces.done()
+        pieces.push_old(offset..stream.bytes().len());
+        pieces.into_pieces()
     }
 }
 

@@ -145,7 +145,7 @@ fn new_number(
     pairs: &BTreeMap<ElementRef, Vec<String>>,
 ) -> Option<usize> {
     let (_, span) = map.numbers.iter().find(|(at, _)| *at == record)?;
-    let number: usize = std::str::from_utf8(stream.at(*span)).ok()?.parse().ok()?;
+    let number: usize = std::str::from_utf8(stream.bytes_at(*span)).ok()?.parse().ok()?;
     let before = ElementRef { element: 0, ..record }..record;
     let inserted: usize = pairs.range(before).map(|(_, new_records)| new_records.len()).sum();
     (number + inserted).checked_sub(deletions.count_before(record))
@@ -181,11 +181,11 @@ impl<'a> LinkIndex<'a> {
         if links[index].previous.is_some() {
             return links[index].previous;
         }
-        let parent = self.stream.at(links[index].parent);
+        let parent = self.stream.bytes_at(links[index].parent);
         if parent.is_empty() || parent == b"null" {
             return None;
         }
-        let name = |link: &Link| text::canonical(self.stream.at(link.id));
+        let name = |link: &Link| text::canonical(self.stream.bytes_at(link.id));
         let by_name = || links.iter().enumerate().map(|(index, link)| (name(link), index)).collect();
         self.by_name.get_or_init(by_name).get(&text::canonical(parent)).copied()
     }
@@ -206,7 +206,7 @@ pub(super) fn follow(
     let mut first_pair: Option<&(ElementRef, String)> = None;
     // Bounded by the number of links, because a file may contain a cycle.
     for _ in 0..=links.len() {
-        let parent = link_index.stream.at(links[index].parent);
+        let parent = link_index.stream.bytes_at(links[index].parent);
         let next_index = link_index.parent(index);
         let next = next_index.map(|next| &links[next]);
         let stays = next.filter(|next| !deletions.contains(next.record));

@@ -55,7 +55,8 @@ impl Reader for GeminiCli {
         let mut messages = Vec::with_capacity(log.messages.len());
         for LogMessage { first, others, span } in log.messages {
             others.into_iter().for_each(|other| builder.add_mention(first, other));
-            let unreadable = |Malformed { at, what }| Unreadable { at, element: None, what: what.into() };
+            let unreadable =
+                |Malformed { offset, message }| Unreadable { offset, element: None, reason: message.into() };
             messages.push((first, JsonIndex::new(&bytes, span, MESSAGE_MEMBERS).map_err(unreadable)?));
         }
         let messages: Vec<Message<'_>> =

@@ -11,7 +11,7 @@ pub(crate) fn newly_broken_rules(format: Format, before: &[u8], after: &[u8]) ->
     let Some(provider) = provider(format) else { return Vec::new() };
     let violations = |bytes: &[u8]| -> Vec<lint::Violation> {
         let bodies = bodies(format, provider, bytes).into_iter();
-        let violations = bodies.flat_map(|body| lint::body(provider, &Rendered::of_body(body)));
+        let violations = bodies.flat_map(|body| lint::check_body(provider, &Rendered::from_body(body)));
         let is_about_end = |violation: &lint::Violation| {
             matches!(violation.rule, Rule::A5 | Rule::G6)
                 || violation.message.contains("is in an open tool loop")

@@ -8,7 +8,7 @@ use jp_compact_core::estimate::{Estimate, Estimator};
 use jp_compact_core::event::Kind;
 use jp_compact_core::lint;
 use jp_compact_core::overlay::{Overlay, StoredCall, ToolPolicy};
-use jp_compact_core::projection::project_through;
+use jp_compact_core::projection::project_with_overlays;
 use jp_compact_core::render::{self, Provider};
 use jp_compact_core::splice::concat;
 use jp_compact_core::{Pairs, View};
@@ -45,7 +45,7 @@ pub(crate) fn read(format: Format, name: &str, bytes: &[u8]) -> Transcript {
 }
 
 pub(crate) fn written(stream: &Transcript, overlays: &[Overlay]) -> Vec<u8> {
-    concat(&transcripts::render(stream, &project_through(stream, overlays)), stream.bytes())
+    concat(&transcripts::render(stream, &project_with_overlays(stream, overlays)), stream.bytes())
 }
 
 pub(crate) fn overlay(from_turn: usize, to_turn: usize) -> Overlay {
@@ -136,7 +136,7 @@ fn check_compacted(
     overlays: &[Overlay],
     accepting: &[Provider],
 ) {
-    let view = project_through(stream, overlays);
+    let view = project_with_overlays(stream, overlays);
     let bytes = written(stream, overlays);
     if overlays.iter().all(|overlay| overlay.summary.is_none()) {
         check_not_longer(name, stream, overlays, &bytes);
@@ -158,7 +158,7 @@ fn check_compacted(
     let reread = transcripts::read(format, bytes.clone().into())
         .unwrap_or_else(|error| panic!("{name}: cannot be read again: {error}\n{text:.4000}"));
     let mut expected = event_texts(stream, &view);
-    let actual = event_texts(&reread, &project_through(&reread, &[]));
+    let actual = event_texts(&reread, &project_with_overlays(&reread, &[]));
     expected = bodies::repaired(expected, &actual);
     for (index, (expected, actual)) in expected.iter().zip(&actual).enumerate() {
         assert_eq!(actual, expected, "{name}: event {index} differs");
@@ -176,7 +176,8 @@ fn check_compacted(
     }
     let new_rules = bodies::newly_broken_rules(format, stream.bytes(), &bytes);
     assert!(new_rules.is_empty(), "{name}: {new_rules:?}\n{text:.6000}");
-    let violation_count = |stream: &Transcript| lint::view(stream, &[], &project_through(stream, &[])).len();
+    let violation_count =
+        |stream: &Transcript| lint::check_view(stream, &[], &project_with_overlays(stream, &[])).len();
     assert!(violation_count(&reread) <= violation_count(stream), "{name}: new lint violations");
     for provider in accepting {
         let violations = violations_as_is(&reread, *provider);
@@ -184,7 +185,7 @@ fn check_compacted(
     }
     for provider in Provider::ALL {
         let body = render::render(stream, &view, provider);
-        let violations = lint::body(provider, &body);
+        let violations = lint::check_body(provider, &body);
         assert!(violations.is_empty(), "{name}, {provider}: {violations:?}");
     }
 }
@@ -199,14 +200,14 @@ fn check_not_longer(name: &str, stream: &Transcript, overlays: &[Overlay], writt
         written.len()
     );
     let estimate = Estimate::new(stream, Estimator::Characters);
-    let tokens = |overlays: &[Overlay]| estimate.view_tokens(&project_through(stream, overlays));
+    let tokens = |overlays: &[Overlay]| estimate.view_tokens(&project_with_overlays(stream, overlays));
     assert!(tokens(overlays) <= tokens(&[]), "{name}: the view has more tokens than the transcript");
 }
 
 /// Returns the reasons why a provider refuses a transcript as it is.
 fn violations_as_is(stream: &Transcript, provider: Provider) -> Vec<lint::Violation> {
-    let view = project_through(stream, &[]);
-    lint::body(provider, &render::as_is(stream, &view, provider))
+    let view = project_with_overlays(stream, &[]);
+    lint::check_body(provider, &render::render_unrepaired(stream, &view, provider))
 }
 
 /// Returns the texts of a view's events, without data that a format may lack: times, invented ids, and marks of
@@ -233,7 +234,7 @@ fn check_damaged(format: Format, sample: &Sample) {
                 let _ = written(&stream, &overlays);
                 assert_eq!(written(&stream, &[]), bytes, "{}: differs from the source", sample.name);
             }
-            Err(error) => assert!(error.at <= bytes.len(), "{}: {error}", sample.name),
+            Err(error) => assert!(error.offset <= bytes.len(), "{}: {error}", sample.name),
         }
     };
     // Long samples take much longer than the others.

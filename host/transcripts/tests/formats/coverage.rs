@@ -165,7 +165,7 @@ fn several_conversations_in_one_file_are_refused() {
         let bytes = std::fs::read(&path).unwrap();
         let format = transcripts::detect(&bytes).unwrap();
         let error: Unreadable = transcripts::read(format, bytes.clone().into()).unwrap_err();
-        assert!(error.is_of_several(), "{}: {error}", path.display());
+        assert!(error.has_several_conversations(), "{}: {error}", path.display());
         // A single line is a conversation.
         let first = bytes.split_inclusive(|byte| *byte == b'\n').next().unwrap();
         let stream = read(format, "the first line", first);

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jp_compact_core::event::Kind;
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
-use jp_compact_core::projection::project_through;
+use jp_compact_core::projection::project_with_overlays;
 use jp_compact_core::splice::concat;
 use jp_compact_schema::Reasoning;
 use jp_compact_transcripts::Transcript;
@@ -46,14 +46,14 @@ pub(crate) fn kinds(format: Format, text: &str) -> Vec<String> {
 /// Returns the ids of calls and results, in order.
 pub(crate) fn ids(format: Format, text: &str) -> Vec<String> {
     let stream = read(format, text);
-    let view = project_through(&stream, &[]);
+    let view = project_with_overlays(&stream, &[]);
     view.events(&stream).filter_map(|event| Some(event.event.get("id")?.as_str()?.to_owned())).collect()
 }
 
 pub(crate) fn with_changes(format: Format, text: &str, changes: &[Change]) -> String {
     let stream = read(format, text);
     let overlays: Vec<Overlay> = changes.iter().map(|change| overlay(*change, &stream)).collect();
-    let pieces = transcripts::render(&stream, &project_through(&stream, &overlays));
+    let pieces = transcripts::render(&stream, &project_with_overlays(&stream, &overlays));
     String::from_utf8(concat(&pieces, stream.bytes())).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! Helpers of tests of one format: the events of a sample as a list, and the sample with overlays.
 
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
-use jp_compact_core::projection::project_through;
+use jp_compact_core::projection::project_with_overlays;
 use jp_compact_schema::Reasoning;
 use jp_compact_transcripts::Transcript;
 use jp_compact_transcripts::import::import;
@@ -19,7 +19,7 @@ pub(crate) fn sample(format: Format, name: &str) -> Transcript {
 
 /// Returns the turn, the kind, and the text of each event. A call has its arguments as text.
 pub(crate) fn events(stream: &Transcript) -> Vec<String> {
-    let view = project_through(stream, &[]);
+    let view = project_with_overlays(stream, &[]);
     let lines = view.events(stream).map(|item| {
         let (turn, event) = (item.turn, item.event);
         let text = |name: &str| match event.get(name) {

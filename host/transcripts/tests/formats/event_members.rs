@@ -5,7 +5,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
-use jp_compact_core::projection::project_through;
+use jp_compact_core::projection::project_with_overlays;
 use jp_compact_core::splice::concat;
 use jp_compact_schema::Reasoning;
 use jp_compact_transcripts::import;
@@ -25,12 +25,12 @@ pub(crate) fn sample(name: &str) -> Transcript {
 #[track_caller]
 pub(crate) fn refused(format: Format, text: &str) -> String {
     let error = transcripts::read(format, text.to_owned().into_bytes().into()).unwrap_err();
-    format!("{}: {}", error.at, error.what)
+    format!("{}: {}", error.offset, error.reason)
 }
 
 /// Returns the turn, the kind, and the members of each event.
 pub(crate) fn events(stream: &Transcript) -> Vec<String> {
-    let view = project_through(stream, &[]);
+    let view = project_with_overlays(stream, &[]);
     let events = view.events(stream).filter_map(|event| {
         let text = |name: &str| event.event.get(name).map(ToString::to_string).unwrap_or_default();
         let kind = match event.event["type"].as_str() {
@@ -75,7 +75,7 @@ pub(crate) fn summarized(stream: &Transcript, from_turn: usize, to_turn: usize) 
 }
 
 fn written(stream: &Transcript, overlay: Overlay) -> String {
-    let view = project_through(stream, &[overlay]);
+    let view = project_with_overlays(stream, &[overlay]);
     String::from_utf8(concat(&transcripts::render(stream, &view), stream.bytes())).unwrap()
 }
 

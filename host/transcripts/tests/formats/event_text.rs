@@ -1,7 +1,7 @@
 //! Helpers of tests of one format: the events of a sample as one text, and the sample with overlays.
 
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
-use jp_compact_core::projection::project_through;
+use jp_compact_core::projection::project_with_overlays;
 use jp_compact_schema::Reasoning;
 use jp_compact_transcripts::Format;
 use jp_compact_transcripts::Transcript;
@@ -16,7 +16,7 @@ pub(crate) fn sample(format: Format, name: &str) -> Transcript {
 
 /// Returns the events, one per line: the turn, the kind, and the first 50 characters.
 pub(crate) fn events(stream: &Transcript) -> String {
-    let view = project_through(stream, &[]);
+    let view = project_with_overlays(stream, &[]);
     let lines = view.events(stream).map(|event| {
         let text = |name: &str| event.event.get(name).and_then(Value::as_str);
         let verb = match (text("type"), event.event.get("is_error")) {
@@ -39,7 +39,7 @@ pub(crate) fn events(stream: &Transcript) -> String {
 
 /// Returns the data that providers need back with the events, in order.
 pub(crate) fn metadata(stream: &Transcript) -> Vec<String> {
-    let view = project_through(stream, &[]);
+    let view = project_with_overlays(stream, &[]);
     view.events(stream).filter_map(|event| event.event.get("metadata").map(Value::to_string)).collect()
 }
 

@@ -79,7 +79,7 @@ fn invalid_content_is_refused_with_its_offset() {
         ("{\"contents\": []}\n{\"a\": 1}\n", 17, "line 2: not a transcript of Google's contents"),
     ] {
         let error = transcripts::read(Format::Gemini, text.as_bytes().to_vec().into()).unwrap_err();
-        assert!(error.at == at && error.what.contains(what), "{error}");
+        assert!(error.offset == at && error.reason.contains(what), "{error}");
     }
 }
 

@@ -163,6 +163,6 @@ fn invalid_chat_is_refused_with_its_offset() {
         ("{\"sessionId\":\"s\"}\n3\n", 18, "line 2: not a transcript of Gemini CLI: a line is not an object"),
     ] {
         let error = transcripts::read(Format::GeminiCli, text.as_bytes().to_vec().into()).unwrap_err();
-        assert!(error.at == at && error.what.contains(what), "{error}");
+        assert!(error.offset == at && error.reason.contains(what), "{error}");
     }
 }

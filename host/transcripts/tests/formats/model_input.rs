@@ -72,7 +72,7 @@ fn attachments_are_named_events_that_a_summary_covers() {
         [Kind::ChatRequest, Kind::ChatRequest, Kind::ChatRequest, Kind::Message, Kind::ChatRequest]
     );
     assert_eq!(stream.turns(), 2);
-    let view = jp_compact_core::projection::project_through(&stream, &[]);
+    let view = jp_compact_core::projection::project_with_overlays(&stream, &[]);
     let names: Vec<Value> = view
         .events(&stream)
         .filter_map(|event| event.event.get("metadata")?.get("attachment").cloned())
@@ -178,7 +178,7 @@ fn lint_finds_lone_reasoning_and_rejected_names() {
     #[track_caller]
     fn check(provider: Provider, messages: Value, expected: &[Rule]) {
         let violations =
-            lint::body(provider, &Rendered::of_body(json!({ provider.conversation(): messages })));
+            lint::check_body(provider, &Rendered::from_body(json!({ provider.conversation(): messages })));
         let rules = violations
             .iter()
             .map(|violation| violation.rule)
@@ -216,10 +216,10 @@ fn rejected_names_are_rendered_in_an_accepted_form() {
         {"role": "tool", "tool_call_id": &long, "content": "b"},
     ]);
     let stream = stream(Format::OpenaiChat, &messages.to_string());
-    let view = jp_compact_core::projection::project_through(&stream, &[]);
+    let view = jp_compact_core::projection::project_with_overlays(&stream, &[]);
     for provider in Provider::ALL {
         let body = jp_compact_core::render::render(&stream, &view, provider);
-        assert_eq!(lint::body(provider, &body), [], "{provider}");
+        assert_eq!(lint::check_body(provider, &body), [], "{provider}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! `OpenAI`'s Responses API: turns, and the link between reasoning and its output.
 
-use jp_compact_core::projection::project_through;
+use jp_compact_core::projection::project_with_overlays;
 use jp_compact_core::view::ViewEvent;
 use jp_compact_transcripts::{self as transcripts, Format::OpenaiResponses};
 use serde_json::Value;
@@ -79,7 +79,7 @@ fn each_kind_of_call_is_emptied_in_its_own_form() {
 #[test]
 fn mcp_error_is_read_as_its_message() {
     let stream = transcripts::read(OpenaiResponses, BODY.into()).unwrap();
-    let view = project_through(&stream, &[]);
+    let view = project_with_overlays(&stream, &[]);
     let content = |event: ViewEvent| event.event.get("content").and_then(Value::as_str).map(str::to_owned);
     let errors = view.events(&stream).filter(|event| event.event.get("is_error") == Some(&true.into()));
     let errors: Vec<_> = errors.filter_map(content).collect();

@@ -3,7 +3,7 @@
 use jp_compact_transcripts::Transcript;
 use std::collections::HashSet;
 
-use jp_compact_core::projection::project_through;
+use jp_compact_core::projection::project_with_overlays;
 use jp_compact_transcripts::{self as transcripts, Format};
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ fn model_is_that_of_the_last_answer() {
 #[test]
 fn provider_data_is_kept_under_jps_names() {
     let stream = sample(Format::Opencode, "opencode.json");
-    let view = project_through(&stream, &[]);
+    let view = project_with_overlays(&stream, &[]);
     let kept: Vec<String> =
         view.events(&stream).filter_map(|event| Some(event.event.get("metadata")?.to_string())).collect();
     let expected = [

@@ -148,7 +148,8 @@ fn invalid_entry_is_refused_with_its_offset() {
     let text = b"{\"type\":\"session\"}\n[1]\n".to_vec();
     let error = transcripts::read(Format::Pi, text.into()).unwrap_err();
     assert!(
-        error.at == 19 && error.what.contains("line 2: not a transcript of pi: a line is not an object"),
+        error.offset == 19
+            && error.reason.contains("line 2: not a transcript of pi: a line is not an object"),
         "{error}"
     );
 }

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use jp_compact_core::event::Kind;
-use jp_compact_core::open::{OpenReason, open};
-use jp_compact_core::projection::project_through;
+use jp_compact_core::open::{OpenReason, open_reason};
+use jp_compact_core::projection::project_with_overlays;
 use jp_compact_core::{Pairs, lint};
 use jp_compact_transcripts::Format;
 use jp_compact_transcripts::Transcript;
@@ -36,7 +36,7 @@ fn sidecar(format: Format, turns: usize) -> Sidecar {
 
 fn open_states(stream: &Transcript) -> [Option<OpenReason>; 2] {
     let pairs = Pairs::new(stream);
-    [false, true].map(|for_summary| open(stream, &pairs, for_summary))
+    [false, true].map(|for_summary| open_reason(stream, &pairs, for_summary))
 }
 
 /// Returns the transcript up to its last call, if it can be cut there. The call has no result yet.
@@ -60,7 +60,8 @@ fn check(name: &str, bare: &Transcript) -> [Option<OpenReason>; 2] {
     assert_eq!(with_overlays.overlays().len(), 2, "{name}");
     assert_eq!(open_states(&with_overlays), open_states(bare), "{name}: the sidecar changes the open turn");
     let overlays = with_overlays.overlays();
-    let view = |stream: &Transcript| lint::view(stream, overlays, &project_through(stream, overlays));
+    let view =
+        |stream: &Transcript| lint::check_view(stream, overlays, &project_with_overlays(stream, overlays));
     assert_eq!(view(&with_overlays), view(bare), "{name}: the sidecar changes the lint result");
     open_states(bare)
 }

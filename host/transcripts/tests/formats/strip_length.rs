@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jp_compact_core::estimate::{Estimate, Estimator};
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
-use jp_compact_core::projection::project_through;
+use jp_compact_core::projection::project_with_overlays;
 use jp_compact_transcripts::Format;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -113,7 +113,7 @@ proptest! {
             let bytes = written(&stream, &strip);
             prop_assert!(bytes.len() <= source.len(), "{format}: {source}\n{}", String::from_utf8_lossy(&bytes));
             let estimate = Estimate::new(&stream, Estimator::Characters);
-            let tokens = |overlays: &[Overlay]| estimate.view_tokens(&project_through(&stream, overlays));
+            let tokens = |overlays: &[Overlay]| estimate.view_tokens(&project_with_overlays(&stream, overlays));
             prop_assert!(tokens(&strip) <= tokens(&[]), "{format}: {source}");
             // A second strip changes nothing.
             let reread = read(format, "a strip of a strip", &bytes);

@@ -1,7 +1,7 @@
 //! Lone surrogates, which programs write when they cut a text inside a character. serde and providers reject them.
 //! Events contain U+FFFD in their place, and the source keeps its bytes.
 
-use jp_compact_core::projection::project_through;
+use jp_compact_core::projection::project_with_overlays;
 use jp_compact_core::render::{self, Provider};
 use jp_compact_transcripts::{self as transcripts, Format};
 
@@ -40,7 +40,7 @@ fn lone_surrogates_are_read_and_keep_their_bytes() {
         assert_eq!(written(&stream, &[]), source.as_bytes());
         let text = stripped(&stream);
         assert!(text.contains(r"water \ud83c") && !text.contains("wet") && !text.contains("bed"), "{text}");
-        let view = project_through(&stream, &[overlay(0, 0)]);
+        let view = project_with_overlays(&stream, &[overlay(0, 0)]);
         for provider in Provider::ALL {
             let body = render::render(&stream, &view, provider);
             assert!(format!("{body:?}").contains("water \u{fffd}"), "{format}, {provider}");

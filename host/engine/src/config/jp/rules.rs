@@ -67,11 +67,11 @@ fn parse_table(table: &Map<String, Value>) -> Result<Vec<Call>, String> {
             _ => return Err(format!("`{key}` is unknown")),
         }
     }
-    let calls = call::of_policies(strips_reasoning, tools_mode, summary);
+    let calls = call::calls_for_policies(strips_reasoning, tools_mode, summary);
     if calls.is_empty() {
         return Err("it has no `reasoning`, `tool_calls` or `summary`".into());
     }
-    Ok(calls.into_iter().map(|call| call.over(range)).collect())
+    Ok(calls.into_iter().map(|call| call.with_range(range)).collect())
 }
 
 /// The side of the conversation that a bound keeps.

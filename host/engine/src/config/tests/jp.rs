@@ -65,26 +65,26 @@ fn the_last_model_wins_and_may_be_partial() {
 
 #[test]
 fn reads_rule_tables_with_the_turns_that_jp_keeps() {
-    check_calls(json!([{ "reasoning": "strip" }]), &[Call::reasoning().over(DEFAULT_RANGE)]);
+    check_calls(json!([{ "reasoning": "strip" }]), &[Call::reasoning().with_range(DEFAULT_RANGE)]);
     check_calls(
         json!([{ "tool_calls": "sreq", "keep_first": "2", "keep_last": 0 }]),
-        &[Call::tools(ToolsMode::StripRequests).over(turns(Bound::turn(2), Bound::FromEnd(0)))],
+        &[Call::tools(ToolsMode::StripRequests).with_range(turns(Bound::turn(2), Bound::FromEnd(0)))],
     );
     check_calls(
         json!([{ "summary": { "model": { "id": { "provider": "a", "name": "b" } }, "instructions": "i" } }]),
-        &[Call::summary(Some("a/b"), Some("i")).over(DEFAULT_RANGE)],
+        &[Call::summary(Some("a/b"), Some("i")).with_range(DEFAULT_RANGE)],
     );
     check_calls(
         json!([{ "reasoning": "strip", "tool_calls": "strip" }, { "summary": {}, "reasoning": null }]),
         &[
-            Call::reasoning().over(DEFAULT_RANGE),
-            Call::tools(ToolsMode::Strip).over(DEFAULT_RANGE),
-            Call::summary(None, None).over(DEFAULT_RANGE),
+            Call::reasoning().with_range(DEFAULT_RANGE),
+            Call::tools(ToolsMode::Strip).with_range(DEFAULT_RANGE),
+            Call::summary(None, None).with_range(DEFAULT_RANGE),
         ],
     );
     check_calls(
         json!({ "value": [{ "reasoning": "strip" }], "strategy": "append" }),
-        &[Call::reasoning().over(DEFAULT_RANGE)],
+        &[Call::reasoning().with_range(DEFAULT_RANGE)],
     );
 }
 
@@ -92,7 +92,7 @@ fn reads_rule_tables_with_the_turns_that_jp_keeps() {
 #[track_caller]
 fn check_bounds(first: serde_json::Value, last: serde_json::Value, from: Bound, to: Bound) {
     let rule = json!([{ "reasoning": "strip", "keep_first": first, "keep_last": last }]);
-    check_calls(rule, &[Call::reasoning().over(turns(from, to))]);
+    check_calls(rule, &[Call::reasoning().with_range(turns(from, to))]);
 }
 
 #[test]
@@ -133,12 +133,12 @@ fn workspace_rules_override_conversation_rules() {
     let place = jp_compact_store::locate("17738399468".as_ref(), &environment).unwrap();
     let read = || JpSettings::read(&environment, Some(&place), None);
     let first_call = || read().rules().unwrap().calls[0].clone();
-    assert_eq!(first_call(), Call::tools(ToolsMode::Omit).over(DEFAULT_RANGE));
+    assert_eq!(first_call(), Call::tools(ToolsMode::Omit).with_range(DEFAULT_RANGE));
     write(".jp/config.toml", toml::to_string(&config("sreq", "of/workspace")).unwrap());
-    assert_eq!(first_call(), Call::tools(ToolsMode::StripRequests).over(DEFAULT_RANGE));
+    assert_eq!(first_call(), Call::tools(ToolsMode::StripRequests).with_range(DEFAULT_RANGE));
     assert_eq!(read().model().map(ToString::to_string).as_deref(), Some("of/conversation"));
     write(".jp/config.toml", "assistant.model = \"of/workspace\"\n".into());
-    assert_eq!(first_call(), Call::tools(ToolsMode::Omit).over(DEFAULT_RANGE));
+    assert_eq!(first_call(), Call::tools(ToolsMode::Omit).with_range(DEFAULT_RANGE));
 }
 
 #[test]
@@ -146,8 +146,8 @@ fn reads_inline_rules_counted_from_one() {
     check_calls(
         json!(["t=sreq:5..-3", "r"]),
         &[
-            Call::tools(ToolsMode::StripRequests).over(turns(Bound::turn(4), Bound::FromEnd(3))),
-            Call::reasoning().over(DEFAULT_RANGE),
+            Call::tools(ToolsMode::StripRequests).with_range(turns(Bound::turn(4), Bound::FromEnd(3))),
+            Call::reasoning().with_range(DEFAULT_RANGE),
         ],
     );
 }

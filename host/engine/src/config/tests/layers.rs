@@ -57,7 +57,7 @@ fn a_profile_in_another_form_inherits_nothing() {
     let calls = |layers: &[(Source, String)]| {
         Config::from_layers(layers, JpSettings::default()).unwrap().profile("default").unwrap().calls.clone()
     };
-    assert_eq!(calls(&[user(strategies)]), [Call::named("x")]);
+    assert_eq!(calls(&[user(strategies)]), [Call::without_options("x")]);
     assert_eq!(calls(&[user(strategies), workspace(policies)]), [Call::reasoning()]);
     // The other profiles keep their form.
     let config = Config::from_layers(&[user(strategies)], JpSettings::default()).unwrap();

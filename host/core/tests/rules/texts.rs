@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use jp_compact_core::Stream;
-use jp_compact_core::append::{NewTurn, turn};
+use jp_compact_core::append::{NewTurn, append_turn};
 use jp_compact_core::projection::project;
-use jp_compact_core::render::spoken;
+use jp_compact_core::render::render_as_texts;
 use jp_compact_core::splice::concat;
 use jp_compact_schema::Role;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ use crate::properties::transcript;
 #[track_caller]
 fn check(build: Build, expected: &str) {
     let stream = build.stream();
-    let messages = spoken(&stream, &project(&stream), "next");
+    let messages = render_as_texts(&stream, &project(&stream), "next");
     let texts: Vec<_> = messages
         .iter()
         .map(|message| {
@@ -72,13 +72,17 @@ fn renders_the_view() {
 
 #[test]
 fn appends_turn_in_jp_layout() {
-    let held =
-        NewTurn { request: "q \"\u{e9}\n", asked: timestamp(50), response: "a", answered: timestamp(52) };
+    let new_turn = NewTurn {
+        request: "q \"\u{e9}\n",
+        asked_at: timestamp(50),
+        response: "a",
+        answered_at: timestamp(52),
+    };
     for build in
         [Build::default(), Build::turns(1).element(compaction(90, 0, 0, json!({"reasoning": "strip"})))]
     {
         let stream = build.stream();
-        let bytes = concat(&turn(&stream, &held), stream.bytes());
+        let bytes = concat(&append_turn(&stream, &new_turn), stream.bytes());
         let elements = [
             json!({"timestamp": timestamp_text(50), "type": "turn_start"}),
             json!({"timestamp": timestamp_text(50), "type": "chat_request", "content": "q \"\u{e9}\n"}),
@@ -92,7 +96,7 @@ proptest! {
     #[test]
     fn roles_alternate_without_blank_texts(bytes in transcript()) {
         let stream = Stream::parse(bytes).unwrap();
-        let messages = spoken(&stream, &project(&stream), "next");
+        let messages = render_as_texts(&stream, &project(&stream), "next");
         for (index, message) in messages.iter().enumerate() {
             prop_assert_eq!(message.role, if index % 2 == 0 { Role::User } else { Role::Assistant });
             prop_assert!(!message.content.trim().is_empty());
@@ -103,8 +107,8 @@ proptest! {
     #[test]
     fn appending_a_turn_keeps_history(bytes in transcript()) {
         let stream = Stream::parse(bytes.clone()).unwrap();
-        let held = NewTurn { request: "q", asked: timestamp(80), response: "a", answered: timestamp(81) };
-        let appended = Bytes::from(concat(&turn(&stream, &held), &bytes));
+        let new_turn = NewTurn { request: "q", asked_at: timestamp(80), response: "a", answered_at: timestamp(81) };
+        let appended = Bytes::from(concat(&append_turn(&stream, &new_turn), &bytes));
         prop_assert!(appended.starts_with(&bytes[..stream.body_end()]));
         let appended = Stream::parse(appended).unwrap();
         prop_assert_eq!(appended.turns(), stream.turns() + 1);
