@@ -37,6 +37,7 @@ mod long_life;
 mod mcp;
 mod mcp_boundary;
 mod mcp_client;
+mod mcp_client_loop;
 mod micro;
 mod model_requests;
 mod options;

@@ -10,18 +10,23 @@ use serde_json::{Value, json};
 
 use crate::support::{Conversation, Model, World};
 
-const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/client.py");
+pub(crate) const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/client.py");
 const FOCUS: &str = "Current status of feature X, steps completed so far";
 
-/// Runs a session with these calls. Returns the client's report on the tools, and on each call.
-fn session(mode: &str, world: &World, model: &Model, calls: &[(&str, Value)]) -> Vec<Value> {
+/// Returns the Python that has the SDK.
+pub(crate) fn python() -> String {
     let python = std::env::var("JP_COMPACT_TEST_MCP")
         .expect("JP_COMPACT_TEST_MCP is not set to a Python with the SDK");
     assert!(Path::new(&python).is_file(), "{python} is missing");
+    python
+}
+
+/// Runs a session with these calls. Returns the client's report on the tools, and on each call.
+fn session(mode: &str, world: &World, model: &Model, calls: &[(&str, Value)]) -> Vec<Value> {
     let lines: Vec<_> =
         calls.iter().map(|(tool, arguments)| format!("{}\n", json!([tool, arguments]))).collect();
     let stdin = world.write_file("calls", lines.concat().as_bytes());
-    let mut client = Command::new(python);
+    let mut client = Command::new(python());
     world.isolate(&mut client).args([CLIENT, mode]).arg(cargo_bin!("jp-compact"));
     client.args(["mcp", "project", "--allow-model", "--model", "openai/g", "--sandbox=contained"]);
     model.configure(&mut client).stdin(fs::File::open(stdin).unwrap());
