@@ -33,17 +33,18 @@ pub(crate) async fn compact_if_due(
         config.auto.token_threshold = None;
     }
     let planned = match request.profile {
-        Some(name) => config.named(name)?,
-        None => config.by_auto()?,
+        Some(name) => config.calls_of(name)?,
+        None => config.auto_calls()?,
     };
-    let planned = planned.led_by(request.foreign_auto.as_ref());
+    let planned = planned.with_foreign_value(request.foreign_auto.as_ref());
     let profile = planned.profile.ok_or_else(Report::bug)?;
-    setup.planner.check_focus_of(&planned).await?;
+    setup.planner.check_profile_focus(&planned).await?;
     let mut text = TranscriptText::new(opened.place.path(), environment);
     let mut always = Vec::new();
-    for (name, planned) in config.auto.always.iter().zip(config.by_always()?) {
-        let planned = planned.led_by(request.foreign_auto.as_ref());
-        let applied = setup.planner.apply(&config, &planned, TypedSelection::default(), &opened).await?;
+    for (name, planned) in config.auto.always.iter().zip(config.always_calls()?) {
+        let planned = planned.with_foreign_value(request.foreign_auto.as_ref());
+        let applied =
+            setup.planner.run_profile(&config, &planned, TypedSelection::default(), &opened).await?;
         if matches!(&applied, ProfileOutcome::Done(run, _) if !run.io.dry_run) {
             // The file has changed.
             opened = setup.read(transcript)?;
@@ -51,7 +52,7 @@ pub(crate) async fn compact_if_due(
         always.push(always_report(name, applied, &mut text));
     }
     let estimator = request.estimator;
-    let (model, window) = setup.planner.window(request, &config);
+    let (model, window) = setup.planner.model_and_window(request, &config);
     let verdict =
         auto::verdict(&Survey::with_estimator(&opened.stream, estimator), config.trigger(profile, window));
     let due = matches!(verdict, AutoVerdict::Due { .. });
@@ -59,7 +60,7 @@ pub(crate) async fn compact_if_due(
     let mut explanation = explain(verdict, &opened.stream, estimator, model.as_deref());
     let (mut report, mut warning) = (None, None);
     if due {
-        match setup.planner.apply(&config, &planned, request.selection, &opened).await? {
+        match setup.planner.run_profile(&config, &planned, request.selection, &opened).await? {
             ProfileOutcome::Nothing => {
                 explanation.push_str("; nothing to compact: every turn since the last compaction is kept");
                 text.add_line(&explanation);

@@ -145,7 +145,7 @@ impl From<StoreError> for Report {
 impl From<config::Error> for Report {
     fn from(error: config::Error) -> Self {
         let hint = match &error {
-            config::Error::Invalid(invalid) if invalid.is_the_users => ErrorHint::line(
+            config::Error::Invalid(invalid) if invalid.allowed_in_user_file => ErrorHint::line(
                 "set it in your own configuration: ~/.config/jp-compact/config.toml, `--config` or `--set`",
             ),
             config::Error::NoSuchProfile { known, .. } => {
@@ -218,13 +218,13 @@ impl From<plan::Error> for Report {
                 let hint = "leave out either the turns after the `:`, or --from, --to and --keep-*";
                 Self::new(Exit::Usage, message, Some(hint))
             }
-            plan::Error::BadInline { profiles, what, .. } => {
+            plan::Error::BadInline { profiles, reason, .. } => {
                 let hint = format!(
                     "the profiles are {}; an inline form is for example `r+t` or `s:..-3`",
                     profiles.join(", ")
                 );
                 let mut report = Self::new(Exit::Usage, message, Some(&hint));
-                report.causes.push(format!("it is neither a profile nor an inline form: {what}"));
+                report.causes.push(format!("it is neither a profile nor an inline form: {reason}"));
                 report
             }
             error => {

@@ -35,8 +35,8 @@ pub(crate) fn read_as(
     if transcript == "-" {
         let path = PathBuf::from("standard input");
         let bytes = store::read_stdin()?;
-        let stream = compact::of_bytes(bytes.clone(), format, &path).map_err(|error| {
-            let detected = compact::of_bytes(bytes, None, &path).ok().map(|stream| stream.format());
+        let stream = compact::read_bytes(bytes.clone(), format, &path).map_err(|error| {
+            let detected = compact::read_bytes(bytes, None, &path).ok().map(|stream| stream.format());
             read_failure(error, format, detected)
         })?;
         print_warnings(&stream, &path, environment);

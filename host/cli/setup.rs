@@ -43,7 +43,7 @@ impl<'a> Setup<'a> {
     /// Opens the models. All setups that share them have one budget and one record of answers.
     pub(crate) fn models(args: &RunArgs, environment: &Environment) -> Result<Arc<Models>, Report> {
         let (files, sets) = (&args.configured.files, &args.configured.sets);
-        Ok(Arc::new(args.models.open(config::models(environment, files, sets)?, environment)?))
+        Ok(Arc::new(args.models.open(config::load_model_settings(environment, files, sets)?, environment)?))
     }
 
     /// Opens the planner with models that other setups may share.

@@ -55,7 +55,7 @@ fn run_settings(sessions: Sessions, strategies: Vec<PreparedStrategy>, dry_run: 
             consent: ConsentContext::new(ConfigScope::default(), Asker::User, &Environment::bare("/")),
             model: None,
             conversation_model: None,
-            wanted: Selection { to: Some(Bound::FromEnd(0)), ..Selection::default() },
+            selection: Selection { to: Some(Bound::FromEnd(0)), ..Selection::default() },
             hints: std::collections::BTreeMap::new(),
             overlap: Overlap::Partial,
             skip_existing: false,

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         registry: &registry,
         bundled: bundled.map(|plugin| plugin.name.as_str()).collect(),
         abilities,
-        private_bytes_max: config::private_bytes_max(environment, &[], &[])?,
+        private_bytes_max: config::load_private_bytes_max(environment, &[], &[])?,
         threads_are_limited: process::are_bounded(),
         keys: models.key_variables(),
     };

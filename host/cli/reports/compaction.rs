@@ -31,9 +31,9 @@ pub(crate) fn document(report: &compact::RunReport, run: &RunSettings) -> Compac
         would: Vec::new(),
         diagnostics: Vec::new(),
         logs: Vec::new(),
-        turns: report.changed.iter().map(changed_turn).collect(),
+        turns: report.changed_turns.iter().map(changed_turn).collect(),
         tier: tier.map(|tier| tier.to_string()),
-        nothing: report.nothing.map(|nothing| nothing.to_string()),
+        nothing: report.nothing_to_compact.map(|nothing| nothing.to_string()),
         notes: notes(report, run),
     };
     for (step, ready) in report.steps.iter().zip(&run.strategies) {
@@ -51,7 +51,7 @@ fn add_step(document: &mut CompactionReport, step: &Step, ready: &PreparedStrate
     let (strategy, version) = (&step.strategy, &step.version);
     match &step.outcome {
         StrategyOutcome::NewOverlays(overlays) => {
-            document.overlays.extend(overlays.iter().map(|made| compact::overlay(made, step, ready)));
+            document.overlays.extend(overlays.iter().map(|made| compact::overlay_report(made, step, ready)));
         }
         StrategyOutcome::WouldAsk(request) => document.would.push(WouldReport {
             strategy: strategy.clone(),
@@ -85,8 +85,10 @@ fn lower_case(variant: &impl std::fmt::Debug) -> String {
 /// The notes about ranges, violated rules, and a low saving.
 fn notes(report: &compact::RunReport, run: &RunSettings) -> Vec<String> {
     let mut notes: Vec<_> = report.notes.iter().map(ToString::to_string).collect();
-    notes.extend(report.broken.iter().map(|violation| format!("the view now violates {violation}")));
-    if let [first, others @ ..] = report.broken_before.as_slice() {
+    notes.extend(
+        report.introduced_violations.iter().map(|violation| format!("the view now violates {violation}")),
+    );
+    if let [first, others @ ..] = report.existing_violations.as_slice() {
         let count = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
         notes.push(format!("the view still violates {first}{count}; `jp-compact lint` lists all violations"));
     }
@@ -115,7 +117,7 @@ pub(crate) fn text(
     run: &RunSettings,
     environment: &Environment,
 ) -> EscapedLines {
-    if let Some(nothing) = report.nothing {
+    if let Some(nothing) = report.nothing_to_compact {
         let path = short(&report.path, environment);
         return EscapedLines::single(format_args!("{path}: {nothing}"));
     }
@@ -125,7 +127,7 @@ pub(crate) fn text(
     }
     lines.list("  ", notes(report, run).iter().map(|note| format!("  note: {note}")));
     if run.io.dry_run {
-        let changed = report.changed.iter().map(|TurnChange { turn, before, after }| {
+        let changed = report.changed_turns.iter().map(|TurnChange { turn, before, after }| {
             format!("  turn {turn}: {} -> {} tokens", grouped(*before), grouped(*after))
         });
         lines.list("  ", changed);

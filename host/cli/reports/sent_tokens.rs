@@ -127,10 +127,10 @@ pub(crate) fn run_text(report: &compact::RunReport, run: &RunSettings) -> Vec<St
         format!("{prefix}{} tokens, was {} ({change}, {name})", grouped(after), grouped(before))
     };
     let our_view = comparison(report.tokens_before, report.tokens_after);
-    let Some(jp) = &report.jp else { return vec![format!("{PRINTED_VIEW_HAS} {our_view}")] };
+    let Some(jp) = &report.sent_by_jp else { return vec![format!("{PRINTED_VIEW_HAS} {our_view}")] };
     let jp_sends = if run.io.dry_run { "JP would send a model" } else { JP_SENDS };
     let mut lines = vec![format!("{jp_sends} {}", comparison(jp.before, jp.after))];
-    if let Some(difference) = &jp.why {
+    if let Some(difference) = &jp.difference {
         lines.push(format!("{OWN_VIEW_HAS} {our_view}: {difference}"));
     }
     lines

@@ -43,7 +43,7 @@ pub enum Rejection {
     /// The strategy and the host have no protocol version in common.
     Version(Mismatch),
     /// The strategy does not accept the options.
-    BadOptions { what: String },
+    BadOptions { reason: String },
     /// No turn is left to compact.
     NoTurns,
 }
@@ -70,7 +70,7 @@ pub async fn rehearse(
     agree(&description.protocols).map_err(Rejection::Version)?;
     describe::check_description(plugin, &description).into_iter().next().map_or(Ok(()), Err)?;
     let options = options::resolve(options, &description, environment)
-        .map_err(|what| Rejection::BadOptions { what })?;
+        .map_err(|reason| Rejection::BadOptions { reason })?;
     let mut request = Request::of_turns(survey, &description, &options, "c1", selection, setup.deadline)
         .ok_or(Rejection::NoTurns)?;
     let mut exchanged = Vec::new();

@@ -25,7 +25,7 @@ pub struct ForkPlan {
 /// # Errors
 /// The source is not a conversation of JP, or JP would not load the fork.
 pub fn plan(source: &Opened, last: Option<usize>) -> Result<ForkPlan, Error> {
-    compact::only_jp(source, "forked")?;
+    compact::require_jp(source, "forked")?;
     let path = || source.place.path().to_owned();
     append::check_loadable(&source.stream).map_err(|source| Error::NotAppendable { path: path(), source })?;
     let fork = fork(&source.stream, last);

@@ -39,11 +39,11 @@ const SYSTEM_PROMPT: &str = "You continue the conversation. No tools can be call
 /// The user has not allowed it.
 pub fn allow(models: &Models, config: &Config, consent: &ConsentContext) -> Result<Allowed, compact::Error> {
     let (conversation_model, configured_model) = (config.conversation_model(), config.configured_model());
-    let named = [conversation_model.as_ref(), configured_model.as_ref()];
+    let configured_models = [conversation_model.as_ref(), configured_model.as_ref()];
     Ok(consent::allow(
         models,
         consent,
-        &ModelUseRequest { strategy: None, provenance: &Provenance::typed(), named },
+        &ModelUseRequest { strategy: None, provenance: &Provenance::typed(), configured_models },
     )?)
 }
 
@@ -89,7 +89,7 @@ fn no_answer(code: &str, message: String) -> Error {
 /// The transcript cannot be appended to.
 pub fn check(opened: &Opened) -> Result<(), compact::Error> {
     let Opened { place, stream, .. } = opened;
-    compact::only_jp(opened, "continued")?;
+    compact::require_jp(opened, "continued")?;
     store::check_writable(place)?;
     append::check_loadable(stream)
         .map_err(|source| compact::Error::NotAppendable { path: place.path().to_owned(), source })

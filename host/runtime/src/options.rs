@@ -34,9 +34,9 @@ pub fn resolve(
         }
     };
     let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
-    let takes_others = schema.is_some_and(spec::accepts_unlisted);
+    let accepts_unlisted = schema.is_some_and(spec::accepts_unlisted);
     let is_known = |key: &str| properties.is_some_and(|properties| properties.contains_key(key));
-    if let Some(key) = resolved.keys().find(|key| !takes_others && !is_known(key)) {
+    if let Some(key) = resolved.keys().find(|key| !accepts_unlisted && !is_known(key)) {
         return Err(spec::unknown_option(key, properties));
     }
     for (name, default) in defaults(description) {

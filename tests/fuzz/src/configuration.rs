@@ -43,7 +43,7 @@ pub fn check(input: &[u8]) {
         (first, second) => panic!("{first:?}, then {second:?}"),
     };
     check_invariants(&config, &layers);
-    let own_layers: Vec<_> = layers.iter().filter(|(source, _)| source.is_the_users()).cloned().collect();
+    let own_layers: Vec<_> = layers.iter().filter(|(source, _)| source.is_users_own()).cloned().collect();
     if let Ok(own_config) = Config::from_layers(&own_layers, JpSettings::default()) {
         check_consent(&config, &own_config);
     }
@@ -52,21 +52,23 @@ pub fn check(input: &[u8]) {
 
 /// Checks that only calls of the user's own layers run without approval.
 fn check_consent(config: &Config, own_config: &Config) {
-    let check_equal_calls = |planned: &PlannedCalls<'_>, own_plan: Result<PlannedCalls<'_>, config::Error>| {
+    let check_equal_calls = |planned: &PlannedCalls<'_>,
+                             own_plan: Result<PlannedCalls<'_>, config::Error>| {
         if planned.provenance.foreign().is_empty() {
             let own_plan = own_plan.expect("the own layers contain this profile");
             assert_eq!(planned.calls, own_plan.calls, "a call of another layer runs without approval");
         }
     };
     for name in config.profiles.keys() {
-        check_equal_calls(&config.named(name).expect("the profile exists"), own_config.named(name));
+        check_equal_calls(&config.calls_of(name).expect("the profile exists"), own_config.calls_of(name));
     }
-    check_equal_calls(&config.by_default().expect("a default exists"), own_config.by_default());
-    check_equal_calls(&config.by_auto().expect("the profile of `auto` exists"), own_config.by_auto());
-    let (always, own_always) = (config.by_always().expect("the calls exist"), own_config.by_always());
+    check_equal_calls(&config.default_calls().expect("a default exists"), own_config.default_calls());
+    check_equal_calls(&config.auto_calls().expect("the profile of `auto` exists"), own_config.auto_calls());
+    let (always, own_always) = (config.always_calls().expect("the calls exist"), own_config.always_calls());
     if always.iter().all(|planned| planned.provenance.foreign().is_empty()) {
-        let calls =
-            |plans: &[PlannedCalls<'_>]| plans.iter().map(|planned| planned.calls.clone()).collect::<Vec<_>>();
+        let calls = |plans: &[PlannedCalls<'_>]| {
+            plans.iter().map(|planned| planned.calls.clone()).collect::<Vec<_>>()
+        };
         assert_eq!(calls(&always), calls(&own_always.expect("the own layers contain these calls")));
     }
     if let Some(model) = config.configured_model().filter(|model| model.foreign.is_none()) {
@@ -87,7 +89,7 @@ fn jp_config(text: &str) -> JpSettings {
 /// Checks that an error is not empty and that its line exists.
 fn check_error(error: &ConfigError, layers: &[(Source, String)]) {
     assert!(!error.to_string().is_empty());
-    if let Some((line, _)) = error.at {
+    if let Some((line, _)) = error.position {
         let lines = |text: &str| text.matches('\n').count() + 1;
         let line_counts =
             layers.iter().filter(|(source, _)| *source == error.source).map(|(_, text)| lines(text));

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use jp_compact_core::append;
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
-use jp_compact_core::projection::{project, project_through};
+use jp_compact_core::projection::{project, project_with_overlays};
 use jp_compact_core::render::Provider;
 use jp_compact_core::source::Reset;
 use jp_compact_core::{Stream, Survey};
@@ -61,7 +61,7 @@ fn check_format(format: Format, stream: &Transcript, choices: &mut Choices<'_>) 
         "without overlays the output must equal the source"
     );
     let overlays = overlays(stream, choices);
-    let view = project_through(stream, &overlays);
+    let view = project_with_overlays(stream, &overlays);
     invariants::check_view(stream, &overlays, &view, choices);
     let source =
         Bytes::from(jp_compact_core::splice::concat(&transcripts::render(stream, &view), stream.bytes()));
@@ -131,7 +131,7 @@ fn check_sidecar(stream: &Transcript, choices: &mut Choices<'_>) {
     let survey = Survey::new(stream);
     let Some(range) = invariants::range(&survey, choices) else { return };
     let entries = entries(invariants::propose(&survey, range, choices));
-    let Ok(stamped) = append::stamp(stream, &entries, choices.time()) else { return };
+    let Ok(stamped) = append::stamped_overlays(stream, &entries, choices.time()) else { return };
     if stamped.is_empty() {
         return;
     }
@@ -149,7 +149,7 @@ fn check_sidecar(stream: &Transcript, choices: &mut Choices<'_>) {
     assert_eq!(without_positions(grown.overlays()), without_positions(&overlays));
     assert_eq!(grown.turns(), stream.turns());
     assert!(grown.raw_input().eq(stream.raw_input()), "a sidecar must not change raw events");
-    let predicted = project_through(stream, &overlays);
+    let predicted = project_with_overlays(stream, &overlays);
     assert_eq!(
         sent_events(&grown, &project(&grown)),
         sent_events(stream, &predicted),
@@ -162,7 +162,7 @@ fn check_sidecar(stream: &Transcript, choices: &mut Choices<'_>) {
 fn check_import(stream: &Transcript) {
     let imported = import(stream);
     let jp_stream = Stream::parse(imported.events.into()).expect("an import is a JP stream");
-    assert_eq!(append::check(&jp_stream), Ok(()), "JP must be able to load the import");
+    assert_eq!(append::check_loadable(&jp_stream), Ok(()), "JP must be able to load the import");
     assert_eq!(jp_stream.turns(), stream.turns());
     assert_eq!(jp_stream.numbered().count(), stream.numbered().count());
     assert_eq!(
@@ -177,6 +177,6 @@ fn check_import(stream: &Transcript) {
 
 /// Returns a view in the format of its transcript.
 fn render_view(transcript: &Transcript, overlays: &[Overlay]) -> Vec<u8> {
-    let view = project_through(transcript, overlays);
+    let view = project_with_overlays(transcript, overlays);
     jp_compact_core::splice::concat(&transcripts::render(transcript, &view), transcript.bytes())
 }

@@ -12,7 +12,7 @@ use jp_compact_core::projection::project;
 use jp_compact_core::render::{self, Provider};
 use jp_compact_core::request::{RequestParameters, lines};
 use jp_compact_core::select::{Keep, KeepLast, Selection, StrategyTraits, select, select_for_summary};
-use jp_compact_core::validate::{ValidationContext, Compaction, validate};
+use jp_compact_core::validate::{Compaction, ValidationContext, validate};
 use jp_compact_core::{Stream, Survey, TurnRange, View, lint, stats};
 use jp_compact_schema::{ContentKind, Description, Input, Scope};
 use serde_json::{Map, Value, json};
@@ -29,8 +29,8 @@ pub(crate) fn sent_events(stream: &Stream, view: &View) -> SentEvents {
 
 /// Checks that a parse error has a valid offset and a message.
 pub(crate) fn check_error(error: &Unreadable, bytes: usize) {
-    assert!(error.at <= bytes, "byte {} of {bytes}", error.at);
-    assert!(!error.what.is_empty(), "a parse error needs a message");
+    assert!(error.offset <= bytes, "byte {} of {bytes}", error.offset);
+    assert!(!error.reason.is_empty(), "a parse error needs a message");
 }
 
 /// Checks everything that the host computes from a stream before it calls a strategy, and the requests.
@@ -73,13 +73,13 @@ pub(crate) fn check_view(stream: &Stream, overlays: &[Overlay], view: &View, cho
     view.write_json(stream, &mut printed).expect("writing to memory cannot fail");
     let printed: Vec<Value> = serde_json::from_slice(&printed).expect("a printed view is JSON");
     assert_eq!(printed.len(), view.events(stream).count());
-    let _ = lint::view(stream, overlays, view);
+    let _ = lint::check_view(stream, overlays, view);
     let provider = choices.pick(&Provider::ALL);
     let rendered = render::render(stream, view, provider);
-    let violations = lint::body(provider, &rendered);
+    let violations = lint::check_body(provider, &rendered);
     assert!(violations.is_empty(), "{provider}: {violations:?}\n{}", rendered.body);
-    let _ = lint::body(provider, &render::as_is(stream, view, provider));
-    let _ = render::spoken(stream, view, "And now?");
+    let _ = lint::check_body(provider, &render::render_unrepaired(stream, view, provider));
+    let _ = render::render_as_texts(stream, view, "And now?");
 }
 
 /// Returns a range that a user might select. Checks that it is in the stream, splits no call, and is closed
@@ -106,13 +106,19 @@ pub(crate) fn range(survey: &Survey<'_>, choices: &mut Choices<'_>) -> Option<Tu
         |range: TurnRange| range.to() < stream.turns() && survey.pairs.split_by(stream, range).is_none();
     assert!(is_closed(selected.range) && selected.range == selected.requested, "{selected:?}");
     let overlap = choices.pick(&[Overlap::Partial, Overlap::Union]);
-    let Ok(closed) = select_for_summary(survey, &selected, StrategyTraits::default(), &[], overlap) else { return Some(selected.range) };
+    let Ok(closed) = select_for_summary(survey, &selected, StrategyTraits::default(), &[], overlap) else {
+        return Some(selected.range);
+    };
     assert!(is_closed(closed.range) && closed.range.covers(closed.requested), "{closed:?}");
     let payload = json!([{
         "from_turn": closed.range.from(), "to_turn": closed.range.to(), "summary": { "summary": "S" },
     }]);
     let hints = BTreeMap::new();
-    let context = ValidationContext { requested: closed.requested, overlap, ..asked(survey, closed.range, &hints) };
+    let context = ValidationContext {
+        requested_range: closed.requested,
+        overlap,
+        ..asked(survey, closed.range, &hints)
+    };
     validate(&context, serde_json::from_value(payload).expect("the payload is valid"))
         .unwrap_or_else(|refusal| panic!("every request must have a valid reply: {refusal}"));
     Some(closed.range)
@@ -125,7 +131,11 @@ pub(crate) fn asked<'a>(
     hints: &'a BTreeMap<String, jp_compact_schema::ToolHint>,
 ) -> ValidationContext<'a> {
     const PRODUCES: &[ContentKind] = &[ContentKind::Summary, ContentKind::Reasoning, ContentKind::ToolCalls];
-    ValidationContext { hints, by_step: true, ..ValidationContext::new(survey.stream, &survey.pairs, range, PRODUCES) }
+    ValidationContext {
+        hints,
+        allows_steps: true,
+        ..ValidationContext::new(survey.stream, &survey.pairs, range, PRODUCES)
+    }
 }
 
 /// Checks that each line of a request is a JSON object, and that the request is reproducible.
@@ -175,7 +185,7 @@ pub(crate) fn propose(survey: &Survey<'_>, range: TurnRange, choices: &mut Choic
     let tool_event = tool_event.filter(|_| choices.flag());
     let hints = tool_event.map(|event| keep_request(&survey.stream.text(event.name)));
     let hints = serde_json::from_value(hints.unwrap_or(json!({}))).expect("the hints are valid");
-    let context = ValidationContext { by_model: choices.flag(), ..asked(survey, range, &hints) };
+    let context = ValidationContext { written_by_model: choices.flag(), ..asked(survey, range, &hints) };
     let proposal = serde_json::from_value(proposal).expect("the proposal is valid");
     validate(&context, proposal).unwrap_or_default()
 }

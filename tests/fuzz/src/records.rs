@@ -49,7 +49,7 @@ static MODELS: LazyLock<Arc<Models>> = LazyLock::new(|| {
 pub fn check(input: &[u8]) {
     let (text, mut choices) = Choices::split(input);
     let mut lines = Vec::new();
-    ndjson::each(text, |line| {
+    ndjson::for_each_line(text, |line| {
         lines.push(line);
         true
     })
@@ -75,7 +75,7 @@ fn check_line(line: &Bytes, choices: &mut Choices<'_>) {
         Err(error) => {
             check_answer(
                 &error.id,
-                &ndjson::refusal(&error.id, &ErrorReport::new(ErrorKind::BadRecord, error.what)),
+                &ndjson::error_answer(&error.id, &ErrorReport::new(ErrorKind::BadRecord, error.what)),
             );
             return;
         }
@@ -88,7 +88,7 @@ fn check_line(line: &Bytes, choices: &mut Choices<'_>) {
     // Skip paths, because they refer to files.
     let RecordInput::Given(raw) = record.input.clone() else { return };
     check_embedding(&raw, record.format);
-    let options = RecordOptions { view: choices.flag(), by_model: false };
+    let options = RecordOptions { view: choices.flag(), needs_model: false };
     match answer(record, options) {
         Ok(line) => {
             let answer = check_answer(&id, &line);
@@ -103,11 +103,11 @@ fn check_line(line: &Bytes, choices: &mut Choices<'_>) {
             }
         }
         Err(RecordFailure::Record(reason)) => {
-            check_answer(&id, &ndjson::refusal(&id, &ErrorReport::new(ErrorKind::BadRecord, reason)));
+            check_answer(&id, &ndjson::error_answer(&id, &ErrorReport::new(ErrorKind::BadRecord, reason)));
         }
         Err(RecordFailure::Failed(failure)) => {
             let error = ErrorReport::new(ErrorKind::TranscriptInvalid, failure.to_string());
-            check_answer(&id, &ndjson::refusal(&id, &error));
+            check_answer(&id, &ndjson::error_answer(&id, &error));
         }
     }
 }
@@ -133,10 +133,14 @@ fn answer(record: Record, options: RecordOptions) -> Result<Vec<u8>, RecordFailu
     let run = RunSettings {
         strategies: Vec::new(),
         policy: RunPolicy {
-            consent: ConsentContext::new(ConfigScope::default(), Asker::User, &Environment::bare("/nonexistent")),
+            consent: ConsentContext::new(
+                ConfigScope::default(),
+                Asker::User,
+                &Environment::bare("/nonexistent"),
+            ),
             model: None,
             conversation_model: None,
-            wanted: Selection::default(),
+            selection: Selection::default(),
             overlap: Overlap::Partial,
             hints: BTreeMap::new(),
             skip_existing: false,

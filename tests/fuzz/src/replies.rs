@@ -97,7 +97,7 @@ fn check_proposal(stream: &Stream, proposal: Vec<jp_compact_schema::Payload>, ch
     let context = ValidationContext {
         produces: &produces,
         overlap: choices.pick(&[Overlap::Partial, Overlap::Union]),
-        by_model: choices.flag(),
+        written_by_model: choices.flag(),
         ..invariants::asked(&survey, range, &hints)
     };
     let result = validate(&context, proposal.clone());

@@ -5,7 +5,7 @@ use jp_compact_core::append::{self, NewTurn};
 use jp_compact_core::event::{Event, Kind};
 use jp_compact_core::fork::fork;
 use jp_compact_core::index::{self, Indexer};
-use jp_compact_core::projection::{project, project_through};
+use jp_compact_core::projection::{project, project_with_overlays};
 use jp_compact_core::source::{self, Reset, reset};
 use jp_compact_core::splice::{Piece, concat};
 use jp_compact_core::validate::Compaction;
@@ -107,7 +107,7 @@ fn check_append(stream: &Stream, choices: &mut Choices<'_>) {
 /// byte.
 pub(crate) fn check_appended(stream: &Stream, compactions: Vec<Compaction>, choices: &mut Choices<'_>) {
     let entries = entries(compactions);
-    let Ok(stamped) = append::stamp(stream, &entries, choices.time()) else { return };
+    let Ok(stamped) = append::stamped_overlays(stream, &entries, choices.time()) else { return };
     let (bytes, pieces) = (stream.bytes(), append::append(stream, &entries, &stamped));
     let mut file = Bytes::from(concat(&pieces, bytes));
     check_history(stream, &pieces, &file);
@@ -125,7 +125,7 @@ pub(crate) fn check_appended(stream: &Stream, compactions: Vec<Compaction>, choi
         without_positions(&new_overlays)
     );
     let predicted = [stream.overlays(), &new_overlays].concat();
-    let predicted = project_through(stream, &predicted);
+    let predicted = project_with_overlays(stream, &predicted);
     assert_eq!(
         sent_events(stream, &predicted),
         sent_events(&grown, &project(&grown)),
@@ -160,9 +160,9 @@ fn reset_file(file: &Bytes, reset_kind: Reset) -> Option<Bytes> {
 
 /// Checks that an appended turn adds exactly one turn.
 fn check_appended_turn(stream: &Stream, choices: &mut Choices<'_>) {
-    let (asked, answered) = (choices.time(), choices.time());
-    let new_turn = NewTurn { request: "and \"now\"?\n", asked, response: "\u{1f600} so", answered };
-    let pieces = append::turn(stream, &new_turn);
+    let (asked_at, answered_at) = (choices.time(), choices.time());
+    let new_turn = NewTurn { request: "and \"now\"?\n", asked_at, response: "\u{1f600} so", answered_at };
+    let pieces = append::append_turn(stream, &new_turn);
     let file = Bytes::from(concat(&pieces, stream.bytes()));
     check_history(stream, &pieces, &file);
     let grown = Stream::parse(file).expect("a stream with a new turn is readable");
@@ -191,8 +191,8 @@ fn check_fork(stream: &Stream, choices: &mut Choices<'_>) {
     let file = Bytes::from(concat(&fork.pieces, stream.bytes()));
     let forked = Stream::parse(file).expect("a fork is readable");
     assert_eq!(forked.turns(), stream.turns().min(last));
-    assert_eq!(fork.overlays.len(), stream.overlays().len());
-    let is_kept = |event: &&Event| event.seq.is_some() && event.turn >= fork.cut;
+    assert_eq!(fork.effects.len(), stream.overlays().len());
+    let is_kept = |event: &&Event| event.seq.is_some() && event.turn >= fork.removed_turns;
     let kept = stream.events().iter().filter(is_kept).map(|event| event.span.slice(stream.bytes()));
     assert!(kept.eq(forked.raw_input()), "the kept events must not change");
     let view = project(&forked);

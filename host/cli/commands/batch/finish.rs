@@ -33,7 +33,7 @@ impl FinishedBatch<'_> {
     /// Writes the requested reports, prints the summary, and returns the exit code.
     pub(super) fn conclude(&self, lines: Option<&mut ReportLines>, quiet: bool) -> Result<Exit, Report> {
         let scope = self.gate_scope();
-        let gate_reports = self.tally.judge(self.gates, scope);
+        let gate_reports = self.tally.evaluate_gates(self.gates, scope);
         let failure = self.failure(scope);
         if let (Ok(end), Some(lines)) = (&self.result, lines) {
             let error = failure.as_ref().map(Report::document);
@@ -64,7 +64,9 @@ impl FinishedBatch<'_> {
     fn gate_scope(&self) -> GateScope {
         if self.args.gates.allow_empty {
             GateScope::AllOrEmpty
-        } else if self.tally.total.transcripts == 0 && self.files.is_elsewhere(self.environment) {
+        } else if self.tally.total.transcripts == 0
+            && self.files.other_shards_have_transcripts(self.environment)
+        {
             // Only this shard is empty.
             GateScope::Shard
         } else {
@@ -100,7 +102,7 @@ impl FinishedBatch<'_> {
         if let Some(path) = &self.args.junit {
             let suite = Suite { total: written.total, gates: written.gates };
             let path = self.environment.cwd.join(path);
-            let result = lines.put(&path, |lines, out| batch::write_junit(lines, &suite, out));
+            let result = lines.write_other_file(&path, |lines, out| batch::write_junit(lines, &suite, out));
             result.map_err(|error| file_error("write the JUnit report", &path, &error))?;
         }
         if let Some(path) = &self.args.report {
@@ -123,7 +125,7 @@ impl FinishedBatch<'_> {
             Exit::NotTrusted
         } else if self.files.is_empty()
             && scope != GateScope::Shard
-            && !self.files.is_elsewhere(self.environment)
+            && !self.files.other_shards_have_transcripts(self.environment)
         {
             // Without any transcript, only the given paths failed.
             Exit::Transcript

@@ -157,8 +157,8 @@ fn compact_files(args: &Args, quiet: bool, environment: &Environment) -> Result<
         out: out.as_ref(),
         previous: previous.as_ref(),
         gates: &gates,
-        lines: lines.as_ref(),
-        looks: lines.is_some() || gates.require_valid.is_some(),
+        report_lines: lines.as_ref(),
+        checks_lint: lines.is_some() || gates.require_valid.is_some(),
         environment,
     };
     let bar = BatchProgress::new(quiet, files.len() as u64, files.bytes(), &progress);

@@ -226,13 +226,13 @@ impl<'a> RecordCompactor<'a> {
         let configuration = &request.run_args.configured;
         let jp = JpSettings::read(environment, None, None);
         let config = config::load(environment, None, &configuration.files, &configuration.sets, jp)?;
-        let (strategies, selection) = setup.planner.strategies(&request.typed, &config).await?;
-        let by_model = strategies.iter().any(PreparedStrategy::needs_model);
+        let (strategies, selection) = setup.planner.prepare_strategies(&request.typed, &config).await?;
+        let needs_model = strategies.iter().any(PreparedStrategy::needs_model);
         // A missing consent affects every record, so it is reported before the first one is read.
-        setup.planner.run(strategies.clone(), &config, selection, OnLowSaving::Warn).allow()?;
+        setup.planner.run_settings(strategies.clone(), &config, selection, OnLowSaving::Warn).allow()?;
         Ok(Self {
             selection,
-            options: RecordOptions { view: request.args.view, by_model },
+            options: RecordOptions { view: request.args.view, needs_model },
             format: request.run_args.input.format,
             environment: Arc::new(environment.clone()),
             setup,
@@ -246,7 +246,7 @@ impl<'a> RecordCompactor<'a> {
             InputLine::Whole(line) => line,
             InputLine::TooLong(beginning) => {
                 let message = format!("the line is longer than {} MiB", LINE_BYTES_MAX >> 20);
-                return invalid(&ndjson::id_of(&beginning), ErrorKind::RecordTooLarge, message);
+                return invalid(&ndjson::find_id(&beginning), ErrorKind::RecordTooLarge, message);
             }
         };
         let bytes = line.len();
@@ -259,7 +259,8 @@ impl<'a> RecordCompactor<'a> {
         };
         let id = record.id.to_vec();
         let strategies = self.strategies.clone();
-        let run = self.setup.planner.run(strategies, &self.config, self.selection, OnLowSaving::Warn);
+        let run =
+            self.setup.planner.run_settings(strategies, &self.config, self.selection, OnLowSaving::Warn);
         let task = tokio::spawn(answer(run, record, self.options, Arc::clone(&self.environment)));
         StartedRecord { id, bytes, work: Work::Running(AbortOnDrop(task)) }
     }
@@ -288,7 +289,7 @@ fn invalid(id: &[u8], kind: ErrorKind, message: String) -> StartedRecord {
 }
 
 fn failure_answer(id: &[u8], error: &ErrorReport) -> Answer {
-    Answer { line: ndjson::refusal(id, error), is_success: false }
+    Answer { line: ndjson::error_answer(id, error), is_success: false }
 }
 
 type ThreadResult = oneshot::Receiver<io::Result<()>>;
@@ -298,7 +299,8 @@ fn spawn_reader() -> io::Result<(mpsc::Receiver<InputLine>, ThreadResult)> {
     let (line_sender, lines) = mpsc::channel(1);
     let (result_sender, result) = oneshot::channel();
     let read = move || {
-        let outcome = ndjson::each(io::stdin().lock(), |line| line_sender.blocking_send(line).is_ok());
+        let outcome =
+            ndjson::for_each_line(io::stdin().lock(), |line| line_sender.blocking_send(line).is_ok());
         // The receiver is gone after an interrupt.
         let _ = result_sender.send(outcome);
     };

@@ -41,7 +41,7 @@ impl BatchReporter {
         lines: Option<&ReportLines>,
     ) -> io::Result<()> {
         for (index, fault) in (files.len()..).zip(files.faults()) {
-            let report = batch::fault(fault);
+            let report = batch::failed_search_entry(fault);
             if let Some(lines) = lines {
                 lines.add(index, &serde_json::to_vec(&report).unwrap_or_default())?;
             }
@@ -57,7 +57,7 @@ impl BatchReporter {
         lines: Option<&ReportLines>,
     ) -> io::Result<()> {
         match event {
-            BatchEvent::Finished { place: index, entry: report, line, resumed } => {
+            BatchEvent::Finished { index, entry: report, line, resumed } => {
                 self.bar.advance(files.bytes_of(index));
                 self.report(&report, resumed);
                 if let Some(lines) = lines {

@@ -118,7 +118,7 @@ fn foreign_values(
 
 fn are_approved(approvals: &Approvals, folder: &Path, values: &[ForeignValue]) -> Result<bool, Report> {
     for value in values {
-        if !approvals.covers(folder, &value.subject).map_err(approvals_report)? {
+        if !approvals.covers(folder, &value.decision).map_err(approvals_report)? {
             return Ok(false);
         }
     }
@@ -159,7 +159,7 @@ impl Target {
     /// The folder that a value is approved for. None if the value has no effect here.
     fn approval_folder<'a>(&self, config: &'a Config, value: &ForeignValue) -> Option<&'a Path> {
         match self.conversation {
-            Some(_) => config.scope().approved_by(&value.origin),
+            Some(_) => config.scope().folder_to_approve(&value.origin),
             None => config.scope().root(),
         }
     }
@@ -175,7 +175,7 @@ fn strategies_asking_models(
     let registry = args.discovery.registry(environment)?;
     let trust = args.discovery.trust(environment)?;
     let (files, sets) = (&args.configured.files, &args.configured.sets);
-    let private_bytes_max = config::private_bytes_max(environment, files, sets)?;
+    let private_bytes_max = config::load_private_bytes_max(environment, files, sets)?;
     let preparation = Preparation {
         registry: &registry,
         trust: &trust,
@@ -253,8 +253,8 @@ fn default_model(config: &Config) -> String {
 fn values_document(folder: &Path, values: &[ForeignValue]) -> ApprovedFolder {
     let values = values.iter().map(|value| ApprovedValue {
         origin: value.origin.to_string(),
-        rows: value.subject.rows().into_iter().map(|(label, text)| ValueRow { label, text }).collect(),
-        sha256: value.subject.sha256(),
+        rows: value.decision.rows().into_iter().map(|(label, text)| ValueRow { label, text }).collect(),
+        sha256: value.decision.sha256(),
     });
     ApprovedFolder { path: folder.to_string_lossy().into_owned(), values: values.collect() }
 }
@@ -267,7 +267,7 @@ fn values_text(folder: &Path, values: &[ForeignValue]) -> EscapedLines {
     text.line(format_args!("For conversations in {}:", folder.display()));
     for value in values {
         text.line(format_args!("  {value}"));
-        for (label, content) in value.subject.rows() {
+        for (label, content) in value.decision.rows() {
             let is_short = !content.contains('\n') && content.chars().count() <= CHARS_MAX;
             if is_short {
                 text.line(format_args!("    {label:<12}  {content}"));

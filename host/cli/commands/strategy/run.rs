@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let setup = CheckSetup {
         runner: registry.runner(),
         temp_dir: &environment.temp_dir,
-        private_bytes_max: config::private_bytes_max(environment, &[], &[])?,
+        private_bytes_max: config::load_private_bytes_max(environment, &[], &[])?,
         deadline: args.deadline,
         confinement: jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated),
         env: &plugin.env(),
@@ -122,8 +122,8 @@ fn rejected(args: &Args, plugin: &TestedPlugin, stderr: &str, not_taken: Rejecti
         Rejection::Version(mismatch) => {
             return compact::Error::strategy(&plugin.name, session::Error::Version(mismatch)).into();
         }
-        Rejection::BadOptions { what } => {
-            return compact::Error::strategy(&plugin.name, StrategyRunError::BadOptions { what }).into();
+        Rejection::BadOptions { reason } => {
+            return compact::Error::strategy(&plugin.name, StrategyRunError::BadOptions { reason }).into();
         }
         Rejection::NoTurns => ("P01", "no turn to compact".to_owned()),
     };

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let registry = args.discovery.registry(environment)?;
     let trust = args.discovery.trust(environment)?;
     let starter = Starter {
-        private_bytes_max: config::private_bytes_max(environment, &[], &[])?,
+        private_bytes_max: config::load_private_bytes_max(environment, &[], &[])?,
         ..Starter::new(registry.runner(), &environment.temp_dir)
     };
     let failed = |source: StrategyRunError| compact::Error::strategy(&args.name, source);

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let setup = CheckSetup {
         runner: registry.runner(),
         temp_dir: &environment.temp_dir,
-        private_bytes_max: config::private_bytes_max(environment, &[], &[])?,
+        private_bytes_max: config::load_private_bytes_max(environment, &[], &[])?,
         deadline: args.deadline,
         confinement: jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated),
         env: &plugin.env(),

@@ -102,7 +102,7 @@ fn describe(
     trust: &Trust,
     environment: &Environment,
 ) -> Result<Result<(), StrategyRunError>, Report> {
-    let private_bytes_max = config::private_bytes_max(environment, &[], &[])?;
+    let private_bytes_max = config::load_private_bytes_max(environment, &[], &[])?;
     let preparation = Preparation {
         registry,
         trust,
@@ -112,5 +112,5 @@ fn describe(
         abilities: Abilities::here(environment),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(preparation.introduce(candidate)))
+    Ok(runtime.block_on(preparation.describe_candidate(candidate)))
 }

@@ -34,9 +34,9 @@ pub struct BatchConfig<'a> {
     /// The gates.
     pub gates: &'a Gates,
     /// The lines of the report, if a report was requested. They contain digests.
-    pub lines: Option<&'a ReportLines>,
+    pub report_lines: Option<&'a ReportLines>,
     /// Whether the lint rules are checked.
-    pub looks: bool,
+    pub checks_lint: bool,
     /// The environment of the host.
     pub environment: &'a Environment,
 }

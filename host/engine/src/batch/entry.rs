@@ -14,7 +14,7 @@ use jp_compact_schema::document::{
 use jp_compact_schema::report::{LintReport, Size, Status, TranscriptReport};
 
 use super::Fault;
-use crate::compact::{RunOutcome, RunSettings, Step, StrategyOutcome, overlay};
+use crate::compact::{RunOutcome, RunSettings, Step, StrategyOutcome, overlay_report};
 
 /// Returns an entry that contains only the path.
 pub(super) fn new(path: &Path) -> TranscriptReport {
@@ -32,7 +32,7 @@ pub(super) fn new(path: &Path) -> TranscriptReport {
 
 /// Returns the report entry of a path that cannot be searched.
 #[must_use]
-pub fn fault(fault: &Fault) -> TranscriptReport {
+pub fn failed_search_entry(fault: &Fault) -> TranscriptReport {
     let error = ErrorReport::new(ErrorKind::TranscriptInvalid, "failed to look for transcripts");
     let error = ErrorReport { causes: vec![fault.reason.clone()], ..error };
     TranscriptReport { error: Some(error), ..new(&fault.path) }
@@ -50,7 +50,7 @@ pub(super) fn add_outcome(
     for (step, strategy) in report.steps.iter().zip(&run.strategies) {
         let reason = match &step.outcome {
             StrategyOutcome::NewOverlays(new_overlays) => {
-                entry.overlays.extend(new_overlays.iter().map(|new| overlay(new, step, strategy)));
+                entry.overlays.extend(new_overlays.iter().map(|new| overlay_report(new, step, strategy)));
                 continue;
             }
             StrategyOutcome::Declined(reason) | StrategyOutcome::WouldAsk(reason) => reason.clone(),
@@ -60,7 +60,7 @@ pub(super) fn add_outcome(
         entry.declines.push(DeclineReport { strategy, version, reason });
     }
     entry.notes = report.notes.iter().map(ToString::to_string).collect();
-    entry.notes.extend(report.nothing.map(|nothing| nothing.to_string()));
+    entry.notes.extend(report.nothing_to_compact.map(|nothing| nothing.to_string()));
     entry.size = size(outcome, !run.io.in_memory, has_report);
     entry.saved = entry.size.tokens.saved_of_view();
 }

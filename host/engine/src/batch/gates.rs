@@ -232,7 +232,7 @@ impl Tally {
 
     /// Evaluates the gates.
     #[must_use]
-    pub fn judge(&self, gates: &Gates, scope: GateScope) -> Vec<GateReport> {
+    pub fn evaluate_gates(&self, gates: &Gates, scope: GateScope) -> Vec<GateReport> {
         gates.evaluate(self, scope)
     }
 

@@ -15,7 +15,7 @@ mod unsynced;
 mod walk;
 
 pub use context::{BatchConfig, Describe};
-pub use entry::fault;
+pub use entry::failed_search_entry;
 pub use gates::{Gate, GateScope, Gates, Tally};
 pub use junit::{Suite, write as write_junit};
 pub use out::ViewFolder;

@@ -202,7 +202,7 @@ impl ReportLines {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn put(
+    pub fn write_other_file(
         &mut self,
         path: &Path,
         write: impl FnOnce(&mut Self, &mut dyn Write) -> io::Result<()>,

@@ -33,7 +33,7 @@ pub enum BatchEvent {
     /// A transcript is finished.
     Finished {
         /// Its number.
-        place: usize,
+        index: usize,
         /// Its report entry.
         entry: Box<TranscriptReport>,
         /// Its report line, if a report was requested.
@@ -116,7 +116,7 @@ pub fn run(
                         None => break,
                         Some(FinishedTranscript { entry: None, .. }) => continue,
                         Some(FinishedTranscript { index, entry: Some(entry), line, resumed }) => {
-                            BatchEvent::Finished { place: index, entry: Box::new(entry), line, resumed }
+                            BatchEvent::Finished { index: index, entry: Box::new(entry), line, resumed }
                         }
                     }
                 };

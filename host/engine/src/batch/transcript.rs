@@ -59,7 +59,7 @@ pub(super) async fn run_transcript(
         }
         Completion::Now => {
             entry.elapsed_ms = elapsed_ms(start);
-            let line = match config.lines {
+            let line = match config.report_lines {
                 Some(_) => serde_json::to_vec(&entry).unwrap_or_default(),
                 None => Vec::new(),
             };
@@ -134,14 +134,14 @@ impl Job<'_, '_> {
             if run.starts_no_process() { None } else { self.thread.expensive_runs.acquire().await.ok() };
         let outcome =
             compact::compact_with_view(&run, &opened).await.map_err(|error| self.run_error(error))?;
-        entry::add_outcome(entry, &outcome, &run, config.lines.is_some());
+        entry::add_outcome(entry, &outcome, &run, config.report_lines.is_some());
         entry.warnings = compact::warnings(&opened.stream);
-        if config.looks {
+        if config.checks_lint {
             entry.lint =
                 outcome.violations(config.gates.providers()).iter().map(entry::lint_report).collect();
         }
         entry.gates = config.gates.missed(&outcome, entry);
-        if config.lines.is_some() {
+        if config.report_lines.is_some() {
             let is_unchanged = run.io.dry_run || run.io.in_memory || opened.sidecar_file.is_some();
             entry.sha256 = sha256_after(&outcome, &opened, is_unchanged);
         }
@@ -221,13 +221,13 @@ impl Job<'_, '_> {
         // The line is written before the view gets its name. If this run is killed, the next run therefore knows every
         // view that exists.
         let announce = |view: Option<&OutReport>| {
-            let Some(lines) = self.config.lines else { return Ok(()) };
+            let Some(lines) = self.config.report_lines else { return Ok(()) };
             entry.out = view.cloned();
             entry.elapsed_ms = elapsed_ms(self.start);
             lines.announce(&serde_json::to_vec(&entry)?)
         };
         let ViewTarget { out, relative_path, previous } = target;
-        let (view, has_report) = (&outcome.survey.view, self.config.lines.is_some());
+        let (view, has_report) = (&outcome.survey.view, self.config.report_lines.is_some());
         out.write(relative_path, opened, view, previous.as_ref(), has_report, announce)
             .await
             .map_err(|error| self.run_error(error))

@@ -98,7 +98,7 @@ impl FoundFiles {
 
     /// Returns whether another shard has something to report.
     #[must_use]
-    pub fn is_elsewhere(&self, environment: &Environment) -> bool {
+    pub fn other_shards_have_transcripts(&self, environment: &Environment) -> bool {
         self.other_shards_have_faults
             || self.in_other_shards.iter().any(|found| {
                 !found.needs_detection || is_transcript(&environment.cwd.join(self.real_path(found)))

@@ -98,8 +98,8 @@ impl Error {
 impl From<consent::Error> for Error {
     fn from(error: consent::Error) -> Self {
         match error {
-            consent::Error::BadModel { strategy, what } => {
-                Self::strategy(&strategy, StrategyRunError::BadOptions { what })
+            consent::Error::BadModel { strategy, reason } => {
+                Self::strategy(&strategy, StrategyRunError::BadOptions { reason })
             }
             consent::Error::Denied(denial) => Self::NotAllowed(denial),
         }

@@ -134,7 +134,7 @@ mod tests {
             written_to: PathBuf::new(),
             path: PathBuf::new(),
             id: None,
-            nothing: None,
+            nothing_to_compact: None,
             notes: Vec::new(),
             steps: vec![
                 step(StrategyOutcome::Declined("no".into())),
@@ -143,11 +143,11 @@ mod tests {
             tokens_raw: 0,
             tokens_before: 1000,
             tokens_after: 995,
-            jp: None,
-            changed: Vec::new(),
+            sent_by_jp: None,
+            changed_turns: Vec::new(),
             low_saving: None,
-            broken: Vec::new(),
-            broken_before: Vec::new(),
+            introduced_violations: Vec::new(),
+            existing_violations: Vec::new(),
         };
         report.decline_low_saving(MIN_SAVING);
         let reasons = report.steps.iter().map(|step| match &step.outcome {

@@ -30,10 +30,10 @@ use jp_compact_transcripts::Format;
 pub use error::{Error, StaleSnapshot};
 pub use guard::{LintFailed, MIN_SAVING, OnLowSaving};
 pub use llm_failure_cache::LlmFailureCache;
-pub(crate) use open::only_jp;
-pub use open::{Opened, of_bytes, open, open_as, warnings, with_sidecar};
+pub(crate) use open::require_jp;
+pub use open::{Opened, open, open_as, read_bytes, warnings, with_sidecar};
 pub use prepare::{Preparation, PreparedStrategy, Sandbox, allow, prepare};
-pub use report::{RunReport, SentByJp, Step, StrategyOutcome, TurnChange, overlay};
+pub use report::{RunReport, SentByJp, Step, StrategyOutcome, TurnChange, overlay_report};
 pub use reset::{ResetReport, reset};
 pub use settings::{RunIo, RunLimits, RunPolicy, RunSettings};
 pub use strategy_error::StrategyRunError;
@@ -88,7 +88,7 @@ pub async fn compact_with_view<'a>(run: &RunSettings, opened: &'a Opened) -> Res
         check_appendable(opened)?;
     }
     let mut survey = Survey::with_estimator(&opened.stream, run.io.estimator);
-    let range = select::resolve(&survey, run.policy.wanted, run.io.now);
+    let range = select::resolve(&survey, run.policy.selection, run.io.now);
     let (mut report, proposal) = propose(run, opened, &survey, &range).await?;
     let Some(CheckedProposal { mut collector, new_overlays, view }) = proposal else {
         let would_ask = report.steps.iter().any(|step| matches!(step.outcome, StrategyOutcome::WouldAsk(_)));
@@ -125,7 +125,7 @@ pub async fn compact_in_memory(
 ) -> Result<(RunReport, Option<Vec<u8>>), Error> {
     append::check_loadable(&opened.stream).map_err(|source| not_appendable(opened, source))?;
     let survey = Survey::with_estimator(&opened.stream, run.io.estimator);
-    let range = select::resolve(&survey, run.policy.wanted, run.io.now);
+    let range = select::resolve(&survey, run.policy.selection, run.io.now);
     let (mut report, proposal) = propose(run, opened, &survey, &range).await?;
     let Some(CheckedProposal { collector, new_overlays, .. }) = proposal else { return Ok((report, None)) };
     let stream = &opened.stream;
@@ -170,8 +170,8 @@ async fn propose<'a>(
     let Opened { place, stream, .. } = opened;
     let allowed = run.allow()?;
     let mut report = RunReport::new(opened, survey);
-    report.nothing = nothing_to_compact(run, survey, *range);
-    if report.nothing.is_some() {
+    report.nothing_to_compact = nothing_to_compact(run, survey, *range);
+    if report.nothing_to_compact.is_some() {
         return Ok((report, None));
     }
     let mut collector = ProposalCollector::new(run, place, survey, range);
@@ -184,22 +184,22 @@ async fn propose<'a>(
     let new_overlays = append::stamped_overlays(stream, &collector.entries, run.io.now)
         .map_err(|source| not_appendable(opened, source))?;
     let forecast = guard::forecast(stream, &survey.pairs, &survey.view, &new_overlays, &run.policy.providers);
-    let jp_before = report.jp.clone();
+    let jp_before = report.sent_by_jp.clone();
     report.set_sizes_after(survey, &new_overlays, &forecast.view);
     report.low_saving = Some(report.saved()).filter(|saved| *saved < run.limits.min_saving);
     if report.low_saving.is_some() && run.policy.on_low_saving == OnLowSaving::Decline {
         report.decline_low_saving(run.limits.min_saving);
-        report.jp = jp_before;
+        report.sent_by_jp = jp_before;
         collector.record_low_savings(&report);
         return Ok((report, None));
     }
-    report.changed = changed_turns(survey, &forecast.view);
+    report.changed_turns = changed_turns(survey, &forecast.view);
     if !forecast.introduced.is_empty() && !run.policy.allow_invalid {
         let source = LintFailed(forecast.introduced);
         return Err(Error::LintFailed { path: place.path().to_owned(), source });
     }
-    report.broken = forecast.introduced;
-    report.broken_before = forecast.existing;
+    report.introduced_violations = forecast.introduced;
+    report.existing_violations = forecast.existing;
     Ok((report, Some(CheckedProposal { collector, new_overlays, view: forecast.view })))
 }
 

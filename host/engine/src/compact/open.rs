@@ -56,7 +56,7 @@ pub fn open_as(
         let stream = require_understood(stream, place.path())?;
         return Ok(Opened { place, sidecar_file: None, stream });
     }
-    let stream = of_bytes(store::read(&place)?, format, place.path())?;
+    let stream = read_bytes(store::read(&place)?, format, place.path())?;
     if stream.format() == Format::Jp {
         return Ok(Opened { place, sidecar_file: None, stream });
     }
@@ -87,7 +87,7 @@ pub fn warnings(stream: &Transcript) -> Vec<String> {
 }
 
 /// Rejects a transcript that is not JP's.
-pub(crate) fn only_jp(opened: &Opened, verb: &'static str) -> Result<(), Error> {
+pub(crate) fn require_jp(opened: &Opened, verb: &'static str) -> Result<(), Error> {
     match opened.stream.format() {
         Format::Jp => Ok(()),
         format => Err(Error::NotJp { path: opened.place.path().to_owned(), format, verb }),
@@ -98,7 +98,7 @@ pub(crate) fn only_jp(opened: &Opened, verb: &'static str) -> Result<(), Error> 
 ///
 /// # Errors
 /// The format is unknown, or the bytes do not have the given format.
-pub fn of_bytes(bytes: Bytes, format: Option<Format>, path: &Path) -> Result<Transcript, Error> {
+pub fn read_bytes(bytes: Bytes, format: Option<Format>, path: &Path) -> Result<Transcript, Error> {
     let unreadable = |source| Error::Unreadable { path: path.to_owned(), source };
     let starts_like_jp = bytes.trim_ascii_start().first().is_none_or(|first| *first == b'[');
     let format = match format.or_else(|| transcripts::detect(&bytes)) {

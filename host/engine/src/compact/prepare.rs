@@ -103,7 +103,7 @@ impl Preparation<'_> {
             options::defaults(&described.description)
         } else {
             options::resolve(&spec.options, &described.description, environment)
-                .map_err(|what| StrategyRunError::BadOptions { what })?
+                .map_err(|reason| StrategyRunError::BadOptions { reason })?
         };
         Ok(PreparedStrategy { described, options, range: None, provenance: provenance.clone() })
     }
@@ -138,7 +138,7 @@ impl Preparation<'_> {
     ///
     /// # Errors
     /// The description is for another plugin, or the host cannot use it. The plugin must not be trusted.
-    pub async fn introduce(&self, candidate: &mut Candidate) -> Result<(), StrategyRunError> {
+    pub async fn describe_candidate(&self, candidate: &mut Candidate) -> Result<(), StrategyRunError> {
         let description = match self.descriptions.get(&candidate.sha256) {
             Some(known) => Ok(known),
             None if self.abilities.tier() == Tier::Contained => {

@@ -25,7 +25,7 @@ pub struct RunReport {
     /// The conversation's id, if it has one.
     pub id: Option<String>,
     /// The reason why no strategy was asked.
-    pub nothing: Option<NothingToCompact>,
+    pub nothing_to_compact: Option<NothingToCompact>,
     /// Remarks about the ranges.
     pub notes: Vec<Note>,
     /// One step per strategy, in order.
@@ -37,15 +37,15 @@ pub struct RunReport {
     /// The tokens of the view after the run.
     pub tokens_after: u64,
     /// The size of JP's own view, if the conversation is JP's.
-    pub jp: Option<SentByJp>,
+    pub sent_by_jp: Option<SentByJp>,
     /// The turns whose view changes, in order.
-    pub changed: Vec<TurnChange>,
+    pub changed_turns: Vec<TurnChange>,
     /// The saved part of the view, if it is below the minimum.
     pub low_saving: Option<f64>,
     /// The violations that the run introduced, if the user allowed them.
-    pub broken: Vec<Violation>,
+    pub introduced_violations: Vec<Violation>,
     /// The violations from before.
-    pub broken_before: Vec<Violation>,
+    pub existing_violations: Vec<Violation>,
 }
 
 /// The estimated tokens that JP itself sends. Overlays that only `jp-compact` applies do not change them.
@@ -54,7 +54,7 @@ pub struct SentByJp {
     pub before: u64,
     pub after: u64,
     /// The reason why JP's view differs from ours.
-    pub why: Option<Difference>,
+    pub difference: Option<Difference>,
 }
 
 impl SentByJp {
@@ -109,20 +109,20 @@ pub enum StrategyOutcome {
 
 /// Returns the entry of a new overlay in a document.
 #[must_use]
-pub fn overlay(made: &NewOverlay, step: &Step, strategy: &PreparedStrategy) -> OverlayReport {
+pub fn overlay_report(new_overlay: &NewOverlay, step: &Step, strategy: &PreparedStrategy) -> OverlayReport {
     let confined = &strategy.described.confined;
     OverlayReport {
-        number: made.number,
-        from_turn: made.overlay.from_turn,
-        to_turn: made.overlay.to_turn,
-        from_step: made.overlay.from_step,
-        to_step: made.overlay.to_step,
-        kinds: made.overlay.policy_names().into_iter().map(str::to_owned).collect(),
+        number: new_overlay.number,
+        from_turn: new_overlay.overlay.from_turn,
+        to_turn: new_overlay.overlay.to_turn,
+        from_step: new_overlay.overlay.from_step,
+        to_step: new_overlay.overlay.to_step,
+        kinds: new_overlay.overlay.policy_names().into_iter().map(str::to_owned).collect(),
         strategy: step.strategy.clone(),
         version: step.version.clone(),
         executable_sha256: confined.cleared.sha256.clone(),
         tier: confined.tier().to_string(),
-        applied_by_jp: made.overlay.applied_by_jp,
+        applied_by_jp: new_overlay.overlay.applied_by_jp,
     }
 }
 
@@ -131,26 +131,26 @@ impl RunReport {
     pub(super) fn new(opened: &Opened, survey: &Survey<'_>) -> Self {
         let Opened { place, sidecar_file, stream } = opened;
         let tokens = survey.estimate.view_tokens(&survey.view);
-        let jp = (stream.format() == Format::Jp).then(|| {
-            let (sent, why) = SentByJp::estimate(survey, stream.overlays(), tokens);
-            SentByJp { before: sent, after: sent, why }
+        let sent_by_jp = (stream.format() == Format::Jp).then(|| {
+            let (sent, difference) = SentByJp::estimate(survey, stream.overlays(), tokens);
+            SentByJp { before: sent, after: sent, difference }
         });
         Self {
             path: place.path().to_owned(),
             format: stream.format(),
             written_to: sidecar_file.as_ref().map_or(place.path(), SidecarFile::path).to_owned(),
             id: place.id().map(str::to_owned),
-            nothing: None,
+            nothing_to_compact: None,
             notes: Vec::new(),
             steps: Vec::new(),
             tokens_raw: survey.estimate.stream_tokens(),
             tokens_before: tokens,
             tokens_after: tokens,
-            jp,
-            changed: Vec::new(),
+            sent_by_jp,
+            changed_turns: Vec::new(),
             low_saving: None,
-            broken: Vec::new(),
-            broken_before: Vec::new(),
+            introduced_violations: Vec::new(),
+            existing_violations: Vec::new(),
         }
     }
 
@@ -158,7 +158,8 @@ impl RunReport {
     #[must_use]
     pub fn tokens(&self) -> TokenCounts {
         let raw = self.tokens_raw;
-        let jp = self.jp.as_ref().map(|jp| JpTokens { raw, view_before: jp.before, view_after: jp.after });
+        let jp =
+            self.sent_by_jp.as_ref().map(|jp| JpTokens { raw, view_before: jp.before, view_after: jp.after });
         TokenCounts { raw, view_before: self.tokens_before, view_after: self.tokens_after, jp }
     }
 
@@ -184,9 +185,9 @@ impl RunReport {
     /// Sets the sizes of our view and of JP's with the new overlays.
     pub(super) fn set_sizes_after(&mut self, survey: &Survey<'_>, new_overlays: &[NewOverlay], view: &View) {
         self.tokens_after = survey.estimate.view_tokens(view);
-        if let Some(jp) = &mut self.jp {
+        if let Some(jp) = &mut self.sent_by_jp {
             let overlays = guard::all_overlays(survey.stream, new_overlays);
-            (jp.after, jp.why) = SentByJp::estimate(survey, &overlays, self.tokens_after);
+            (jp.after, jp.difference) = SentByJp::estimate(survey, &overlays, self.tokens_after);
         }
     }
 

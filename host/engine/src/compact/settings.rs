@@ -41,7 +41,7 @@ pub struct RunPolicy {
     /// The model of the conversation.
     pub conversation_model: Option<ConfiguredModel>,
     /// The turns for strategies without a range of their own.
-    pub wanted: Selection,
+    pub selection: Selection,
     /// The overlaps that extend a summary.
     pub overlap: Overlap,
     /// How to compact each tool, by name. Takes precedence over a strategy's rule for all tools.
@@ -105,7 +105,7 @@ impl RunSettings {
         let wants = ModelUseRequest {
             strategy: Some((&strategy.described.description.name, &strategy.options)),
             provenance: &strategy.provenance,
-            named: [self.policy.model.as_ref(), self.policy.conversation_model.as_ref()],
+            configured_models: [self.policy.model.as_ref(), self.policy.conversation_model.as_ref()],
         };
         Ok(Some(consent::allow(&self.io.models, &self.policy.consent, &wants)?))
     }

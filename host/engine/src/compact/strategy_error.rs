@@ -27,8 +27,8 @@ pub enum StrategyRunError {
         /// The command that grants it.
         command: Option<String>,
     },
-    #[error("{what}")]
-    BadOptions { what: String },
+    #[error("{reason}")]
+    BadOptions { reason: String },
     /// The events cannot be written to the file that the strategy reads.
     #[error("failed to write the events to its spool file")]
     Spool(#[source] io::Error),

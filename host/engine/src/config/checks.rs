@@ -15,7 +15,7 @@ pub(super) fn check(table: &DeTable<'_>, source: &Source) -> Option<(usize, Conf
     if matches!(source, Source::Workspace(_))
         && let Some((span, message)) = forbidden_in_workspace(table)
     {
-        let error = ConfigError { is_the_users: true, ..ConfigError::new(source, message) };
+        let error = ConfigError { allowed_in_user_file: true, ..ConfigError::new(source, message) };
         return Some((span.start, error));
     }
     let (span, message) = invalid_profile(table)?;

@@ -16,7 +16,7 @@ use jp_compact_llm::ModelName;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignValue {
     /// The decision that the value makes.
-    pub subject: ModelDecision,
+    pub decision: ModelDecision,
     /// The origin of the value.
     pub origin: Origin,
 }
@@ -60,15 +60,15 @@ impl ForeignValue {
         origin: Option<&Origin>,
         decision: impl FnOnce() -> ModelDecision,
     ) -> Option<Self> {
-        let origin = origin.filter(|origin| !origin.source.is_the_users())?;
-        Some(Self { subject: decision(), origin: origin.clone() })
+        let origin = origin.filter(|origin| !origin.source.is_users_own())?;
+        Some(Self { decision: decision(), origin: origin.clone() })
     }
 }
 
 impl fmt::Display for ForeignValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let origin = &self.origin;
-        match &self.subject {
+        match &self.decision {
             ModelDecision::Choice { key, profile, .. } => {
                 write!(f, "{origin} chooses profile `{profile}` (`{key}`)")
             }
@@ -168,7 +168,7 @@ impl ConfiguredModel {
     /// Returns whether a file of JP selected it for the conversation.
     #[must_use]
     pub fn is_of_conversation(&self) -> bool {
-        let decision = self.foreign.as_ref().map(|foreign| &foreign.subject);
+        let decision = self.foreign.as_ref().map(|foreign| &foreign.decision);
         matches!(decision, Some(ModelDecision::Model { key, .. }) if *key == CONVERSATION_MODEL_KEY)
     }
 }
@@ -194,7 +194,7 @@ impl ConfigScope {
     /// Returns the folder for which the user can approve a value from this origin. `None` if the user cannot approve
     /// it, because the transcript is in another folder than the value.
     #[must_use]
-    pub fn approved_by(&self, origin: &Origin) -> Option<&Path> {
+    pub fn folder_to_approve(&self, origin: &Origin) -> Option<&Path> {
         if self.contains_transcript {
             return self.root.as_deref();
         }

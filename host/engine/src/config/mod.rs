@@ -184,7 +184,11 @@ impl Scopes {
 ///
 /// # Errors
 /// A file cannot be read, or a key or value is invalid.
-pub fn models(environment: &Environment, files: &[PathBuf], sets: &[String]) -> Result<llm::Settings, Error> {
+pub fn load_model_settings(
+    environment: &Environment,
+    files: &[PathBuf],
+    sets: &[String],
+) -> Result<llm::Settings, Error> {
     Ok(merge_user_layers(environment, files, sets)?.llm)
 }
 
@@ -192,7 +196,7 @@ pub fn models(environment: &Environment, files: &[PathBuf], sets: &[String]) -> 
 ///
 /// # Errors
 /// The same as [`models`].
-pub fn private_bytes_max(
+pub fn load_private_bytes_max(
     environment: &Environment,
     files: &[PathBuf],
     sets: &[String],

@@ -23,7 +23,7 @@ pub enum Source {
 impl Source {
     /// Returns whether the layer is the user's own: built in, in the user's configuration, or typed.
     #[must_use]
-    pub fn is_the_users(&self) -> bool {
+    pub fn is_users_own(&self) -> bool {
         match self {
             Self::BuiltIn | Self::User(_) | Self::File(_) | Self::Set(_) => true,
             Self::Workspace(_) | Self::Jp(_) => false,
@@ -74,17 +74,17 @@ pub struct ConfigError {
     /// The layer.
     pub source: Source,
     /// Line and column, counted from 1, if the layer is a file.
-    pub at: Option<(usize, Option<usize>)>,
+    pub position: Option<(usize, Option<usize>)>,
     /// The problem, and the expected value.
     pub message: String,
     /// Whether the value would be valid in the user's own file, but not in a workspace file.
-    pub is_the_users: bool,
+    pub allowed_in_user_file: bool,
 }
 
 impl ConfigError {
     /// Returns an error about a whole layer.
     pub(super) fn new(source: &Source, message: impl Into<String>) -> Self {
-        Self { source: source.clone(), at: None, message: message.into(), is_the_users: false }
+        Self { source: source.clone(), position: None, message: message.into(), allowed_in_user_file: false }
     }
 
     /// Adds the position of an offset in the text of the layer. The text of a `--set` needs no position.
@@ -93,18 +93,18 @@ impl ConfigError {
             return self;
         }
         let (line, column) = line_and_column(text, offset);
-        Self { at: Some((line, Some(column))), ..self }
+        Self { position: Some((line, Some(column))), ..self }
     }
 
     /// Returns an error about a merged value.
     pub(super) fn at_origin(origin: &Origin, message: impl Into<String>) -> Self {
-        Self { at: origin.line.map(|line| (line, None)), ..Self::new(&origin.source, message) }
+        Self { position: origin.line.map(|line| (line, None)), ..Self::new(&origin.source, message) }
     }
 }
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.at {
+        match self.position {
             Some((line, Some(column))) => write!(f, "line {line}, column {column}: {}", self.message),
             Some((line, None)) => write!(f, "line {line}: {}", self.message),
             None => f.write_str(&self.message),

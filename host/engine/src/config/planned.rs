@@ -26,7 +26,7 @@ impl PlannedCalls<'_> {
 
     /// Adds a value that led to the calls to their provenance.
     #[must_use]
-    pub fn led_by(mut self, foreign: Option<&ForeignValue>) -> Self {
+    pub fn with_foreign_value(mut self, foreign: Option<&ForeignValue>) -> Self {
         self.provenance.0.extend(foreign.cloned());
         self
     }
@@ -37,7 +37,7 @@ impl Config {
     ///
     /// # Errors
     /// The profile does not exist.
-    pub fn named(&self, name: &str) -> Result<PlannedCalls<'_>, Error> {
+    pub fn calls_of(&self, name: &str) -> Result<PlannedCalls<'_>, Error> {
         let profile = self.profile(name)?;
         Ok(PlannedCalls {
             calls: profile.calls.clone(),
@@ -50,7 +50,7 @@ impl Config {
     ///
     /// # Errors
     /// The profile does not exist.
-    pub fn by_default(&self) -> Result<PlannedCalls<'_>, Error> {
+    pub fn default_calls(&self) -> Result<PlannedCalls<'_>, Error> {
         self.selected_by("default_profile", &self.default_profile)
     }
 
@@ -58,7 +58,7 @@ impl Config {
     ///
     /// # Errors
     /// The profile does not exist.
-    pub fn by_auto(&self) -> Result<PlannedCalls<'_>, Error> {
+    pub fn auto_calls(&self) -> Result<PlannedCalls<'_>, Error> {
         self.selected_by("auto.profile", &self.auto.profile)
     }
 
@@ -66,7 +66,7 @@ impl Config {
     ///
     /// # Errors
     /// A profile does not exist.
-    pub fn by_always(&self) -> Result<Vec<PlannedCalls<'_>>, Error> {
+    pub fn always_calls(&self) -> Result<Vec<PlannedCalls<'_>>, Error> {
         self.auto.always.iter().map(|name| self.selected_by("auto.always", name)).collect()
     }
 
@@ -79,7 +79,7 @@ impl Config {
 
     /// Returns the profile that the value of a key selects. The key is below `conversation.compaction`.
     fn selected_by(&self, key: &'static str, profile: &str) -> Result<PlannedCalls<'_>, Error> {
-        let mut planned = self.named(profile)?;
+        let mut planned = self.calls_of(profile)?;
         // If the profile is foreign too, its definition has the calls, and the user approves them with it.
         let calls = if planned.provenance.0.is_empty() { planned.calls.clone() } else { Vec::new() };
         let path = compaction_key(&key.split('.').collect::<Vec<_>>());
@@ -135,8 +135,8 @@ impl Config {
     /// whether a call asks a model.
     #[must_use]
     pub fn foreign(&self, asks_model: impl Fn(&Call) -> bool) -> Vec<ForeignValue> {
-        let (default, auto) = (self.by_default().ok(), self.by_auto().ok());
-        let always = self.by_always().unwrap_or_default();
+        let (default, auto) = (self.default_calls().ok(), self.auto_calls().ok());
+        let always = self.always_calls().unwrap_or_default();
         let mut values: Vec<ForeignValue> =
             self.profiles.values().filter_map(|profile| self.foreign_definition(profile)).collect();
         for planned in default.iter().chain(&auto).chain(&always) {
@@ -146,7 +146,7 @@ impl Config {
                 }
             }
         }
-        values.retain(|foreign| match &foreign.subject {
+        values.retain(|foreign| match &foreign.decision {
             ModelDecision::Choice { profile: name, .. } | ModelDecision::Profile { name, .. } => {
                 self.profiles.get(name).is_none_or(|profile| profile.calls.iter().any(&asks_model))
             }

@@ -37,7 +37,7 @@ fn rejects(text: &str, line: usize, column: usize, message: &str) {
     let error = Config::from_layers(&[user(text)], JpSettings::default()).unwrap_err();
     assert_eq!(error.source, user("").0);
     assert!(error.message.contains(message), "{}", error.message);
-    assert_eq!(error.at, Some((line, Some(column))), "{}", error.message);
+    assert_eq!(error.position, Some((line, Some(column))), "{}", error.message);
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn rejects_mixed_and_empty_profiles() {
     let empty_profile = user("[conversation.compaction.profiles.p]\nkeep_last = 2\n");
     let error = Config::from_layers(&[empty_profile], JpSettings::default()).unwrap_err();
     assert!(error.message.contains("profile `p` does nothing"), "{error}");
-    assert_eq!(error.at, Some((2, None)));
+    assert_eq!(error.position, Some((2, None)));
 }
 
 #[test]
@@ -336,7 +336,7 @@ fn rejects_references_to_missing_profiles() {
             error.message,
             "there is no profile `nope`; known profiles: auto-summarize, collapse, default, heavy, light, micro, offline"
         );
-        assert_eq!(error.at, Some((line, None)));
+        assert_eq!(error.position, Some((line, None)));
     }
 }
 

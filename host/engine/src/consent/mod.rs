@@ -51,7 +51,7 @@ pub struct ModelUseRequest<'a> {
     /// The configuration values that led to this request.
     pub provenance: &'a Provenance,
     /// The configured models. The first one that exists applies.
-    pub named: [Option<&'a ConfiguredModel>; 2],
+    pub configured_models: [Option<&'a ConfiguredModel>; 2],
 }
 
 /// Permission to ask a model. Only [`allow`] creates it.
@@ -70,8 +70,8 @@ impl Allowed {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An option of a strategy is not a model name.
-    #[error("strategy `{strategy}` does not take these options: {what}")]
-    BadModel { strategy: String, what: String },
+    #[error("strategy `{strategy}` does not take these options: {reason}")]
+    BadModel { strategy: String, reason: String },
     #[error("no model may be asked")]
     Denied(#[source] Box<Denial>),
 }
@@ -121,13 +121,13 @@ pub fn allow(
         (Some((strategy, text)), _) => {
             let model = text.parse::<ModelName>().map_err(|error| Error::BadModel {
                 strategy: strategy.to_owned(),
-                what: error.to_string(),
+                reason: error.to_string(),
             })?;
             (Some(model), None)
         }
         (None, Some(requested)) => (Some(requested.clone()), None),
         (None, None) => {
-            let configured = wants.named.into_iter().flatten().next();
+            let configured = wants.configured_models.into_iter().flatten().next();
             (configured.map(|configured| configured.model.clone()), configured)
         }
     };
@@ -157,7 +157,7 @@ fn check(
     };
     let (mut approvable, mut outside) = (Vec::new(), Vec::new());
     for foreign in provenance.foreign().iter().chain(foreign_model) {
-        match consent.scope.approved_by(&foreign.origin) {
+        match consent.scope.folder_to_approve(&foreign.origin) {
             Some(folder) => approvable.push((folder, foreign)),
             None => outside.push(foreign.clone()),
         }
@@ -167,7 +167,7 @@ fn check(
     }
     let mut unapproved = Vec::new();
     for (folder, foreign) in approvable {
-        if !consent.approvals.covers(folder, &foreign.subject).map_err(Denial::Insecure)? {
+        if !consent.approvals.covers(folder, &foreign.decision).map_err(Denial::Insecure)? {
             unapproved.push(foreign.clone());
         }
     }
@@ -192,7 +192,7 @@ impl Denial {
             }
             Self::NotApproved { foreign, .. } => {
                 let alternative = match foreign.as_slice() {
-                    [ForeignValue { subject: ModelDecision::Model { model, .. }, .. }] => {
+                    [ForeignValue { decision: ModelDecision::Model { model, .. }, .. }] => {
                         format!("`--model {model}` allows this model for one run; ")
                     }
                     _ => String::new(),

@@ -85,7 +85,7 @@ impl Approvals {
         let previous = read(&record).map_err(|error| io_error(folder, &error))?;
         let previous = previous.filter(|approval| approval.path == path);
         let mut sha256 = previous.map(|approval| approval.sha256).unwrap_or_default();
-        for digest in values.iter().map(|foreign| foreign.subject.sha256()) {
+        for digest in values.iter().map(|foreign| foreign.decision.sha256()) {
             sha256.retain(|previous| *previous != digest);
             sha256.push(digest);
         }

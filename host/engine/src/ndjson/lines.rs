@@ -23,7 +23,7 @@ pub enum InputLine {
 ///
 /// # Errors
 /// The input cannot be read.
-pub fn each(input: impl Read, visit: impl FnMut(InputLine) -> bool) -> io::Result<()> {
+pub fn for_each_line(input: impl Read, visit: impl FnMut(InputLine) -> bool) -> io::Result<()> {
     each_up_to(LINE_BYTES_MAX, input, visit)
 }
 

@@ -21,7 +21,7 @@ use crate::compact::{self, Opened, RunReport, RunSettings, StrategyOutcome};
 use crate::config::JpSettings;
 use jp_compact_store::Place;
 
-pub use lines::{InputLine, LINE_BYTES_MAX, each};
+pub use lines::{InputLine, LINE_BYTES_MAX, for_each_line};
 
 /// The path of a transcript without a file, for messages.
 const NAME: &str = "the record's transcript";
@@ -32,7 +32,7 @@ pub struct RecordOptions {
     /// Answer with the view instead of the overlays.
     pub view: bool,
     /// A strategy needs a model, so the model of each conversation is read.
-    pub by_model: bool,
+    pub needs_model: bool,
 }
 
 /// A record failed.
@@ -61,7 +61,7 @@ pub async fn answer(
     environment: &Environment,
 ) -> Result<Vec<u8>, RecordFailure> {
     let (opened, form) = open(&record, environment)?;
-    if options.by_model && opened.stream.format() == Format::Jp {
+    if options.needs_model && opened.stream.format() == Format::Jp {
         let jp = JpSettings::read(environment, None, Some(&opened.stream));
         run.policy.conversation_model = jp.conversation_model().or(run.policy.conversation_model);
     }
@@ -90,7 +90,7 @@ pub async fn answer(
 
 /// Returns the line that answers a record with an error.
 #[must_use]
-pub fn refusal(id: &[u8], error: &ErrorReport) -> Vec<u8> {
+pub fn error_answer(id: &[u8], error: &ErrorReport) -> Vec<u8> {
     let mut line = b"{\"id\":".to_vec();
     record::write_on_one_line(id, &mut line);
     line.extend_from_slice(b",\"ok\":false,\"error\":");
@@ -107,7 +107,7 @@ fn open(record: &Record, environment: &Environment) -> Result<(Opened, RecordFor
         }
         RecordInput::Given(raw) => {
             let (file, form, format) = record::file(raw, record.format).map_err(RecordFailure::Record)?;
-            let stream = compact::of_bytes(file, format, Path::new(NAME))?;
+            let stream = compact::read_bytes(file, format, Path::new(NAME))?;
             Ok((Opened { place: Place::nowhere(NAME), sidecar_file: None, stream }, form))
         }
     }
@@ -207,7 +207,7 @@ fn record_report(
             }
         }
     }
-    if let Some(nothing) = report.nothing {
+    if let Some(nothing) = report.nothing_to_compact {
         declines.push(RecordDecline { strategy: None, reason: nothing.to_string() });
     }
     let tokens = report.tokens();
@@ -223,6 +223,6 @@ fn record_report(
 
 /// Returns the id of a record from the beginning of its line. The line is too long to be read completely.
 #[must_use]
-pub fn id_of(beginning: &[u8]) -> Bytes {
+pub fn find_id(beginning: &[u8]) -> Bytes {
     record::find_id(beginning)
 }

@@ -45,7 +45,7 @@ impl Planner<'_> {
     ///
     /// # Errors
     /// A strategy cannot be used or fails.
-    pub async fn apply(
+    pub async fn run_profile(
         &mut self,
         config: &Config,
         planned: &PlannedCalls<'_>,
@@ -55,7 +55,7 @@ impl Planner<'_> {
         let strategies = self.prepare_calls(planned).await?;
         let keep = config.keep(planned.profile);
         let selection = selection.with(keep);
-        let mut run = self.run(strategies, config, selection, OnLowSaving::Decline);
+        let mut run = self.run_settings(strategies, config, selection, OnLowSaving::Decline);
         let (stream, now, estimator) = (opened.stream.stream(), run.io.now, run.io.estimator);
         let estimate = OnceCell::new();
         let weight_of = |element| estimate.get_or_init(|| Estimate::new(stream, estimator)).weight(element);
@@ -89,7 +89,7 @@ impl Planner<'_> {
     ///
     /// # Errors
     /// A strategy cannot be used, or no strategy has the option.
-    pub async fn check_focus_of(&mut self, planned: &PlannedCalls<'_>) -> Result<(), Error> {
+    pub async fn check_profile_focus(&mut self, planned: &PlannedCalls<'_>) -> Result<(), Error> {
         if self.options.focus.is_none() {
             return Ok(());
         }
@@ -100,7 +100,11 @@ impl Planner<'_> {
     /// Returns the model of the conversation and its context window. A typed model precedes the conversation's own
     /// model, which precedes the configured model.
     #[must_use]
-    pub fn window(&self, request: &AutoRequest<'_>, config: &Config) -> (Option<String>, Option<u64>) {
+    pub fn model_and_window(
+        &self,
+        request: &AutoRequest<'_>,
+        config: &Config,
+    ) -> (Option<String>, Option<u64>) {
         let models: Vec<&ModelName> = match self.models.requested_model() {
             Some(requested) => vec![requested],
             None => config.assistant_model.iter().chain(&config.llm.model).collect(),

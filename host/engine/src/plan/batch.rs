@@ -177,8 +177,8 @@ impl<'a> BatchPlanner<'a> {
     ) -> Result<RunSettings, Error> {
         let mut planner = self.planner.lock().await;
         let config = planner.config_with(opened, jp)?;
-        let (strategies, selection) = planner.strategies(&self.typed, &config).await?;
-        let mut run = planner.run(strategies, &config, selection, OnLowSaving::Warn);
+        let (strategies, selection) = planner.prepare_strategies(&self.typed, &config).await?;
+        let mut run = planner.run_settings(strategies, &config, selection, OnLowSaving::Warn);
         run.policy.skip_existing = true;
         run.io.sessions = Arc::clone(&thread.sessions);
         run.io.now = self.now;

@@ -19,7 +19,7 @@ pub enum Error {
     BadInline {
         text: String,
         /// The syntax error.
-        what: String,
+        reason: String,
         /// The existing profiles.
         profiles: Vec<String>,
     },

@@ -141,7 +141,7 @@ impl<'a> Planner<'a> {
     ) -> Result<Self, Error> {
         let (files, values) = (&options.config_files, &options.config_values);
         let starter = Starter {
-            private_bytes_max: config::private_bytes_max(environment, files, values)?,
+            private_bytes_max: config::load_private_bytes_max(environment, files, values)?,
             spool: Some(Arc::new(Spool::make(&environment.temp_dir).map_err(Error::Spool)?)),
             ..Starter::new(registry.runner(), &environment.temp_dir)
         };
@@ -192,8 +192,8 @@ impl<'a> Planner<'a> {
     /// A strategy or profile cannot be used, or the configuration is invalid.
     pub async fn plan(&mut self, typed: &TypedChoice<'_>, opened: &Opened) -> Result<RunSettings, Error> {
         let config = self.config(opened)?;
-        let (strategies, selection) = self.strategies(typed, &config).await?;
-        Ok(self.run(strategies, &config, selection, OnLowSaving::Warn))
+        let (strategies, selection) = self.prepare_strategies(typed, &config).await?;
+        Ok(self.run_settings(strategies, &config, selection, OnLowSaving::Warn))
     }
 
     /// Plans the run of a profile or an inline form. Without typed bounds, it compacts all turns that the configuration
@@ -210,14 +210,14 @@ impl<'a> Planner<'a> {
     ) -> Result<RunSettings, Error> {
         let typed = TypedChoice { inline: Some(inline), selection, ..TypedChoice::default() };
         let (strategies, keep) = self.prepare_profile(&typed, config).await?;
-        Ok(self.run(strategies, config, selection.with(keep), on_low_saving))
+        Ok(self.run_settings(strategies, config, selection.with(keep), on_low_saving))
     }
 
     /// Prepares the strategies that the user typed, or those of the profile. Also returns the turns to compact.
     ///
     /// # Errors
     /// A strategy or profile cannot be used.
-    pub async fn strategies(
+    pub async fn prepare_strategies(
         &mut self,
         typed: &TypedChoice<'_>,
         config: &Config,
@@ -265,8 +265,8 @@ impl<'a> Planner<'a> {
     ) -> Result<(Vec<PreparedStrategy>, Keep), Error> {
         let mut planned = match (typed.profile, typed.inline) {
             (None, Some(text)) => resolve_inline(text, config)?,
-            (Some(name), _) => config.named(name)?,
-            (None, None) => config.by_default()?,
+            (Some(name), _) => config.calls_of(name)?,
+            (None, None) => config.default_calls()?,
         };
         if !typed.selection.is_empty()
             && planned.profile.is_none()
@@ -345,8 +345,8 @@ impl<'a> Planner<'a> {
     fn set_focus(&self, strategy: &mut PreparedStrategy) -> Result<(), compact::Error> {
         let Some(focus) = &self.options.focus else { return Ok(()) };
         let description = &strategy.described.description;
-        options::focus(&mut strategy.options, description, focus).map_err(|what| {
-            compact::Error::strategy(&description.name, StrategyRunError::BadOptions { what })
+        options::focus(&mut strategy.options, description, focus).map_err(|reason| {
+            compact::Error::strategy(&description.name, StrategyRunError::BadOptions { reason })
         })
     }
 
@@ -371,7 +371,7 @@ impl<'a> Planner<'a> {
 
     /// Returns the settings for a run of these strategies on one transcript.
     #[must_use]
-    pub fn run(
+    pub fn run_settings(
         &self,
         strategies: Vec<PreparedStrategy>,
         config: &Config,
@@ -387,7 +387,7 @@ impl<'a> Planner<'a> {
                 consent: self.consent(config),
                 model: config.configured_model(),
                 conversation_model: config.conversation_model(),
-                wanted: selection,
+                selection: selection,
                 hints: config.hints.clone(),
                 overlap: options.overlap.unwrap_or(config.overlap),
                 skip_existing: false,
@@ -451,14 +451,14 @@ impl Launcher {
 /// profile and an inline form, it selects the profile.
 fn resolve_inline<'a>(text: &str, config: &'a Config) -> Result<PlannedCalls<'a>, Error> {
     if text.is_empty() {
-        return Ok(config.by_default()?);
+        return Ok(config.default_calls()?);
     }
     if config.profiles.contains_key(text) {
-        return Ok(config.named(text)?);
+        return Ok(config.calls_of(text)?);
     }
-    let calls = inline::parse(text).map_err(|what| Error::BadInline {
+    let calls = inline::parse(text).map_err(|reason| Error::BadInline {
         text: text.to_owned(),
-        what,
+        reason,
         profiles: config.profiles.keys().cloned().collect(),
     })?;
     Ok(PlannedCalls::typed(calls))
@@ -469,7 +469,7 @@ fn resolve_inline<'a>(text: &str, config: &'a Config) -> Result<PlannedCalls<'a>
 async fn describe_untrusted(mut error: compact::Error, preparation: &Preparation<'_>) -> compact::Error {
     if let compact::Error::Strategy { name, source } = &mut error
         && let StrategyRunError::Trust(trust::Error::NotTrusted(candidate)) = source.as_mut()
-        && let Err(source) = preparation.introduce(candidate).await
+        && let Err(source) = preparation.describe_candidate(candidate).await
     {
         return compact::Error::strategy(name, source);
     }

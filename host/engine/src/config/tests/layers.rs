@@ -102,18 +102,18 @@ fn errors_in_set_have_no_line() {
     };
     assert!(error("keep_last").to_string().starts_with("expected `key=value`"));
     let unknown_key = error("conversation.compaction.keep=3");
-    assert_eq!(unknown_key.at, None);
+    assert_eq!(unknown_key.position, None);
     assert!(unknown_key.message.starts_with("unknown field `keep`"), "{unknown_key}");
     assert!(error("conversation.compaction.keep_last=many").message.contains("expected a whole number"));
-    assert_eq!(error("conversation.compaction.default_profile=x").at, None);
+    assert_eq!(error("conversation.compaction.default_profile=x").position, None);
 }
 
 /// Checks the error of a workspace file that sets a key of the user.
 #[track_caller]
 fn rejects_in_workspace(text: &str, line: usize, message: &str) {
     let error = Config::from_layers(&[workspace(text)], JpSettings::default()).unwrap_err();
-    assert!(error.is_the_users && error.message.contains(message), "{}", error.message);
-    assert_eq!(error.at.map(|(line, _)| line), Some(line), "{}", error.message);
+    assert!(error.allowed_in_user_file && error.message.contains(message), "{}", error.message);
+    assert_eq!(error.position.map(|(line, _)| line), Some(line), "{}", error.message);
 }
 
 #[test]
