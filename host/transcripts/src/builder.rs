@@ -145,10 +145,8 @@ impl EventBuilder {
         }
         let Some((element, Malformed { offset, message })) = malformed.first() else { return Ok(()) };
         if !is_any_read {
-            return Err(in_line(
-                *element,
-                Unreadable { offset: *offset, element: None, reason: (*message).into() },
-            ));
+            let error = Unreadable { offset: *offset, element: None, reason: (*message).into() };
+            return Err(in_line(*element, error));
         }
         let (line, other_count) = (element + 1, malformed.len() - 1);
         let others = match other_count {
@@ -248,11 +246,8 @@ impl EventBuilder {
     /// The file already has a conversation.
     pub(crate) fn start_conversation(&mut self, node: JsonNode<'_>) -> Result<(), Unreadable> {
         if std::mem::replace(&mut self.has_conversation, true) {
-            return Err(Unreadable {
-                offset: node.span().start,
-                element: None,
-                reason: SEVERAL_CONVERSATIONS.into(),
-            });
+            let (offset, reason) = (node.span().start, SEVERAL_CONVERSATIONS.into());
+            return Err(Unreadable { offset, element: None, reason });
         }
         Ok(())
     }
