@@ -11,8 +11,9 @@ use genai::{ModelIden, ServiceTarget, webc};
 use jp_compact_runtime::environment::Variables;
 use jp_compact_schema::{Message, Role, Usage};
 use reqwest::StatusCode;
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
 
@@ -22,6 +23,11 @@ use super::settings::ProviderKind;
 
 /// The maximum length of a provider's error message.
 const MESSAGE_CHARS_MAX: usize = 300;
+
+/// The time limit for a request about a model.
+const ABOUT_MODEL_TIMEOUT: Duration = Duration::from_secs(5);
+/// The size limit of the answer. The longest lists of models have about 1 MiB.
+const ABOUT_MODEL_BYTES_MAX: usize = 8 << 20;
 
 /// The time limits for a provider.
 #[derive(Debug, Clone, Copy)]
@@ -75,8 +81,15 @@ pub(super) struct RequestError {
 pub(super) struct Client {
     timeouts: Timeouts,
     proxy: Option<(String, Option<String>)>,
-    encrypted: OnceLock<Result<genai::Client, String>>,
-    plain: OnceLock<Result<genai::Client, String>>,
+    encrypted: OnceLock<Result<Connections, String>>,
+    plain: OnceLock<Result<Connections, String>>,
+}
+
+/// The same connections, for models and for other requests.
+#[derive(Debug)]
+struct Connections {
+    models: genai::Client,
+    http: reqwest::Client,
 }
 
 impl Client {
@@ -93,11 +106,7 @@ impl Client {
         key: Option<&SecretString>,
         prompt: Prompt<'_>,
     ) -> Result<ModelAnswer, RequestError> {
-        let encrypted = target.address.starts_with("https:");
-        let client = if encrypted { &self.encrypted } else { &self.plain };
-        let client = client.get_or_init(|| self.build(encrypted)).as_ref();
-        let client =
-            client.map_err(|error| final_error(format!("failed to create the HTTP client: {error}")))?;
+        let client = &self.connections(target)?.models;
         let messages = prompt.messages.iter().map(|message| match message.role {
             Role::User => ChatMessage::user(&message.content),
             Role::Assistant => ChatMessage::assistant(&message.content),
@@ -118,7 +127,63 @@ impl Client {
         answer.map(model_answer).map_err(|error| request_error(error, key))
     }
 
-    fn build(&self, encrypted: bool) -> Result<genai::Client, String> {
+    /// Sends a request about a model, without any part of a conversation. Returns its JSON answer. `body` is that of a
+    /// POST.
+    pub(super) async fn ask_about_model(
+        &self,
+        target: &Target,
+        key: Option<&SecretString>,
+        url: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, RequestError> {
+        let http = &self.connections(target)?.http;
+        let mut request = match body {
+            Some(body) => http.post(url).header(CONTENT_TYPE, "application/json").body(body.to_string()),
+            None => http.get(url),
+        };
+        request = request.timeout(self.timeouts.answer.min(ABOUT_MODEL_TIMEOUT));
+        if let Some(key) = key.map(SecretString::expose_secret) {
+            request = match target.kind {
+                ProviderKind::Anthropic => request.header("x-api-key", key),
+                ProviderKind::Gemini => request.header("x-goog-api-key", key),
+                ProviderKind::Openai | ProviderKind::Ollama => request.bearer_auth(key),
+            };
+        }
+        if target.kind == ProviderKind::Anthropic {
+            request = request.header("anthropic-version", "2023-06-01");
+        }
+        let answer = async {
+            let mut response =
+                request.send().await.map_err(|error| connection_error(&error.without_url()))?;
+            let (status, headers) = (response.status(), response.headers().clone());
+            let mut bytes = Vec::new();
+            while let Some(chunk) =
+                response.chunk().await.map_err(|error| connection_error(&error.without_url()))?
+            {
+                bytes.extend_from_slice(&chunk);
+                if bytes.len() > ABOUT_MODEL_BYTES_MAX {
+                    return Err(final_error("the provider's answer is too long".into()));
+                }
+            }
+            if !status.is_success() {
+                return Err(status_error(status, &String::from_utf8_lossy(&bytes), &headers, key));
+            }
+            serde_json::from_slice(&bytes)
+                .map_err(|_| final_error("the provider's answer is not valid JSON".into()))
+        };
+        // The libraries log headers, and a header may contain the key.
+        answer.with_subscriber(NoSubscriber::new()).await
+    }
+
+    /// Returns the connections for an address, and creates them on first use.
+    fn connections(&self, target: &Target) -> Result<&Connections, RequestError> {
+        let encrypted = target.address.starts_with("https:");
+        let connections = if encrypted { &self.encrypted } else { &self.plain };
+        let connections = connections.get_or_init(|| self.build(encrypted)).as_ref();
+        connections.map_err(|error| final_error(format!("failed to create the HTTP client: {error}")))
+    }
+
+    fn build(&self, encrypted: bool) -> Result<Connections, String> {
         // Fails if another crate has installed it already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
@@ -142,8 +207,9 @@ impl Client {
                 .with_no_client_auth();
             builder = builder.tls_backend_preconfigured(without_certificates);
         }
-        let client = builder.build().map_err(|error| innermost_cause(&error))?;
-        genai::Client::builder().with_reqwest(client).build().map_err(|error| error.to_string())
+        let http = builder.build().map_err(|error| innermost_cause(&error))?;
+        let models = genai::Client::builder().with_reqwest(http.clone()).build();
+        Ok(Connections { models: models.map_err(|error| error.to_string())?, http })
     }
 }
 

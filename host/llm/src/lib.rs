@@ -5,6 +5,7 @@
 
 mod budget;
 mod client;
+mod context_window;
 mod key;
 mod model;
 mod notes;
@@ -14,6 +15,9 @@ mod retry;
 pub mod settings;
 #[cfg(test)]
 mod tests;
+mod window_cache;
+mod window_lookup;
+mod window_request;
 mod windows;
 
 use std::collections::BTreeMap;
@@ -25,6 +29,7 @@ use jp_compact_schema::{Answer, AnswerError, Completion, Message, NeedRequest, U
 use tokio::sync::Semaphore;
 
 pub use budget::{REQUESTS_MAX, TOKENS_MAX};
+pub use context_window::{ContextWindow, WindowOrigin};
 pub use model::{ModelName, NoModelName};
 pub use record::RecordingError;
 pub use settings::Settings;
@@ -38,6 +43,7 @@ use key::Keys;
 use notes::NoteCache;
 use record::Recording;
 use retry::Backoff;
+use window_cache::WindowCache;
 
 /// The time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -89,6 +95,7 @@ pub struct Models {
     replayed: Option<Recorded>,
     notes: NoteCache,
     window: Option<u64>,
+    reported_windows: WindowCache,
     slots: Semaphore,
 }
 
@@ -122,6 +129,7 @@ impl Models {
             replayed: replayed.transpose()?,
             notes: if options.no_notes { NoteCache::disabled() } else { NoteCache::open(environment) },
             window: options.context_window,
+            reported_windows: WindowCache::open(environment),
             slots: Semaphore::new(if one_by_one { 1 } else { CONCURRENT_REQUESTS_MAX }),
         })
     }
@@ -130,13 +138,6 @@ impl Models {
     #[must_use]
     pub fn requested_model(&self) -> Option<&ModelName> {
         self.requested_model.as_ref()
-    }
-
-    /// Returns the context window of a model, if it is known. The typed window is an upper limit.
-    #[must_use]
-    pub fn context_window(&self, model: &ModelName) -> Option<u64> {
-        let known = self.settings.context_window(model);
-        self.window.into_iter().chain(known).min()
     }
 
     /// Returns the window that the user typed or configured for a model. No request may exceed it.

@@ -109,6 +109,12 @@ pub(super) fn target(
     Ok(Target { model: model.clone(), kind, address: normalized_address(kind, &address)?, key, key_needed })
 }
 
+/// Returns whether an address is OpenAI's own.
+pub(super) fn is_openai(address: &str) -> bool {
+    let known = BUILT_IN.iter().find(|built_in| built_in.kind == ProviderKind::Openai);
+    known.is_some_and(|known| address.trim_end_matches('/') == known.address)
+}
+
 /// Returns the variables that may hold a key, as pairs of provider and variable: built-in and configured ones.
 pub(super) fn key_variables(settings: &Settings) -> Vec<(String, String)> {
     let built_in = BUILT_IN

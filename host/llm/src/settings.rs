@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::context_window::{ContextWindow, WindowOrigin};
 use super::model::ModelName;
 use super::windows;
 
@@ -29,10 +30,26 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns the context window of a model in tokens: from the settings, or from the built-in table.
+    /// Returns the context window of a model: from the settings, from the built-in table, or from its family.
     #[must_use]
-    pub fn context_window(&self, model: &ModelName) -> Option<u64> {
-        self.configured_window(model).or_else(|| windows::built_in(model.provider(), model.name()))
+    pub fn context_window(&self, model: &ModelName) -> Option<ContextWindow> {
+        self.listed_window(model).or_else(|| self.family_window(model))
+    }
+
+    /// Returns the context window of a model from the settings, or from the built-in table.
+    pub(super) fn listed_window(&self, model: &ModelName) -> Option<ContextWindow> {
+        let configured = self.configured_window(model).map(|tokens| WindowOrigin::Configured.window(tokens));
+        let built_in = || windows::built_in(model.provider(), model.name());
+        configured.or_else(|| Some(WindowOrigin::BuiltIn.window(built_in()?)))
+    }
+
+    /// Returns the smallest window in the family of a model. A server of the user's own may serve a model with a smaller
+    /// window than its family, so a model of Ollama has no family.
+    pub(super) fn family_window(&self, model: &ModelName) -> Option<ContextWindow> {
+        let configured = self.providers.get(model.provider()).and_then(|provider| provider.kind);
+        let is_ollama = configured.map_or(model.provider() == "ollama", |kind| kind == ProviderKind::Ollama);
+        let tokens = windows::smallest_of_family(model.name()).filter(|_| !is_ollama)?;
+        Some(WindowOrigin::Family.window(tokens))
     }
 
     /// Returns the context window of a model in the settings.
@@ -86,14 +103,43 @@ pub struct ModelSettings {
 mod tests {
     use super::*;
 
+    /// Returns the window of a model with these settings, and its origin.
+    fn window(model: &str, settings: &str) -> Option<(u64, WindowOrigin)> {
+        let settings: Settings = toml::from_str(settings).unwrap();
+        let window = settings.context_window(&model.parse().unwrap());
+        window.map(|window| (window.tokens, window.origin))
+    }
+
     #[test]
     fn configured_window_precedes_shipped_one() {
-        let model: ModelName = "anthropic/claude-haiku-4-5".parse().unwrap();
-        assert_eq!(Settings::default().context_window(&model), Some(200_000));
-        let settings: Settings =
-            toml::from_str("[models.\"anthropic/claude-haiku-4-5\"]\ncontext_window = 7").unwrap();
-        assert_eq!(settings.context_window(&model), Some(7));
-        let unknown: ModelName = "ollama/mine".parse().unwrap();
-        assert_eq!(Settings::default().context_window(&unknown), None);
+        let model = "anthropic/claude-haiku-4-5";
+        assert_eq!(window(model, ""), Some((200_000, WindowOrigin::BuiltIn)));
+        let settings = "[models.\"anthropic/claude-haiku-4-5\"]\ncontext_window = 7";
+        assert_eq!(window(model, settings), Some((7, WindowOrigin::Configured)));
+        assert_eq!(window("ollama/mine", ""), None);
+    }
+
+    #[test]
+    fn only_an_assumed_window_causes_a_warning() {
+        let warning = |model: &str| {
+            let window = Settings::default().context_window(&model.parse().unwrap()).unwrap();
+            window.warning(model)
+        };
+        assert_eq!(warning("openai/gpt-5"), None);
+        let text = warning("openai/gpt-9").unwrap();
+        assert!(
+            text.starts_with("the context window of `openai/gpt-9` is not known; 128000 tokens"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn model_of_ollama_has_no_family() {
+        let family = Some((128_000, WindowOrigin::Family));
+        assert_eq!(window("openrouter/openai/gpt-9", ""), family);
+        assert_eq!(window("ollama/gpt-oss:20b", ""), None);
+        let lab = |kind: &str| format!("[providers.lab]\nkind = \"{kind}\"\nbase_url = \"http://h\"");
+        assert_eq!(window("lab/gpt-9", &lab("openai")), family);
+        assert_eq!(window("lab/gpt-9", &lab("ollama")), None);
     }
 }

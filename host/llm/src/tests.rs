@@ -1,5 +1,7 @@
 //! Tests of models over real connections to a server on loopback.
 
+mod windows;
+
 use std::collections::BTreeMap;
 
 use jp_compact_schema::{Message, Role};
@@ -470,9 +472,12 @@ async fn a_typed_window_bounds_each_request() {
     );
     assert_eq!(received(&server).await.len(), 3);
     let model = |name: &str| name.parse().unwrap();
-    assert_eq!(models.context_window(&model("openai/gpt-4o")), Some(50));
+    assert_eq!(models.context_window(&model("openai/gpt-4o")), Some(WindowOrigin::Typed.window(50)));
     let wide = LlmOptions { context_window: Some(1_000_000), ..LlmOptions::default() };
-    assert_eq!(models_with(&server, &wide).context_window(&model("openai/gpt-4o")), Some(128_000));
+    let models = models_with(&server, &wide);
+    assert_eq!(models.context_window(&model("openai/gpt-4o")), Some(WindowOrigin::BuiltIn.window(128_000)));
+    // The user knows more than the family.
+    assert_eq!(models.context_window(&model("openai/gpt-9")), Some(WindowOrigin::Typed.window(1_000_000)));
 }
 
 #[tokio::test]

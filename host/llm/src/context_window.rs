@@ -1,0 +1,46 @@
+//! The context window of a model, and its origin. An assumed window must not pass for a known one.
+
+/// The context window of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextWindow {
+    /// The number of tokens, input and output together.
+    pub tokens: u64,
+    pub origin: WindowOrigin,
+}
+
+/// The origin of a context window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WindowOrigin {
+    /// The command line.
+    Typed,
+    /// `[llm.models."provider/name"]`.
+    Configured,
+    /// The built-in table.
+    BuiltIn,
+    /// The provider.
+    Provider,
+    /// The smallest window of similar models. The model's own window is not known.
+    Family,
+}
+
+impl WindowOrigin {
+    /// Returns a window of this origin.
+    #[must_use]
+    pub fn window(self, tokens: u64) -> ContextWindow {
+        ContextWindow { tokens, origin: self }
+    }
+}
+
+impl ContextWindow {
+    /// Returns the warning about a window that was assumed, or `None` if the window is known.
+    #[must_use]
+    pub fn warning(&self, model: &str) -> Option<String> {
+        (self.origin == WindowOrigin::Family).then(|| {
+            format!(
+                "the context window of `{model}` is not known; {} tokens are assumed, the smallest window of similar \
+                 models. Set `llm.models.\"{model}\".context_window`",
+                self.tokens
+            )
+        })
+    }
+}
