@@ -3,14 +3,15 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use jp_compact_core::auto::{self, AutoVerdict};
+use jp_compact_core::auto::{self, AutoVerdict, Threshold};
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::select::TypedSelection;
 use jp_compact_core::{Stream, Survey, TurnRange};
 use jp_compact_engine::compact::{self, RunSettings, StrategyOutcome};
-use jp_compact_engine::plan::{AutoRequest, ProfileOutcome};
+use jp_compact_engine::plan::{AutoRequest, AutoWindow, ProfileOutcome};
+use jp_compact_llm::WindowSource;
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::document::{AlwaysReport, AutoReport, TriggerReport, TriggerResult};
+use jp_compact_schema::document::{self, AlwaysReport, AutoReport, TriggerReport, TriggerResult};
 
 use crate::error::Report;
 use crate::human::{counted, grouped, percent_change, short};
@@ -52,12 +53,15 @@ pub(crate) async fn compact_if_due(
         always.push(always_report(name, applied, &mut text));
     }
     let estimator = request.estimator;
-    let (model, window) = setup.planner.model_and_window(request, &config);
-    let verdict =
-        auto::verdict(&Survey::with_estimator(&opened.stream, estimator), config.trigger(profile, window));
+    let found = setup.planner.model_and_window(request, &config, &opened).await;
+    let limit = config.trigger(profile, found.window.map(|window| window.tokens));
+    let verdict = auto::verdict(&Survey::with_estimator(&opened.stream, estimator), limit);
     let due = matches!(verdict, AutoVerdict::Due { .. });
-    let trigger = trigger_report(&verdict, model.as_deref());
-    let mut explanation = explain(verdict, &opened.stream, estimator, model.as_deref());
+    let trigger = trigger_report(&verdict, &found);
+    let mut explanation = explain(verdict, &opened.stream, estimator, found.model.as_deref());
+    if let (Threshold::Ratio(..), Some(warning)) = (limit.threshold, &found.warning) {
+        text.add_assumption(warning);
+    }
     let (mut report, mut warning) = (None, None);
     if due {
         match setup.planner.run_profile(&config, &planned, request.selection, &opened).await? {
@@ -76,7 +80,7 @@ pub(crate) async fn compact_if_due(
                 report = Some(compaction::document(&result, &run));
             }
         }
-    } else {
+    } else if trigger.result != TriggerResult::UnknownWindow {
         text.add_line(&explanation);
     }
     let document = AutoReport {
@@ -107,6 +111,11 @@ impl TranscriptText {
 
     fn add_line(&mut self, line: &str) {
         self.lines.line(format_args!("{}: {line}", self.path));
+    }
+
+    /// Adds a warning about a value that is assumed.
+    fn add_assumption(&mut self, warning: &str) {
+        self.lines.line(format_args!("warning: {}: {warning}", self.path));
     }
 
     /// Adds a failure that does not fail the command. `effect` is its effect on the transcript.
@@ -143,14 +152,16 @@ fn always_report(profile: &str, applied: ProfileOutcome, text: &mut TranscriptTe
 }
 
 /// The verdict in numbers.
-fn trigger_report(verdict: &AutoVerdict, model: Option<&str>) -> TriggerReport {
+fn trigger_report(verdict: &AutoVerdict, found: &AutoWindow) -> TriggerReport {
     let unknown = TriggerReport {
         result: TriggerResult::UnknownWindow,
         view_tokens: None,
         threshold: None,
         turns: None,
         min_turns: None,
-        model: model.map(str::to_owned),
+        model: found.model.clone(),
+        context_window: found.window.map(|window| window.tokens),
+        window_origin: found.window.map(|window| origin_report(window.source)),
     };
     let compared = |result, view, threshold| TriggerReport {
         result,
@@ -169,6 +180,24 @@ fn trigger_report(verdict: &AutoVerdict, model: Option<&str>) -> TriggerReport {
         },
         AutoVerdict::UnknownWindow => unknown,
     }
+}
+
+/// Returns the origin of a context window for a document.
+fn origin_report(origin: WindowSource) -> document::WindowOrigin {
+    match origin {
+        WindowSource::Typed => document::WindowOrigin::Typed,
+        WindowSource::Configured => document::WindowOrigin::Configured,
+        WindowSource::BuiltIn => document::WindowOrigin::BuiltIn,
+        WindowSource::Provider => document::WindowOrigin::Provider,
+        WindowSource::Family => document::WindowOrigin::Family,
+    }
+}
+
+/// Returns the warning that a transcript was skipped because its context window is unknown. It is not in the text of
+/// [`compact_if_due`], because `--quiet` must not hide it.
+pub(crate) fn skip_warning(report: &AutoReport, environment: &Environment) -> Option<String> {
+    let is_unknown = report.trigger.result == TriggerResult::UnknownWindow;
+    is_unknown.then(|| format!("{}: {}", short(Path::new(&report.path), environment), report.why))
 }
 
 /// Explains why a compaction is due or not.

@@ -74,9 +74,14 @@ pub(crate) fn set_quiet() {
 /// Prints a warning, unless `--quiet` was given.
 pub(crate) fn warning(text: &str) {
     if !IS_QUIET.load(Ordering::Relaxed) {
-        let line = EscapedLines::single(format_args!("warning: {text}"));
-        log(LogLevel::Warn, "warning", &json!({ "warning": text }), &line);
+        important_warning(text);
     }
+}
+
+/// Prints a warning also with `--quiet`: the command did not do what it was called for.
+pub(crate) fn important_warning(text: &str) {
+    let line = EscapedLines::single(format_args!("warning: {text}"));
+    log(LogLevel::Warn, "warning", &json!({ "warning": text }), &line);
 }
 
 /// Writes a message about a result to stderr. See [`log`].

@@ -153,9 +153,9 @@ fn context_window_comes_from_most_specific_model() {
 fn unknown_context_window_is_reported_and_skips() {
     let (world, transcript) = conversation_world(&Conversation::with_turns(8));
     let output = auto(&world, &[]).exits(0);
-    insta::assert_snapshot!(output.stderr, @"conversation/events.json: skipped: the context window is unknown because no model is configured; give `--context-window N`, or set `conversation.compaction.auto.token_threshold`");
+    insta::assert_snapshot!(output.stderr, @"warning: conversation/events.json: skipped: the context window is unknown because no model is configured; give `--context-window N`, or set `conversation.compaction.auto.token_threshold`");
     let output = auto(&world, &["--model", "openai/unknown"]).exits(0);
-    insta::assert_snapshot!(output.stderr, @"conversation/events.json: skipped: the context window of `openai/unknown` is unknown; give `--context-window N`, or set `conversation.compaction.auto.token_threshold`");
+    insta::assert_snapshot!(output.stderr, @"warning: conversation/events.json: skipped: the context window of `openai/unknown` is unknown; give `--context-window N`, or set `conversation.compaction.auto.token_threshold`");
     assert_eq!(auto(&world, &["--json"]).exits(0).line()["due"], false);
     transcript.assert_untouched();
     auto(&world, &[&always_due()]).exits(0);

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use wiremock::matchers::any;
+use wiremock::matchers::method;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use crate::support::{CommandOutput, Conversation, Transcript, World, plugin_script};
@@ -76,13 +76,14 @@ impl Scene {
 
     /// Sends this response to every request.
     fn respond_with(&self, response: ResponseTemplate) {
-        self.runtime.block_on(Mock::given(any()).respond_with(response).mount(&self.server));
+        self.runtime.block_on(Mock::given(method("POST")).respond_with(response).mount(&self.server));
     }
 
-    /// Returns the bodies of all requests so far.
+    /// Returns the prompts so far. Other requests ask only about a model.
     fn requests(&self) -> Vec<Value> {
         let requests = self.runtime.block_on(self.server.received_requests()).unwrap();
-        requests.iter().map(|request| request.body_json().unwrap()).collect()
+        let prompts = requests.iter().filter(|request| request.method == "POST");
+        prompts.map(|request| request.body_json().unwrap()).collect()
     }
 
     /// Runs the strategy with the address and the key of the model in its environment.
@@ -202,7 +203,7 @@ fn accepts_result_made_without_answer() {
 fn retries_rate_limited_request() {
     let scene = Scene::new();
     let response = ResponseTemplate::new(429).insert_header("retry-after", "0");
-    let mock = Mock::given(any()).respond_with(response).up_to_n_times(2);
+    let mock = Mock::given(method("POST")).respond_with(response).up_to_n_times(2);
     scene.runtime.block_on(mock.mount(&scene.server));
     scene.respond_with(completion("They talked.", "stop"));
     scene.run(&[]).exits(0);

@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use wiremock::matchers::any;
+use wiremock::matchers::method;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 
 use crate::support::{Conversation, World};
@@ -171,7 +171,7 @@ fn simulate(simulation: &Simulation) -> Figures {
     let usage = Arc::new(Mutex::new(Usage::default()));
     let model = HardWindow { window: simulation.window, usage: Arc::clone(&usage) };
     let server = runtime.block_on(MockServer::builder().disable_request_recording().start());
-    runtime.block_on(Mock::given(any()).respond_with(model).mount(&server));
+    runtime.block_on(Mock::given(method("POST")).respond_with(model).mount(&server));
     let world = World::new();
     let transcript = world.write_conversation("conversation", &Conversation::new());
     let (mut raw, mut numbers, mut figures) = (Vec::new(), Numbers(simulation.window), Figures::default());

@@ -65,4 +65,5 @@ mod summarize;
 mod support;
 mod token_counts;
 mod verbose;
+mod windows;
 mod workspaces;

@@ -4,7 +4,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use wiremock::matchers::any;
+use wiremock::matchers::method;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 
 use crate::llm::{KEY, completion};
@@ -37,12 +37,13 @@ impl Scene {
     }
 
     fn respond_with(&self, response: impl Respond + 'static) {
-        self.runtime.block_on(Mock::given(any()).respond_with(response).mount(&self.server));
+        self.runtime.block_on(Mock::given(method("POST")).respond_with(response).mount(&self.server));
     }
 
     fn requests(&self) -> Vec<Value> {
         let requests = self.runtime.block_on(self.server.received_requests()).unwrap();
-        requests.iter().map(|request| request.body_json().unwrap()).collect()
+        let prompts = requests.iter().filter(|request| request.method == "POST");
+        prompts.map(|request| request.body_json().unwrap()).collect()
     }
 
     #[track_caller]

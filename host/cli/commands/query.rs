@@ -122,6 +122,9 @@ async fn run_steps(
         };
         match automatic::compact_if_due(&request, setup, &args.transcript, environment).await {
             Ok((report, text)) => {
+                automatic::skip_warning(&report, environment)
+                    .iter()
+                    .for_each(|warning| output::warning(warning));
                 if is_shown && (report.due || !report.always.is_empty()) {
                     output::info("checked the size", &json!({ "report": report }), &text);
                 }
@@ -172,7 +175,7 @@ async fn ask_and_append(
     if !args.run_args.json {
         output::data(|out| writeln!(out, "{}", escape::text(text.trim_end())))?;
     }
-    let turn = NewTurn { request: &args.text, asked_at: asked_at, response: text, answered_at: clock.now() };
+    let turn = NewTurn { request: &args.text, asked_at, response: text, answered_at: clock.now() };
     query::append(opened, &turn, args.run_args.lock_timeout).await?;
     document.turn = Some(opened.stream.turns());
     Ok(())

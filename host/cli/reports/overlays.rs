@@ -9,6 +9,8 @@ use jp_compact_core::receipts::receipts;
 use jp_compact_core::stats::stats;
 use jp_compact_core::view::timestamp_text;
 use jp_compact_core::{Stream, Survey};
+use jp_compact_engine::{compact, config};
+use jp_compact_llm::{ContextWindow, ModelName, WindowSource};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{ShowReport, ShownOverlay, ViewTokens};
 use jp_compact_transcripts::Format;
@@ -52,10 +54,14 @@ pub(crate) fn report(
         })
         .collect();
     let tokens = sent.document(&stats.all);
+    let model = compact::model_of(stream);
+    let window = model.as_ref().and_then(|model| config::known_window(model, environment));
     let document = ShowReport {
         path: input.path.to_string_lossy().into_owned(),
         format: stream.format().to_string(),
         conversation_id: input.id.clone(),
+        model: model.as_ref().map(ToString::to_string),
+        context_window: window.map(|window| window.tokens),
         estimator: estimator.name().to_owned(),
         turns: stream.turns(),
         events: stream.conversation_events(),
@@ -77,6 +83,9 @@ pub(crate) fn report(
         counted(stream.conversation_events(), "event"),
         counted(rows.len(), "overlay")
     ));
+    if let Some(model) = &model {
+        text.line(format_args!("  {}", model_line(model, window.as_ref())));
+    }
     sent.text(&stats, estimator).iter().for_each(|line| text.line(line));
     // Newer overlays override older ones, so a long list omits the oldest.
     let hidden = rows.len().saturating_sub(LISTED_MAX);
@@ -88,6 +97,19 @@ pub(crate) fn report(
     }
     tables(&stats, estimator, &mut text);
     (document, text)
+}
+
+/// Describes the model of a transcript and its context window.
+fn model_line(model: &ModelName, window: Option<&ContextWindow>) -> String {
+    match window {
+        None => format!("model {model}, its context window is unknown"),
+        Some(ContextWindow { tokens, source: WindowSource::Family }) => {
+            format!("model {model}, assumed context window {} tokens", grouped(*tokens))
+        }
+        Some(ContextWindow { tokens, .. }) => {
+            format!("model {model}, context window {} tokens", grouped(*tokens))
+        }
+    }
 }
 
 /// Explains why an overlay has less effect than its members suggest, and its number in JP if that differs.

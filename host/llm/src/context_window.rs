@@ -5,12 +5,12 @@
 pub struct ContextWindow {
     /// The number of tokens, input and output together.
     pub tokens: u64,
-    pub origin: WindowOrigin,
+    pub source: WindowSource,
 }
 
-/// The origin of a context window.
+/// The source of a context window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WindowOrigin {
+pub enum WindowSource {
     /// The command line.
     Typed,
     /// `[llm.models."provider/name"]`.
@@ -23,11 +23,11 @@ pub enum WindowOrigin {
     Family,
 }
 
-impl WindowOrigin {
-    /// Returns a window of this origin.
+impl WindowSource {
+    /// Returns a window from this source.
     #[must_use]
     pub fn window(self, tokens: u64) -> ContextWindow {
-        ContextWindow { tokens, origin: self }
+        ContextWindow { tokens, source: self }
     }
 }
 
@@ -35,7 +35,7 @@ impl ContextWindow {
     /// Returns the warning about a window that was assumed, or `None` if the window is known.
     #[must_use]
     pub fn warning(&self, model: &str) -> Option<String> {
-        (self.origin == WindowOrigin::Family).then(|| {
+        (self.source == WindowSource::Family).then(|| {
             format!(
                 "the context window of `{model}` is not known; {} tokens are assumed, the smallest window of similar \
                  models. Set `llm.models.\"{model}\".context_window`",

@@ -29,7 +29,7 @@ use jp_compact_schema::{Answer, AnswerError, Completion, Message, NeedRequest, U
 use tokio::sync::Semaphore;
 
 pub use budget::{REQUESTS_MAX, TOKENS_MAX};
-pub use context_window::{ContextWindow, WindowOrigin};
+pub use context_window::{ContextWindow, WindowSource};
 pub use model::{ModelName, NoModelName};
 pub use record::RecordingError;
 pub use settings::Settings;

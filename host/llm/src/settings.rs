@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::context_window::{ContextWindow, WindowOrigin};
+use super::context_window::{ContextWindow, WindowSource};
 use super::model::ModelName;
 use super::windows;
 
@@ -38,9 +38,9 @@ impl Settings {
 
     /// Returns the context window of a model from the settings, or from the built-in table.
     pub(super) fn listed_window(&self, model: &ModelName) -> Option<ContextWindow> {
-        let configured = self.configured_window(model).map(|tokens| WindowOrigin::Configured.window(tokens));
+        let configured = self.configured_window(model).map(|tokens| WindowSource::Configured.window(tokens));
         let built_in = || windows::built_in(model.provider(), model.name());
-        configured.or_else(|| Some(WindowOrigin::BuiltIn.window(built_in()?)))
+        configured.or_else(|| Some(WindowSource::BuiltIn.window(built_in()?)))
     }
 
     /// Returns the smallest window in the family of a model. A server of the user's own may serve a model with a smaller
@@ -49,7 +49,7 @@ impl Settings {
         let configured = self.providers.get(model.provider()).and_then(|provider| provider.kind);
         let is_ollama = configured.map_or(model.provider() == "ollama", |kind| kind == ProviderKind::Ollama);
         let tokens = windows::smallest_of_family(model.name()).filter(|_| !is_ollama)?;
-        Some(WindowOrigin::Family.window(tokens))
+        Some(WindowSource::Family.window(tokens))
     }
 
     /// Returns the context window of a model in the settings.
@@ -104,18 +104,18 @@ mod tests {
     use super::*;
 
     /// Returns the window of a model with these settings, and its origin.
-    fn window(model: &str, settings: &str) -> Option<(u64, WindowOrigin)> {
+    fn window(model: &str, settings: &str) -> Option<(u64, WindowSource)> {
         let settings: Settings = toml::from_str(settings).unwrap();
         let window = settings.context_window(&model.parse().unwrap());
-        window.map(|window| (window.tokens, window.origin))
+        window.map(|window| (window.tokens, window.source))
     }
 
     #[test]
     fn configured_window_precedes_shipped_one() {
         let model = "anthropic/claude-haiku-4-5";
-        assert_eq!(window(model, ""), Some((200_000, WindowOrigin::BuiltIn)));
+        assert_eq!(window(model, ""), Some((200_000, WindowSource::BuiltIn)));
         let settings = "[models.\"anthropic/claude-haiku-4-5\"]\ncontext_window = 7";
-        assert_eq!(window(model, settings), Some((7, WindowOrigin::Configured)));
+        assert_eq!(window(model, settings), Some((7, WindowSource::Configured)));
         assert_eq!(window("ollama/mine", ""), None);
     }
 
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn model_of_ollama_has_no_family() {
-        let family = Some((128_000, WindowOrigin::Family));
+        let family = Some((128_000, WindowSource::Family));
         assert_eq!(window("openrouter/openai/gpt-9", ""), family);
         assert_eq!(window("ollama/gpt-oss:20b", ""), None);
         let lab = |kind: &str| format!("[providers.lab]\nkind = \"{kind}\"\nbase_url = \"http://h\"");

@@ -449,38 +449,6 @@ async fn a_used_note_is_recorded_and_a_replay_reads_none() {
 }
 
 #[tokio::test]
-async fn a_typed_window_bounds_each_request() {
-    let server = MockServer::start().await;
-    respond_with(&server, openai("yes", "stop")).await;
-    let typed = LlmOptions { context_window: Some(50), ..LlmOptions::default() };
-    let models = models_with(&server, &typed);
-    text(&models.answer(&question("what?", Some(60)), Some("openai/g")).await);
-    text(&models.answer(&question("what?", None), Some("openai/g")).await);
-    text(&models.answer(&question("what?", Some(7)), Some("openai/g")).await);
-    let limits: Vec<Value> = received(&server)
-        .await
-        .iter()
-        .map(|request| request.body_json::<Value>().unwrap()["max_tokens"].clone())
-        .collect();
-    // The prompt has about 6 tokens.
-    assert_eq!(limits, [44, 44, 7]);
-    let long = question(&"x".repeat(200), Some(60));
-    check_error(
-        &models.answer(&long, Some("openai/g")).await,
-        "window_exceeded",
-        "more than its window of 50",
-    );
-    assert_eq!(received(&server).await.len(), 3);
-    let model = |name: &str| name.parse().unwrap();
-    assert_eq!(models.context_window(&model("openai/gpt-4o")), Some(WindowOrigin::Typed.window(50)));
-    let wide = LlmOptions { context_window: Some(1_000_000), ..LlmOptions::default() };
-    let models = models_with(&server, &wide);
-    assert_eq!(models.context_window(&model("openai/gpt-4o")), Some(WindowOrigin::BuiltIn.window(128_000)));
-    // The user knows more than the family.
-    assert_eq!(models.context_window(&model("openai/gpt-9")), Some(WindowOrigin::Typed.window(1_000_000)));
-}
-
-#[tokio::test]
 async fn sends_nothing_without_a_key() {
     let environment = Environment::bare("/");
     let models = Models::open(Settings::default(), &LlmOptions::default(), &environment).unwrap();

@@ -3,17 +3,17 @@
 //! command name may be asked.
 
 use super::provider::{self, Target};
-use super::{ContextWindow, ModelName, Models, WindowOrigin, window_request};
+use super::{ContextWindow, ModelName, Models, WindowSource, window_request};
 
 impl Models {
     /// Returns the context window of a model, if it is known. The typed window is an upper limit. It replaces a window
     /// that is only assumed. A window that the provider reports is used after [`Self::ask_for_window`].
     #[must_use]
     pub fn context_window(&self, model: &ModelName) -> Option<ContextWindow> {
-        let typed = self.window.map(|tokens| WindowOrigin::Typed.window(tokens));
+        let typed = self.window.map(|tokens| WindowSource::Typed.window(tokens));
         let reported = || self.reported_windows.known(&model.to_string()).flatten();
         let listed = self.settings.listed_window(model);
-        let known = listed.or_else(|| Some(WindowOrigin::Provider.window(reported()?)));
+        let known = listed.or_else(|| Some(WindowSource::Provider.window(reported()?)));
         match (typed, known) {
             (Some(typed), Some(known)) if known.tokens < typed.tokens => Some(known),
             (Some(window), _) | (None, Some(window)) => Some(window),

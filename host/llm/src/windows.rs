@@ -55,7 +55,9 @@ pub(super) fn built_in(provider: &str, name: &str) -> Option<u64> {
 /// Returns the smallest window in the family of a model. The provider does not matter, because many providers offer the
 /// models of others. Only the last segment of the name counts, as in `anthropic/claude-opus-4-5`.
 pub(super) fn smallest_of_family(name: &str) -> Option<u64> {
-    let family = family(name.rsplit('/').next()?)?;
+    let name = name.rsplit('/').next()?;
+    // Amazon's names, such as `us.anthropic.claude-opus-4-5-v1:0`.
+    let family = family(name.rsplit_once("anthropic.").map_or(name, |(_, name)| name))?;
     let members = WINDOWS.iter().filter(|(_, known, _)| self::family(known) == Some(family));
     members.map(|(_, _, tokens)| *tokens).min()
 }
@@ -100,6 +102,7 @@ mod tests {
         for (name, expect) in [
             ("claude-opus-9", Some(200_000)),
             ("anthropic/claude-opus-9", Some(200_000)),
+            ("us.anthropic.claude-opus-9-v1:0", Some(200_000)),
             ("gemini-9-pro", Some(1_048_576)),
             ("gpt-9", Some(128_000)),
             ("gpt-4.9", Some(128_000)),

@@ -13,6 +13,7 @@ use jp_compact_core::text;
 use jp_compact_core::time;
 use jp_compact_core::{Position, TurnRange};
 
+use crate::model_provider;
 use crate::title::title;
 use crate::transcript::Transcript;
 
@@ -197,22 +198,10 @@ pub fn base_config(model: Option<&str>, system: Option<&str>) -> Vec<u8> {
     if let Some(system) = system {
         assistant.insert("system_prompt".into(), system.into());
     }
-    assistant.insert("model".into(), json!({ "id": { "provider": provider(model), "name": model } }));
+    assistant
+        .insert("model".into(), json!({ "id": { "provider": model_provider::infer(model), "name": model } }));
     to_file(&json!({
         "assistant": assistant,
         "conversation": { "title": { "generate": { "auto": false } }, "tools": { "*": { "run": "ask" } } },
     }))
-}
-
-/// Guesses the provider from the name of a model.
-fn provider(model: &str) -> &'static str {
-    match model {
-        _ if model.contains('/') => "openrouter",
-        _ if model.starts_with("claude") => "anthropic",
-        _ if model.starts_with("gemini") => "google",
-        _ if ["gpt", "o1", "o3", "o4", "codex", "chatgpt"].iter().any(|name| model.starts_with(name)) => {
-            "openai"
-        }
-        _ => "ollama",
-    }
 }

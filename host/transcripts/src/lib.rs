@@ -20,6 +20,7 @@ pub mod format;
 pub mod import;
 mod json_index;
 mod lines;
+mod model_provider;
 mod reader;
 mod readers;
 pub mod record;

@@ -6,6 +6,7 @@ use jp_compact_core::index::Unreadable;
 use jp_compact_core::stream::Stream;
 
 use crate::format::Format;
+use crate::model_provider;
 use crate::sidecar::Sidecar;
 use crate::source_map::SourceMap;
 
@@ -50,6 +51,15 @@ impl Transcript {
     /// Returns the map from events to the file, or `None` for JP's own files.
     pub(crate) fn source(&self) -> Option<&SourceMap> {
         self.source.as_deref()
+    }
+
+    /// Returns the provider and the name of the model that wrote the newest answers, if the file of another program has
+    /// it. The provider is inferred from the name of the model.
+    #[must_use]
+    pub fn model(&self) -> Option<(&'static str, &str)> {
+        let model = self.source()?.model.as_deref()?;
+        let model = model.strip_prefix("models/").unwrap_or(model);
+        Some((model_provider::infer(model), model))
     }
 
     #[must_use]

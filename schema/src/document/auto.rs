@@ -59,6 +59,27 @@ pub struct TriggerReport {
     pub min_turns: Option<usize>,
     /// The model whose context window applies, if it is known.
     pub model: Option<String>,
+    /// The context window in tokens, if it is known.
+    pub context_window: Option<u64>,
+    /// The origin of the context window.
+    pub window_origin: Option<WindowOrigin>,
+}
+
+/// The origin of a context window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WindowOrigin {
+    /// The command line.
+    Typed,
+    /// The configuration.
+    Configured,
+    /// The built-in table.
+    BuiltIn,
+    /// The provider of the model.
+    Provider,
+    /// The smallest window of similar models. The model's own window is not known.
+    Family,
 }
 
 /// The result of the comparison.

@@ -20,6 +20,10 @@ pub struct ShowReport {
     pub format: String,
     /// The id of the conversation, if it has one.
     pub conversation_id: Option<String>,
+    /// The model in a transcript of another program, as `provider/name`.
+    pub model: Option<String>,
+    /// The context window of that model, if it is known.
+    pub context_window: Option<u64>,
     /// The estimator that counted the tokens, for example `chars/4`.
     pub estimator: String,
     /// The number of turns.

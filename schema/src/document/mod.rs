@@ -13,7 +13,7 @@ mod log;
 mod strategy;
 mod tokens;
 
-pub use auto::{AlwaysReport, AutoReport, QueryReport, TriggerReport, TriggerResult};
+pub use auto::{AlwaysReport, AutoReport, QueryReport, TriggerReport, TriggerResult, WindowOrigin};
 pub use compaction::{
     ChangedTurn, CompactionReport, DeclineReport, DiagnosticReport, LogReport, OverlayReport, ResetDocument,
     WouldReport,

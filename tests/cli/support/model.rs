@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use wiremock::matchers::any;
+use wiremock::matchers::method;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
 /// The server and its async runtime.
@@ -22,7 +22,7 @@ impl Model {
     pub(crate) fn with_response(response: ResponseTemplate) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let server = runtime.block_on(MockServer::start());
-        runtime.block_on(Mock::given(any()).respond_with(response).mount(&server));
+        runtime.block_on(Mock::given(method("POST")).respond_with(response).mount(&server));
         Self { server, runtime }
     }
 
@@ -40,9 +40,10 @@ impl Model {
         command.env("OPENAI_BASE_URL", self.server.uri()).env("OPENAI_API_KEY", "sk-0123456789")
     }
 
-    /// Returns the bodies of all requests so far.
+    /// Returns the prompts so far. Other requests ask only about a model.
     pub(crate) fn requests(&self) -> Vec<Value> {
         let requests = self.runtime.block_on(self.server.received_requests()).unwrap();
-        requests.iter().map(|request| request.body_json().unwrap()).collect()
+        let prompts = requests.iter().filter(|request| request.method == "POST");
+        prompts.map(|request| request.body_json().unwrap()).collect()
     }
 }

@@ -18,10 +18,10 @@ use super::events::EventLinesCache;
 use super::llm_failure_cache::{self, LlmFailure};
 use super::receipt::{self, has_text, names_strategy};
 use super::strategy_error::StrategyRunError;
-use super::{PreparedStrategy, RunReport, RunSettings, Step, StrategyOutcome, preflight};
+use super::{PreparedStrategy, RunReport, RunSettings, Step, StrategyOutcome, preflight, window};
 use crate::consent::Allowed;
 use crate::digest;
-use jp_compact_llm as llm;
+use jp_compact_llm::{self as llm, ModelName};
 use jp_compact_store::Place;
 
 /// Asks strategies, and collects their proposals.
@@ -31,6 +31,8 @@ pub(super) struct ProposalCollector<'a> {
     survey: &'a Survey<'a>,
     /// The turns and steps that the user wants compacted.
     range: &'a Result<TurnRange, NothingToCompact>,
+    /// The model of the conversation.
+    conversation_model: Option<ModelName>,
     /// The digest of the raw input, computed on first use.
     input_sha256: Option<String>,
     event_lines: EventLinesCache,
@@ -64,12 +66,14 @@ impl<'a> ProposalCollector<'a> {
         place: &'a Place,
         survey: &'a Survey<'a>,
         range: &'a Result<TurnRange, NothingToCompact>,
+        conversation_model: Option<ModelName>,
     ) -> Self {
         Self {
             run,
             place,
             survey,
             range,
+            conversation_model,
             input_sha256: None,
             event_lines: EventLinesCache::default(),
             proposals: Vec::new(),
@@ -143,7 +147,11 @@ impl<'a> ProposalCollector<'a> {
             step.outcome = StrategyOutcome::Declined(reason);
             return Ok(());
         }
-        let llm = self.model(allowed)?;
+        let llm = match self.model(allowed)? {
+            Some(llm) => Some(self.with_window(llm, step).await),
+            None => None,
+        };
+        let llm = llm.as_ref();
         if self.run.io.dry_run {
             step.outcome = StrategyOutcome::WouldAsk(describe_request(strategy, &selected, llm));
             return Ok(());
@@ -225,7 +233,12 @@ impl<'a> ProposalCollector<'a> {
         if description.wants("digest") {
             self.input_sha256();
         }
-        let conversation_model = run.policy.conversation_model.as_ref().filter(|_| llm.is_some());
+        let conversation_window = match (llm, &self.conversation_model) {
+            (Some(_), Some(model)) => {
+                window::look_up(&run.io.models, model, !run.io.dry_run).await.map(|window| window.tokens)
+            }
+            _ => None,
+        };
         let deadline_ms = run.io.sessions.deadline(&strategy.described).as_millis();
         let parameters = RequestParameters {
             conversation: self.place.id(),
@@ -240,8 +253,7 @@ impl<'a> ProposalCollector<'a> {
             },
             dry_run: run.io.dry_run,
             llm,
-            context_window: conversation_model
-                .and_then(|configured| run.io.models.context_window(&configured.model)),
+            context_window: conversation_window,
             ..RequestParameters::new(id, description, selected.range, &strategy.options, run.io.now)
         };
         let event_lines = match description.input {
@@ -266,6 +278,14 @@ impl<'a> ProposalCollector<'a> {
             Some(None) if !self.run.io.models.replays() => Err(StrategyRunError::NoModel),
             llm => Ok(llm.flatten()),
         }
+    }
+
+    /// Returns the model with its context window. A dry run does not ask the provider for it.
+    async fn with_window(&self, llm: &Llm, step: &mut Step) -> Llm {
+        let Ok(model) = llm.model.parse() else { return llm.clone() };
+        let window = window::look_up(&self.run.io.models, &model, !self.run.io.dry_run).await;
+        step.diagnostics.extend(window.and_then(|window| window::assumed(&window, &model)));
+        Llm { context_window: window.map(|window| window.tokens), ..llm.clone() }
     }
 
     /// Returns the range that includes older summaries completely, if the only error in the reply is that a summary
@@ -310,7 +330,7 @@ impl<'a> ProposalCollector<'a> {
         step_index: usize,
         step: &mut Step,
     ) -> Result<(), StrategyRunError> {
-        step.diagnostics = result.diagnostics;
+        step.diagnostics.extend(result.diagnostics);
         let compactions = self
             .validate(strategy, &selected, result.compactions.clone())
             .map_err(StrategyRunError::Refused)?;

@@ -16,6 +16,7 @@ mod reset;
 mod settings;
 mod sidecar_file;
 mod strategy_error;
+mod window;
 
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ pub use report::{RunReport, SentByJp, Step, StrategyOutcome, TurnChange, overlay
 pub use reset::{ResetReport, reset};
 pub use settings::{RunIo, RunLimits, RunPolicy, RunSettings};
 pub use strategy_error::StrategyRunError;
+pub(crate) use window::look_up;
+pub use window::model_of;
 
 use ask::ProposalCollector;
 use jp_compact_store::{self as store, Current, Piece, Place};
@@ -174,7 +177,9 @@ async fn propose<'a>(
     if report.nothing_to_compact.is_some() {
         return Ok((report, None));
     }
-    let mut collector = ProposalCollector::new(run, place, survey, range);
+    let jp_model = run.policy.conversation_model.as_ref().map(|configured| configured.model.clone());
+    let model = window::model_of(stream).or(jp_model);
+    let mut collector = ProposalCollector::new(run, place, survey, range, model);
     for (strategy, allowed) in run.strategies.iter().zip(&allowed) {
         collector.ask(strategy, allowed.as_ref(), &mut report).await?;
     }

@@ -192,6 +192,13 @@ pub fn load_model_settings(
     Ok(merge_user_layers(environment, files, sets)?.llm)
 }
 
+/// Returns the context window of a model from the user's own configuration, the built-in table, or its family. An invalid
+/// configuration counts as empty, because this value is only shown.
+#[must_use]
+pub fn known_window(model: &ModelName, environment: &Environment) -> Option<llm::ContextWindow> {
+    load_model_settings(environment, &[], &[]).unwrap_or_default().context_window(model)
+}
+
 /// Returns the size limit for the private directory of a strategy. Only the user can set it.
 ///
 /// # Errors

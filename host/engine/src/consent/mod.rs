@@ -135,9 +135,10 @@ pub fn allow(
     if !models.replays() {
         check(consent, wants.provenance, configured).map_err(|denial| Error::Denied(Box::new(denial)))?;
     }
-    Ok(Allowed(
-        model.map(|model| Llm { context_window: models.context_window(&model), model: model.to_string() }),
-    ))
+    Ok(Allowed(model.map(|model| {
+        let window = models.context_window(&model);
+        Llm { context_window: window.map(|window| window.tokens), model: model.to_string() }
+    })))
 }
 
 /// Checks that every foreign value that leads to the model is approved.

@@ -13,7 +13,7 @@ use jp_compact_schema::{ContentKind, Description, STEPS};
 use super::{Error, Planner};
 use crate::compact::{self, OnLowSaving, Opened, PreparedStrategy, RunReport, RunSettings, StrategyRunError};
 use crate::config::{Config, ForeignValue, OnFailure, PlannedCalls};
-use jp_compact_llm::ModelName;
+use jp_compact_llm::{ContextWindow, ModelName, WindowSource};
 
 /// A request for an automatic compaction.
 #[derive(Debug, Clone)]
@@ -27,6 +27,16 @@ pub struct AutoRequest<'a> {
     pub estimator: Estimator,
     /// The configured value that requested the compaction, if that value is not the user's own.
     pub foreign_auto: Option<ForeignValue>,
+}
+
+/// The window that an automatic compaction compares a conversation with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AutoWindow {
+    /// The model of the conversation.
+    pub model: Option<String>,
+    pub window: Option<ContextWindow>,
+    /// The warning about a window that is assumed.
+    pub warning: Option<String>,
 }
 
 /// The result of a profile.
@@ -97,20 +107,37 @@ impl Planner<'_> {
         self.check_focus(&strategies)
     }
 
-    /// Returns the model of the conversation and its context window. A typed model precedes the conversation's own
-    /// model, which precedes the configured model.
-    #[must_use]
-    pub fn model_and_window(
+    /// Returns the model of the conversation and its context window. A typed model precedes the model in the transcript
+    /// of another program, which precedes the model of JP's own files and the configured model.
+    pub async fn model_and_window(
         &self,
         request: &AutoRequest<'_>,
         config: &Config,
-    ) -> (Option<String>, Option<u64>) {
-        let models: Vec<&ModelName> = match self.models.requested_model() {
-            Some(requested) => vec![requested],
-            None => config.assistant_model.iter().chain(&config.llm.model).collect(),
+        opened: &Opened,
+    ) -> AutoWindow {
+        let models: Vec<ModelName> = match self.models.requested_model() {
+            Some(requested) => vec![requested.clone()],
+            None => {
+                let transcript_model = compact::model_of(&opened.stream);
+                let configured = config.assistant_model.iter().chain(&config.llm.model).cloned();
+                transcript_model.into_iter().chain(configured).collect()
+            }
         };
-        let context_window = models.iter().find_map(|model| self.models.context_window(model));
-        (models.first().map(ToString::to_string), request.context_window.or(context_window))
+        let mut found =
+            AutoWindow { model: models.first().map(ToString::to_string), window: None, warning: None };
+        if let Some(tokens) = request.context_window {
+            found.window = Some(WindowSource::Typed.window(tokens));
+            return found;
+        }
+        let is_needed = config.auto.token_threshold.is_none();
+        for model in &models {
+            found.window = compact::look_up(&self.models, model, is_needed && !self.options.dry_run).await;
+            if let Some(window) = &found.window {
+                found.warning = window.warning(&model.to_string());
+                break;
+            }
+        }
+        found
     }
 }
 

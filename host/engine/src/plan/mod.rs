@@ -39,7 +39,7 @@ use crate::config::{self, Config, JpSettings, PlannedCalls};
 use crate::consent::{Asker, ConsentContext};
 use jp_compact_llm::Models;
 
-pub use auto::{AutoRequest, ProfileOutcome};
+pub use auto::{AutoRequest, AutoWindow, ProfileOutcome};
 pub use batch::{BatchPlanner, ThreadPlans};
 pub use error::Error;
 

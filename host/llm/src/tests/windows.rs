@@ -26,7 +26,7 @@ async fn asked(models: &Models, model: &str, may_send: bool) -> Option<ContextWi
 }
 
 fn reported(tokens: u64) -> Option<ContextWindow> {
-    Some(WindowOrigin::Provider.window(tokens))
+    Some(WindowSource::Provider.window(tokens))
 }
 
 /// Checks the window that a server reports with these answers, by path.
@@ -157,7 +157,7 @@ async fn only_a_provider_that_the_user_names_is_asked() {
 async fn a_listed_window_is_not_asked_for() {
     let (server, home) = (MockServer::start().await, tempfile::tempdir().unwrap());
     let models = models_of(&server, naming("openai"), &LlmOptions::default(), home.path());
-    let window = Some(WindowOrigin::BuiltIn.window(128_000));
+    let window = Some(WindowSource::BuiltIn.window(128_000));
     assert_eq!(asked(&models, "openai/gpt-4o", true).await, window);
     assert_eq!(received(&server).await.len(), 0);
 }
@@ -178,7 +178,7 @@ async fn a_failed_request_leaves_the_family_and_is_not_stored() {
         let first = models();
         for _ in 0..2 {
             let window = asked(&first, "openai/gpt-9", true).await;
-            assert_eq!(window, Some(WindowOrigin::Family.window(128_000)));
+            assert_eq!(window, Some(WindowSource::Family.window(128_000)));
         }
         assert_eq!(received(&server).await.len(), 1);
         assert_eq!(asked(&models(), "openai/gpt-9", true).await, reported(5));
@@ -197,4 +197,36 @@ async fn a_long_or_late_answer_is_given_up() {
         Client::new(Timeouts { connect: NEVER, answer: Duration::from_millis(100) }, &models.variables);
     assert_eq!(asked(&Models { client, ..models }, "openai/n", true).await, None);
     assert_eq!(received(&server).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_typed_window_bounds_each_request() {
+    let server = MockServer::start().await;
+    respond_with(&server, openai("yes", "stop")).await;
+    let typed = LlmOptions { context_window: Some(50), ..LlmOptions::default() };
+    let models = models_with(&server, &typed);
+    text(&models.answer(&question("what?", Some(60)), Some("openai/g")).await);
+    text(&models.answer(&question("what?", None), Some("openai/g")).await);
+    text(&models.answer(&question("what?", Some(7)), Some("openai/g")).await);
+    let limits: Vec<Value> = received(&server)
+        .await
+        .iter()
+        .map(|request| request.body_json::<Value>().unwrap()["max_tokens"].clone())
+        .collect();
+    // The prompt has about 6 tokens.
+    assert_eq!(limits, [44, 44, 7]);
+    let long = question(&"x".repeat(200), Some(60));
+    check_error(
+        &models.answer(&long, Some("openai/g")).await,
+        "window_exceeded",
+        "more than its window of 50",
+    );
+    assert_eq!(received(&server).await.len(), 3);
+    let model = |name: &str| name.parse().unwrap();
+    assert_eq!(models.context_window(&model("openai/gpt-4o")), Some(WindowSource::Typed.window(50)));
+    let wide = LlmOptions { context_window: Some(1_000_000), ..LlmOptions::default() };
+    let models = models_with(&server, &wide);
+    assert_eq!(models.context_window(&model("openai/gpt-4o")), Some(WindowSource::BuiltIn.window(128_000)));
+    // The user knows more than the family.
+    assert_eq!(models.context_window(&model("openai/gpt-9")), Some(WindowSource::Typed.window(1_000_000)));
 }

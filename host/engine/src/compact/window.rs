@@ -1,0 +1,31 @@
+//! The context window of a model, for requests and for automatic compaction. The window of a foreign transcript's model is
+//! used. The model itself is never asked to write, because the user did not choose it here.
+
+use jp_compact_llm::{ContextWindow, ModelName, Models};
+use jp_compact_schema::{Diagnostic, Severity};
+use jp_compact_transcripts::Transcript;
+
+/// Returns the model in a transcript of another program.
+#[must_use]
+pub fn model_of(stream: &Transcript) -> Option<ModelName> {
+    let (provider, name) = stream.model()?;
+    format!("{provider}/{name}").parse().ok()
+}
+
+/// Returns the context window of a model. Asks its provider if that is needed, allowed by the user's settings, and
+/// `may_send` is true.
+pub(crate) async fn look_up(models: &Models, model: &ModelName, may_send: bool) -> Option<ContextWindow> {
+    models.ask_for_window(model, may_send).await;
+    models.context_window(model)
+}
+
+/// Returns the warning about a window that is assumed.
+pub(super) fn assumed(window: &ContextWindow, model: &ModelName) -> Option<Diagnostic> {
+    Some(Diagnostic {
+        severity: Severity::Warning,
+        code: "window_assumed".to_owned(),
+        message: window.warning(&model.to_string())?,
+        turn: None,
+        seq: None,
+    })
+}
