@@ -131,9 +131,9 @@ fn unknown_strategy_error_lists_known_strategies() {
     error: failed to find strategy `strip-tool`
 
     Caused by:
-      found in [bin]: `collapse`, `digest`, `micro`, `strip-reasoning`, `strip-tools`, `summarize`
+      no plugin in [bin] has this name
 
-    hint: `jp-compact strategy list` lists all strategies; `--plugin-dir DIR` searches another folder
+    hint: the strategies are `collapse`, `digest`, `micro`, `strip-reasoning`, `strip-tools`, `summarize`; `--plugin-dir DIR` searches another folder
     ");
 }
 

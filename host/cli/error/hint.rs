@@ -129,8 +129,11 @@ fn strategy_hint(name: &str, error: &StrategyRunError) -> Option<ErrorHint> {
 fn find_hint(error: &registry::Error) -> Option<ErrorHint> {
     use registry::Error as E;
     let text = match error {
-        E::NotFound { .. } => {
-            "`jp-compact strategy list` lists all strategies; `--plugin-dir DIR` searches another folder"
+        E::NotFound { known, .. } => {
+            return Some(ErrorHint::line(format!(
+                "the strategies are {}; `--plugin-dir DIR` searches another folder",
+                known.join(", ")
+            )));
         }
         E::NotExecutable { path } => {
             return Some(ErrorHint::line(format!("make it executable with `chmod +x {}`", path.display())));

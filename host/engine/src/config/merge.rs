@@ -16,6 +16,7 @@ impl Merged {
     pub(super) fn add_layer(&mut self, layer: Vec<Leaf>) {
         self.remove_other_forms(&layer);
         self.remove_keep_last(&layer);
+        self.remove_built_in_ratios(&layer);
         for Leaf { path, value, origin } in layer {
             self.leaves.insert(path, (value, origin));
         }
@@ -42,6 +43,17 @@ impl Merged {
             let is_same_layer = layer_is_set_option && is_set_option(origin);
             is_same_layer || keep_last_table(path).is_none_or(|table| !tables.contains(table))
         });
+    }
+
+    /// Removes the built-in trigger ratios of profiles if another layer sets a ratio for all profiles.
+    fn remove_built_in_ratios(&mut self, layer: &[Leaf]) {
+        let sets_ratio =
+            |leaf: &Leaf| leaf.path == AUTO_TRIGGER_RATIO && leaf.origin.source != Source::BuiltIn;
+        if layer.iter().any(sets_ratio) {
+            self.leaves.retain(|path, (_, origin)| {
+                origin.source != Source::BuiltIn || !is_profile_trigger_ratio(path)
+            });
+        }
     }
 
     /// Returns every value in the order of the keys.
@@ -100,6 +112,15 @@ impl ProfileForm {
             Self::Strategies => Self::Policies,
         }
     }
+}
+
+/// The key for the trigger ratio of all profiles.
+const AUTO_TRIGGER_RATIO: [&str; 4] = ["conversation", "compaction", "auto", "trigger_ratio"];
+
+/// Returns whether a key is the trigger ratio of one profile.
+fn is_profile_trigger_ratio(path: &[String]) -> bool {
+    matches!(path, [conversation, compaction, profiles, _, ratio]
+        if conversation == "conversation" && compaction == "compaction" && profiles == "profiles" && ratio == "trigger_ratio")
 }
 
 /// The keys for the turns, steps, or tokens to keep at the end.

@@ -260,18 +260,6 @@ fn resolve_auto(auto: file::Auto) -> Result<Auto, ConfigError> {
     })
 }
 
-/// Removes the built-in trigger ratios of profiles if a layer sets a ratio for all profiles.
-fn remove_built_in_ratios(profiles: &mut BTreeMap<String, Profile>, merged: &Merged) {
-    if merged.is_built_in(&compaction_key(&["auto", "trigger_ratio"])) {
-        return;
-    }
-    for (name, profile) in profiles {
-        if merged.is_built_in(&compaction_key(&["profiles", name, "trigger_ratio"])) {
-            profile.trigger_ratio = None;
-        }
-    }
-}
-
 impl Config {
     /// Merges layers with the built-in defaults.
     ///
@@ -299,7 +287,6 @@ impl Config {
                 RULES_PROFILE.clone_into(&mut default_profile);
             }
         }
-        remove_built_in_ratios(&mut profiles, &merged);
         let mut hints = BTreeMap::new();
         for (tool, settings) in file.conversation.tools {
             if let Some(ToolCompaction(hint)) = settings.compaction {

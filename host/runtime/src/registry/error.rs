@@ -20,7 +20,7 @@ pub enum DiscoveryError {
 #[non_exhaustive]
 pub enum Error {
     /// No plugin has this name.
-    #[error("found in {}: {}", list(folders), known.join(", "))]
+    #[error("no plugin in {} has this name", list(folders))]
     NotFound { known: Vec<String>, folders: Vec<PathBuf> },
     /// A file has this name but is not executable.
     #[error("{} is not executable", path.display())]

@@ -171,6 +171,18 @@ fn shown_configuration_parses_to_the_same_values() {
 }
 
 #[test]
+fn shown_configuration_keeps_the_effect_of_the_users_ratio() {
+    let config = Config::from_layers(
+        &[user("[conversation.compaction]\nauto.trigger_ratio = 0.75\nprofiles.mine.strategies = [\"x\"]\n")],
+        JpSettings::default(),
+    )
+    .unwrap();
+    let reread = Config::from_layers(&[user(&config.to_toml(false))], JpSettings::default()).unwrap();
+    assert_eq!(config.profile("collapse").unwrap().trigger_ratio, None);
+    assert_eq!(reread.document().profiles, config.document().profiles);
+}
+
+#[test]
 fn explained_configuration_parses_for_any_typed_text() {
     let set = layer::from_pair("conversation.compaction.auto.always=[\n\"default\"\r\n]").unwrap();
     let config = Config::from_layers(&[set], JpSettings::default()).unwrap();
