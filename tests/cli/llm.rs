@@ -248,7 +248,8 @@ fn model_requires_grant() {
 fn dry_run_sends_no_request() {
     let scene = Scene::new();
     let output = scene.run(&["--dry-run"]).exits(0);
-    assert!(output.stderr.contains("1.0.0  would summarize turns 0-4 using openai/g\n"), "{}", output.stderr);
+    let requests = "would summarize turns 0-4 using openai/g: 5 turns and 10 steps; 1 request, about ";
+    assert!(output.stderr.contains(requests), "{}", output.stderr);
     assert_eq!(scene.requests(), Vec::<Value>::new());
     scene.transcript.assert_untouched();
 }

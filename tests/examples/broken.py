@@ -22,6 +22,8 @@ if MODE in SUMMARIZES or MODE in ("summary", "own-range"):
     DESCRIPTION["produces"] = ["summary"]
 if MODE == "N05":
     DESCRIPTION["determinism"] = "stochastic"
+if MODE == "P14":
+    DESCRIPTION["features"].append("steps")
 if MODE == "F09":
     del DESCRIPTION["options_schema"]
 if MODE in ("D10", "N02", "N03", "N04", "N05", "summary"):
@@ -75,6 +77,9 @@ def write_needs(request, key, **fields):
 def answer(request, events):
     reply_id, requested = request["id"], request["requested_range"]
     range_ = {"from_turn": requested["from_turn"], "to_turn": requested["to_turn"]}
+    if MODE == "P14":
+        # The range has two steps, and the turn three.
+        range_.update({key: 9 for key in ("to_step",) if key in requested})
     last = range_["to_turn"]
     result = {"type": "result", "id": reply_id}
     if MODE in SUMMARIZES or MODE in ("summary", "own-range"):

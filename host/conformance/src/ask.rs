@@ -8,7 +8,7 @@ use jp_compact_core::reply::Terminal;
 use jp_compact_core::request::{self, RequestParameters};
 use jp_compact_core::select::{self, Selection, StrategyTraits};
 use jp_compact_core::validate::{self, Refusal, ValidationContext};
-use jp_compact_core::{Overlap, Stream, Survey, TurnRange};
+use jp_compact_core::{Overlap, Position, Stream, Survey, TurnRange};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
 use jp_compact_schema::{Description, Limits, Payload};
 use serde_json::{Map, Value, json};
@@ -119,11 +119,14 @@ impl<'a> Request<'a> {
     }
 
     /// Returns the range of a summary that does not match the exact range.
-    pub(super) fn wrong_summary_range(&self, terminal: &Terminal) -> Option<(usize, usize)> {
+    pub(super) fn wrong_summary_range(&self, terminal: &Terminal) -> Option<TurnRange> {
         let Terminal::Result(result) = terminal else { return None };
         let summaries = result.compactions.iter().filter(|payload| payload.summary.is_some());
-        let mut ranges = summaries.map(|payload| (payload.from_turn, payload.to_turn));
-        ranges.find(|range| self.is_range_exact && *range != (self.range.from(), self.range.to()))
+        let mut ranges = summaries.filter_map(|payload| {
+            let from = Position { turn: payload.from_turn, step: payload.from_step };
+            TurnRange::between(from, Position { turn: payload.to_turn, step: payload.to_step })
+        });
+        ranges.find(|range| self.is_range_exact && *range != self.range)
     }
 
     /// Returns the bytes to send.

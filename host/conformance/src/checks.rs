@@ -40,7 +40,7 @@ const RUN: &str = "requests of many kinds, one process each";
 const WORKER: &str = "requests to one worker";
 
 /// Every check, in the order of the report.
-pub const CHECKS: [Check; 62] = [
+pub const CHECKS: [Check; 63] = [
     core("S01", DESCRIBE, "it can be started"),
     core("S02", WITHOUT_VARIABLE, "without JP_COMPACT_PROTOCOL it writes nothing to stdout and exits 64"),
     core("S03", "an unknown verb", "it exits 64 for an unknown verb"),
@@ -91,6 +91,11 @@ pub const CHECKS: [Check; 62] = [
     ),
     core("P12", "`range_exact`", "with `range_exact`, a summary covers exactly `range`"),
     core("P13", RUN, "a result has at most 1,024 compactions"),
+    core(
+        "P14",
+        "a range that ends inside a turn",
+        "with `steps`, a compaction names existing steps, and a summary begins with a turn or its first step",
+    ),
     core("N01", RUN, "it asks only for needs that its description lists"),
     core("N02", RUN, "`needs` has requests, and no key of an earlier round"),
     core("N03", RUN, "it asks in at most 8 rounds and makes at most 256 requests"),

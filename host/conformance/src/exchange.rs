@@ -226,8 +226,8 @@ fn check_reply(request: &Request<'_>, terminal: Terminal, case: Case) -> Result<
     match &terminal {
         Terminal::Result(result) => {
             request.validate(result.compactions.clone()).map_err(|refusal| refusal_failure(&refusal))?;
-            if let Some((from, to)) = request.wrong_summary_range(&terminal) {
-                return Err(failure("P12", format!("its summary covers {from} to {to}")));
+            if let Some(range) = request.wrong_summary_range(&terminal) {
+                return Err(failure("P12", format!("its summary covers {range}")));
             }
         }
         Terminal::Error(error) if case == Case::Plain => {
@@ -254,6 +254,10 @@ fn refusal_failure(refusal: &Refusal) -> CheckFailure {
         Refusal::SummariesOverlap(..) => "P10",
         Refusal::NotClosed { .. } => "P11",
         Refusal::TooMany(_) => "P13",
+        Refusal::Stepped
+        | Refusal::NoSuchStep(_)
+        | Refusal::SummaryInsideTurn(_)
+        | Refusal::SummaryBeforeThinking(_) => "P14",
         _ => "P02",
     };
     failure(id, refusal)

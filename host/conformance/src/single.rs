@@ -1,8 +1,8 @@
 //! The checks with one process per request: ordinary requests and unusual ones.
 
-use jp_compact_core::Bound;
 use jp_compact_core::select::Selection;
-use jp_compact_schema::{ContentKind, Input};
+use jp_compact_core::{Bound, Position};
+use jp_compact_schema::{ContentKind, Input, STEPS};
 use serde_json::Value;
 
 use super::ask::Request;
@@ -50,6 +50,7 @@ pub(super) async fn check_ordinary(
     }
     if all_passed {
         check_exact_range(context, surveys, findings).await;
+        check_steps(context, surveys, findings).await;
     }
     all_passed.then_some(answers)
 }
@@ -66,6 +67,23 @@ async fn check_exact_range(context: &CheckContext<'_>, surveys: &Surveys<'_>, fi
     let Some(request) = context.request_for(&surveys.overlaid, "p12", selection) else { return };
     if let Err(failure) = context.send(request.with_exact_range(), Case::Plain).await {
         findings.fail(CheckFailure { id: "P12", why: failure.why });
+    }
+}
+
+/// Checks requests for ranges that end, or also begin, inside a turn.
+async fn check_steps(context: &CheckContext<'_>, surveys: &Surveys<'_>, findings: &mut Findings) {
+    if !context.description.has_feature(STEPS) {
+        findings.skip(&["P14"], "it compacts whole turns only");
+        return;
+    }
+    // Turn 1 has three steps.
+    let last = Bound::At(Position::step(1, 1));
+    for (id, from) in [("p14", Bound::turn(0)), ("p14b", Bound::At(Position::step(1, 0))), ("p14c", last)] {
+        let selection = Selection { from: Some(from), to: Some(last), ..Selection::default() };
+        let Some(request) = context.request_for(&surveys.plain, id, selection) else { continue };
+        if let Err(failure) = context.send(request, Case::Plain).await {
+            findings.fail(CheckFailure { id: "P14", why: failure.why });
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod export;
 pub mod model;
 mod outcome;
 mod serve;
+pub mod steps;
 mod strategy;
 pub mod testing;
 pub mod text;

@@ -10,9 +10,10 @@ use jp_compact_core::validate::{self, Compaction, Refusal, ValidationContext};
 use jp_compact_core::{Pairs, Stream, Survey, TurnRange};
 use jp_compact_runtime::session::{self, Body};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
-use jp_compact_schema::{ANSWER_REFUSED, ContentKind, Input, Limits, Llm, Payload, ResultReply};
+use jp_compact_schema::{ANSWER_REFUSED, Input, Limits, Llm, Payload, ResultReply};
 use serde_json::{Map, Value};
 
+use super::dry_run;
 use super::error::Error;
 use super::events::EventLinesCache;
 use super::llm_failure_cache::{self, LlmFailure};
@@ -153,8 +154,7 @@ impl<'a> ProposalCollector<'a> {
         };
         let llm = llm.as_ref();
         if self.run.io.dry_run {
-            step.outcome = StrategyOutcome::WouldAsk(describe_request(strategy, &selected, llm));
-            return Ok(());
+            return self.request_needs(strategy, llm, &selected, step).await;
         }
         let Some(failures) = &self.run.io.llm_failures else {
             return self.request_proposal(strategy, llm, selected, step_index, step).await;
@@ -218,6 +218,30 @@ impl<'a> ProposalCollector<'a> {
             }
             Terminal::Error(error) => step.outcome = StrategyOutcome::Declined(error.message),
         }
+        Ok(())
+    }
+
+    /// Reports the requests to a model that a dry run does not send.
+    async fn request_needs(
+        &mut self,
+        strategy: &PreparedStrategy,
+        llm: Option<&Llm>,
+        selected: &Selected,
+        step: &mut Step,
+    ) -> Result<(), StrategyRunError> {
+        let id = self.run.io.sessions.id();
+        let reply = self.send_request(strategy, llm, selected, &id, false).await?;
+        step.add_logs(reply.logs);
+        let needs = match &reply.terminal {
+            Terminal::Decline(decline) => {
+                step.outcome = StrategyOutcome::Declined(decline.reason.clone());
+                return Ok(());
+            }
+            Terminal::Needs(needs) => Some(needs),
+            _ => None,
+        };
+        let text = dry_run::describe_requests(strategy, self.survey.stream, selected.range, llm, needs);
+        step.outcome = StrategyOutcome::WouldAsk(text);
         Ok(())
     }
 
@@ -422,14 +446,6 @@ impl<'a> ProposalCollector<'a> {
         }
         Ok(())
     }
-}
-
-/// Describes the request to a model that a dry run does not send.
-fn describe_request(strategy: &PreparedStrategy, selected: &Selected, llm: Option<&Llm>) -> String {
-    let model = llm.map_or("recorded answers", |llm| &llm.model);
-    let summarizes = strategy.described.description.produces.contains(&ContentKind::Summary);
-    let verb = if summarizes { "summarize" } else { "compact" };
-    format!("would {verb} {} using {model}", selected.range)
 }
 
 /// Returns the request data that a proposal is validated against.

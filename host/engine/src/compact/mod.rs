@@ -2,6 +2,7 @@
 //! overlays are appended together after the last strategy, or not at all (docs/reference/store.md#ranges).
 
 mod ask;
+mod dry_run;
 mod error;
 mod events;
 mod guard;

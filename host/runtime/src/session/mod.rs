@@ -157,7 +157,7 @@ impl Sessions {
     }
 
     /// Sends a request and answers the needs of the strategy until it returns another reply. The content of
-    /// the answer is not validated.
+    /// the answer is not validated. In a dry run no model is asked: the first needs for a model are returned.
     ///
     /// # Errors
     /// The process failed, its output is not a valid reply, it reported an error, it needs something that was
@@ -192,6 +192,9 @@ impl Sessions {
             // A need from the description was granted before anything ran. Any other need was never granted.
             if let Some(need) = needs::not_granted(&needs, &described.description.needs) {
                 return Err(Error::NotGranted { need });
+            }
+            if header.dry_run && needs::asks_model(&needs) {
+                return Ok(CompleteReply { terminal: Terminal::Needs(needs), logs });
             }
             let model = header.context.llm.as_ref().map(|llm| llm.model.as_str());
             let known_error = self.answers.foresee(&needs.requests, model);

@@ -30,6 +30,11 @@ pub trait Answers: Debug + Send + Sync {
     }
 }
 
+/// Returns whether an answer to some of the needs would ask a model.
+pub(super) fn asks_model(needs: &Needs) -> bool {
+    needs.requests.values().any(|request| matches!(request, NeedRequest::LlmComplete { .. }))
+}
+
 /// Answers without a model.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Nobody;
