@@ -188,7 +188,8 @@ async fn a_failed_request_leaves_the_family_and_is_not_stored() {
 #[tokio::test]
 async fn a_long_or_late_answer_is_given_up() {
     let (server, home) = (MockServer::start().await, tempfile::tempdir().unwrap());
-    let long = ResponseTemplate::new(200).set_body_bytes(vec![b' '; 9 << 20]);
+    let list = json!({"data": [{"id": "m", "max_model_len": 5}]});
+    let long = ResponseTemplate::new(200).set_body_string(list.to_string() + &" ".repeat(9 << 20));
     Mock::given(any()).respond_with(long).up_to_n_times(1).mount(&server).await;
     respond_with(&server, ResponseTemplate::new(200).set_delay(NEVER)).await;
     let models = models_of(&server, naming("openai"), &LlmOptions::default(), home.path());
