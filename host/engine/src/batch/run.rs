@@ -116,7 +116,7 @@ pub fn run(
                         None => break,
                         Some(FinishedTranscript { entry: None, .. }) => continue,
                         Some(FinishedTranscript { index, entry: Some(entry), line, resumed }) => {
-                            BatchEvent::Finished { index: index, entry: Box::new(entry), line, resumed }
+                            BatchEvent::Finished { index, entry: Box::new(entry), line, resumed }
                         }
                     }
                 };

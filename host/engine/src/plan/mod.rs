@@ -387,7 +387,7 @@ impl<'a> Planner<'a> {
                 consent: self.consent(config),
                 model: config.configured_model(),
                 conversation_model: config.conversation_model(),
-                selection: selection,
+                selection,
                 hints: config.hints.clone(),
                 overlap: options.overlap.unwrap_or(config.overlap),
                 skip_existing: false,
