@@ -41,7 +41,7 @@ pub use event::{EventLine, EventTag, EventsEnd, EventsEndTag, SUMMARY_NOTE};
 pub use line::{from_line, to_line};
 pub use manifest::{Manifest, Mode, Permissions, Program, Run, Runtime};
 pub use name::{NameError, StrategyName};
-pub use needs::{Message, NeedRequest, Needs, Role};
+pub use needs::{Message, NeedRequest, Needs, RemainingNeeds, Role};
 pub use outline::Outline;
 pub use range::Range;
 pub use reply::{

@@ -22,6 +22,19 @@ pub struct Needs {
     /// Data that the host returns with the answers, at most 64 KiB, or 1 MiB with the feature `needs.many`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
+    /// An estimate of the needs of all later rounds. The host compares it with the budget before it asks a model, so that
+    /// a run that cannot end does not begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remaining: Option<RemainingNeeds>,
+}
+
+/// An estimate of later needs of the kind `llm.complete`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RemainingNeeds {
+    /// The number of requests to models.
+    pub requests: u64,
+    /// The tokens of these requests and of their answers.
+    pub tokens: u64,
 }
 
 /// One need.

@@ -188,9 +188,10 @@ impl Strategy for Collapse {
         }
         let pieces = pieces_in(scan.pieces, &range);
         let needs = |requests, text| {
+            let remaining = writer.remaining(&text);
             let state = RoundState { range, text };
             let state = serde_json::to_string(&state).map_err(StrategyError::internal)?;
-            Ok(Outcome::Needs { requests, state: Some(state) })
+            Ok(Outcome::Needs { requests, state: Some(state), remaining })
         };
         let written = match writer.advance(state.map(|state| state.text), &pieces)? {
             TextStep::Empty => return Ok(Outcome::decline("the range contains no text")),

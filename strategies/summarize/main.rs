@@ -108,8 +108,9 @@ impl Strategy for Summarize {
         Ok(match writer.advance(state, &pieces)? {
             TextStep::Empty => Outcome::decline("the range contains no text"),
             TextStep::Needs(requests, state) => {
+                let remaining = writer.remaining(&state);
                 let state = serde_json::to_string(&state).map_err(StrategyError::internal)?;
-                Outcome::Needs { requests, state: Some(state) }
+                Outcome::Needs { requests, state: Some(state), remaining }
             }
             TextStep::Written(written) => {
                 let (diagnostics, merges) = (writer.diagnostics(&written), Some(written.merges));

@@ -31,6 +31,7 @@ mod jp_handshake;
 mod jp_interop;
 mod json_documents;
 mod json_log;
+mod large_transcripts;
 mod lint;
 mod llm;
 mod long_life;

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jp_compact_core::estimate::Estimator;
-use jp_compact_schema::{Answer, AnswerError, Completion, Message, NeedRequest, Usage};
+use jp_compact_schema::{Answer, AnswerError, Completion, Message, NeedRequest, RemainingNeeds, Usage};
 use tokio::sync::Semaphore;
 
 pub use budget::{REQUESTS_MAX, TOKENS_MAX};
@@ -358,7 +358,12 @@ impl Answers for Models {
         }
     }
 
-    fn foresee(&self, requests: &BTreeMap<String, NeedRequest>, model: Option<&str>) -> Option<AnswerError> {
+    fn foresee(
+        &self,
+        requests: &BTreeMap<String, NeedRequest>,
+        remaining: Option<RemainingNeeds>,
+        model: Option<&str>,
+    ) -> Option<AnswerError> {
         if self.replays() {
             return None;
         }
@@ -371,8 +376,14 @@ impl Answers for Models {
             }
             _ => None,
         });
-        let (count, tokens) =
+        let (mut count, mut tokens) =
             token_counts.fold((0, 0_u64), |(count, sum), tokens| (count + 1, sum.saturating_add(tokens)));
+        // A kept note shows that an earlier run read this conversation, so most later requests are notes too.
+        let has_no_kept_note = requests.values().filter(costs).count() == requests.len();
+        if let Some(remaining) = remaining.filter(|_| has_no_kept_note) {
+            count += remaining.requests;
+            tokens = tokens.saturating_add(remaining.tokens);
+        }
         // The previous answer may have used the budget. That does not matter without further requests.
         let result = if count == 0 { Ok(()) } else { self.budget.check(count, tokens) };
         result.err().map(exhausted)

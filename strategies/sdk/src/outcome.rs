@@ -5,8 +5,8 @@ use std::fmt::Display;
 use std::io;
 
 use jp_compact_schema::{
-    AnswerError, CompactRequest, Decline, Diagnostic, ErrorReply, NeedRequest, Needs, Payload, Reply,
-    ResultReply,
+    AnswerError, CompactRequest, Decline, Diagnostic, ErrorReply, NeedRequest, Needs, Payload,
+    RemainingNeeds, Reply, ResultReply,
 };
 use serde::de::DeserializeOwned;
 
@@ -30,6 +30,9 @@ pub enum Outcome {
         requests: BTreeMap<String, NeedRequest>,
         /// Data that the host returns unchanged. At most 64 KiB, or 1 MiB with `limits.needs_many`.
         state: Option<String>,
+        /// An estimate of the needs of all later rounds, so that the host can refuse a run that exceeds the budget before
+        /// it asks a model.
+        remaining: Option<RemainingNeeds>,
     },
 }
 
@@ -112,7 +115,9 @@ pub(crate) fn terminal_reply(id: &str, outcome: Result<Outcome, StrategyError>) 
             Reply::Result(ResultReply { id, compactions, diagnostics, merges })
         }
         Ok(Outcome::Decline(reason)) => Reply::Decline(Decline { id, reason }),
-        Ok(Outcome::Needs { requests, state }) => Reply::Needs(Needs { id, requests, state }),
+        Ok(Outcome::Needs { requests, state, remaining }) => {
+            Reply::Needs(Needs { id, requests, state, remaining })
+        }
         Err(StrategyError { code, message, transient, hint }) => {
             Reply::Error(ErrorReply { id, code, message, transient, hint })
         }

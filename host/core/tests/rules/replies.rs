@@ -169,7 +169,7 @@ fn quotes_at_most_200_bytes_of_whole_characters() {
 #[track_caller]
 fn check_needs(keys: &[&str], state_bytes: usize, rounds_before: u32, expected: Result<(), &str>) {
     let requests = keys.iter().map(|key| ((*key).to_owned(), NeedRequest::Unknown)).collect();
-    let needs = Needs { id: "c1".into(), requests, state: Some("s".repeat(state_bytes)) };
+    let needs = Needs { id: "c1".into(), requests, state: Some("s".repeat(state_bytes)), remaining: None };
     let answers = BTreeMap::from([("used".to_owned(), Answer::Ok(serde_json::Map::new()))]);
     let result =
         reply::check_needs(&needs, rounds_before, &answers, false).map_err(|error| error.to_string());

@@ -197,7 +197,7 @@ impl Sessions {
                 return Ok(CompleteReply { terminal: Terminal::Needs(needs), logs });
             }
             let model = header.context.llm.as_ref().map(|llm| llm.model.as_str());
-            let known_error = self.answers.foresee(&needs.requests, model);
+            let known_error = self.answers.foresee(&needs.requests, needs.remaining, model);
             if many {
                 header.answers.clear();
             }

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::pin::Pin;
 
 use jp_compact_core::estimate::Estimator;
-use jp_compact_schema::{Answer, AnswerError, NeedRequest, Needs};
+use jp_compact_schema::{Answer, AnswerError, NeedRequest, Needs, RemainingNeeds};
 use serde_json::{Map, Value};
 
 use crate::digest;
@@ -19,11 +19,12 @@ pub trait Answers: Debug + Send + Sync {
     /// Answers one request. `model` is used if the request names no model. A failure is an answer too.
     fn answer<'a>(&'a self, request: &'a NeedRequest, model: Option<&'a str>) -> Answering<'a>;
 
-    /// Returns an error if it is already known that some of these requests cannot be answered. `model` is used if a
-    /// request names no model.
+    /// Returns an error if it is already known that some of these requests, or the `remaining` ones of later rounds,
+    /// cannot be answered. `model` is used if a request names no model.
     fn foresee(
         &self,
         _requests: &BTreeMap<String, NeedRequest>,
+        _remaining: Option<RemainingNeeds>,
         _model: Option<&str>,
     ) -> Option<AnswerError> {
         None

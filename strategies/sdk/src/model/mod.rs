@@ -15,7 +15,7 @@ mod window;
 
 use std::collections::BTreeMap;
 
-use jp_compact_schema::{CompactRequest, Diagnostic, Message, NeedRequest, Role, Severity};
+use jp_compact_schema::{CompactRequest, Diagnostic, Message, NeedRequest, RemainingNeeds, Role, Severity};
 
 use crate::outcome::StrategyError;
 pub use notes::TextState;
@@ -103,6 +103,12 @@ impl<'a> TextWriter<'a> {
         self.window.event_chars_max
     }
 
+    /// Estimates the needs of the rounds after this state.
+    #[must_use]
+    pub fn remaining(&self, state: &TextState) -> Option<RemainingNeeds> {
+        state.remaining(self.window.note_tokens, self.prompt.fixed_tokens())
+    }
+
     /// Continues after the last round, or begins without a state. The pieces are needed if the state asks for them.
     ///
     /// # Errors
@@ -167,7 +173,7 @@ impl<'a> TextWriter<'a> {
         if parts > PARTS_MAX && !self.request.limits.needs_many {
             return Err(too_many(parts));
         }
-        Ok(Ok(TextState { parts, size, ..TextState::default() }))
+        Ok(Ok(TextState { parts, size, tokens, ..TextState::default() }))
     }
 
     fn part_size(&self) -> PartSize {

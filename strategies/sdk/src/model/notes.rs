@@ -3,7 +3,7 @@
 //!
 //! The state between two rounds holds these notes. A text must never be more than three merges away from raw events.
 
-use jp_compact_schema::{CompactRequest, Completion};
+use jp_compact_schema::{CompactRequest, Completion, RemainingNeeds};
 use serde::{Deserialize, Serialize};
 
 use super::shown::ShownSize;
@@ -28,6 +28,9 @@ pub struct TextState {
     pub(super) notes: Vec<Note>,
     /// Whether the model was asked for the text itself.
     pub(super) is_last: bool,
+    /// The tokens of the range, as they are shown to the model.
+    #[serde(default)]
+    pub(super) tokens: u64,
     /// The size of the range, and how much of it the model is shown.
     #[serde(default)]
     pub(super) size: ShownSize,
@@ -72,6 +75,22 @@ impl TextState {
     #[must_use]
     pub fn needs_pieces(&self) -> bool {
         self.asked < self.parts
+    }
+
+    /// Estimates the needs of later rounds, with notes and prompts of these sizes. `None` if this round is the last.
+    pub(super) fn remaining(&self, note_tokens: u64, prompt_tokens: u64) -> Option<RemainingNeeds> {
+        if self.is_last {
+            return None;
+        }
+        let (parts, left) = (self.parts as u64, self.parts.saturating_sub(self.asked) as u64);
+        let fan_in = FAN_IN as u64;
+        // Groups of notes, groups of these, and the last merge.
+        let merges = left / fan_in + left / (fan_in * fan_in) + 1;
+        let transcript = u128::from(self.tokens) * u128::from(left) / u128::from(parts.max(1));
+        let each = prompt_tokens + note_tokens;
+        let tokens = u64::try_from(transcript).unwrap_or(u64::MAX);
+        let tokens = tokens.saturating_add((left + merges) * each + merges * fan_in * note_tokens);
+        Some(RemainingNeeds { requests: left + merges, tokens })
     }
 
     /// Keeps the texts of the answers, because the host will send only those of the next round.
@@ -140,6 +159,15 @@ mod tests {
         let levels = [&[2; 9][..], &[1; 9], &[0; 9]].concat();
         assert_eq!(state(&levels).groups(), [18..26, 9..17]);
         assert_eq!(state(&[2; 20]).groups(), []);
+    }
+
+    #[test]
+    fn estimates_the_needs_of_later_rounds() {
+        let state = TextState { parts: 80, asked: 16, tokens: 8_000, ..TextState::default() };
+        // 64 parts of 100 tokens, 8 + 1 + 1 merges of 8 notes, and 74 prompts with their answers.
+        let tokens = 64 * 100 + 10 * 8 * 5 + 74 * (5 + 7);
+        assert_eq!(state.remaining(5, 7), Some(RemainingNeeds { requests: 74, tokens }));
+        assert_eq!(TextState { is_last: true, ..state }.remaining(5, 7), None);
     }
 
     #[test]
