@@ -47,7 +47,7 @@ pub use range::Range;
 pub use reply::{
     ANSWER_REFUSED, Decline, Diagnostic, ErrorReply, Level, Log, Progress, Reply, ResultReply, Severity,
 };
-pub use request::{CompactRequest, CompactTag, Conversation, Events, Limits};
+pub use request::{CompactRequest, CompactTag, Conversation, Events, Limits, RequestReason};
 pub use version::{Mismatch, PROTOCOL, agree};
 
 /// The C declarations that a strategy in a shared library includes as `jp_compact_strategy.h`.

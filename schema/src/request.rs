@@ -46,6 +46,9 @@ pub struct CompactRequest {
     /// Whether a summary must cover exactly `range`. The host sets it in a second request, after a summary whose range
     /// cut an existing summary in two.
     pub range_exact: bool,
+    /// The reason why the host sends the request once more. Absent in a first request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<RequestReason>,
     /// The options, validated against `options_schema`, with its defaults filled in.
     pub options: Map<String, Value>,
     /// Facts about the conversation that a strategy can base its decision on.
@@ -80,6 +83,18 @@ impl CompactRequest {
     pub fn turns_in(&self, range: Range) -> impl Iterator<Item = &Turn> {
         self.context.turns.iter().filter(move |row| range.contains(row.turn))
     }
+}
+
+/// The reason for a second request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RequestReason {
+    /// The range of a summary cut an existing summary in two. The summary must cover `range`, which contains both.
+    Overlap,
+    /// A reason that this version of the crate does not know.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 /// The whole conversation.

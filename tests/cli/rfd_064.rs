@@ -326,6 +326,39 @@ fn summary_overlap_resolution_repeats_request_for_chosen_range() {
 }
 
 #[test]
+fn answer_for_the_requested_range_is_asked_for_the_extended_range_once() {
+    // The strategy answers for the requested range, 1 to 4. The older summary of 0 to 2 extends it to 0 to 4.
+    for (follows_reason, exit) in [(true, 0), (false, 17)] {
+        let (world, transcript) = with_summary(0, 2);
+        let pattern = if follows_reason { r#"*'"reason":"overlap"'*"# } else { "never" };
+        let run = format!(
+            "read -r header\necho \"$header\" >> {}\n\
+             name=requested_range\ncase \"$header\" in\n{pattern}) name=range ;;\nesac\n\
+             range=$(echo \"$header\" | sed \"s/.*\\\"$name\\\":\\({{[^}}]*\\)}}.*/\\1/\")\n\
+             echo '{{\"type\":\"result\",\"id\":\"c1\",\"compactions\":['\"$range\"',\"summary\":{{\"summary\":\"Paid words.\"}}}}]}}'",
+            world.path("seen").display(),
+        );
+        world.write_script("plugins/sums", &plugin_script("sums", &json!({"produces": ["summary"]}), &run));
+        let plugin = ["--strategy", "sums", "--trust-dir", "plugins", "--sandbox=contained"];
+        let output = world.run(&[&["conversation"], &plugin[..], &["--from", "1", "--to", "4"]].concat());
+        let output = output.exits(exit);
+        let (requested, extended) = (range(1, 4), range(0, 4));
+        let expected = [(requested.clone(), extended.clone(), false), (requested, extended, true)];
+        assert_eq!(requests(&world), expected);
+        let seen = std::fs::read_to_string(world.path("seen")).unwrap();
+        let reasons: Vec<_> = seen.lines().map(|line| line.contains(r#""reason":"overlap""#)).collect();
+        assert_eq!(reasons, [false, true]);
+        if follows_reason {
+            let overlay = &transcript.overlays()[0];
+            assert_eq!((&overlay["from_turn"], &overlay["to_turn"]), (&json!(0), &json!(4)));
+        } else {
+            output.reports("range_not_closed").reports("Paid words.");
+            assert_eq!(transcript.overlays().len(), 0, "a rejected summary must not be stored");
+        }
+    }
+}
+
+#[test]
 fn summary_overlap_resolution_ignores_other_policies() {
     let (world, transcript) = with_summary(1, 3);
     world.run(&["conversation"]).exits(0);

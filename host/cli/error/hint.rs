@@ -120,6 +120,9 @@ fn strategy_hint(name: &str, error: &StrategyRunError) -> Option<ErrorHint> {
         StrategyRunError::RefusedBefore { .. } => {
             "nothing was appended; to ask the model again, run `jp-compact TRANSCRIPT --profile ...`"
         }
+        StrategyRunError::CutsSummary { .. } => {
+            "nothing was appended; `--reset=N` removes the older summary, whose number `jp-compact show` prints"
+        }
         StrategyRunError::Refused(_) => return Some(stderr_hint(name)),
         _ => return None,
     };

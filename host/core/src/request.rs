@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use jp_compact_schema::version::{COMPACT_DEADLINE_MS, RESULT_BYTES_MAX};
 use jp_compact_schema::{
     CompactRequest, CompactionRef, Context, Conversation, Description, EventLine, Events, EventsEnd, Input,
-    Limits, Llm, Outline, PROTOCOL, PreviousSummary, Range, STEPS, Scope, Tokens, ToolCallsRef, ToolHint,
-    Turn, to_line,
+    Limits, Llm, Outline, PROTOCOL, PreviousSummary, Range, RequestReason, STEPS, Scope, Tokens,
+    ToolCallsRef, ToolHint, Turn, to_line,
 };
 use serde_json::{Map, Value};
 
@@ -183,6 +183,7 @@ pub fn header(
         range: range_message(parameters.range),
         requested_range: range_message(parameters.requested_range),
         range_exact: parameters.range_exact,
+        reason: parameters.range_exact.then_some(RequestReason::Overlap),
         options: parameters.options.clone(),
         context: Context {
             now: parameters.now.to_string(),

@@ -33,6 +33,7 @@ pub fn request(from_turn: usize, to_turn: usize, turns: &[Kinds]) -> CompactRequ
         range,
         requested_range: range,
         range_exact: false,
+        reason: None,
         options: serde_json::Map::new(),
         context: Context {
             now: "2026-01-01T00:00:00Z".to_owned(),

@@ -357,7 +357,7 @@ impl<'a> ProposalCollector<'a> {
         step.diagnostics.extend(result.diagnostics);
         let compactions = self
             .validate(strategy, &selected, result.compactions.clone())
-            .map_err(StrategyRunError::Refused)?;
+            .map_err(|refusal| refused(refusal, &result.compactions))?;
         if let Some(number) = self.find_equal_overlays(strategy, &compactions) {
             step.outcome = StrategyOutcome::AlreadyExists(number);
             return Ok(());
@@ -468,10 +468,21 @@ fn validation_context<'a>(
     }
 }
 
+/// Returns the error for a rejected reply. The host asks twice before a summary is rejected because of its range, so the
+/// error has the text that was paid for.
+fn refused(refusal: Refusal, payloads: &[Payload]) -> StrategyRunError {
+    if !matches!(refusal, Refusal::NotClosed { .. }) {
+        return StrategyRunError::Refused(refusal);
+    }
+    let summaries = payloads.iter().filter_map(|payload| payload.summary.as_ref());
+    let summaries = summaries.map(|summary| summary.summary.clone()).collect();
+    StrategyRunError::CutsSummary { refusal: Box::new(refusal), summaries }
+}
+
 /// Returns whether a model answered, and the answer was rejected.
 fn is_rejected_answer(error: &StrategyRunError) -> bool {
     match error {
-        StrategyRunError::Refused(_) => true,
+        StrategyRunError::Refused(_) | StrategyRunError::CutsSummary { .. } => true,
         StrategyRunError::Session(error) => match error.plain() {
             session::Error::Model { answer, .. } => llm::is_of_model(&answer.code),
             session::Error::Reported { error, .. } => error.code == ANSWER_REFUSED,

@@ -37,6 +37,13 @@ pub enum StrategyRunError {
     /// The payload violates a rule.
     #[error(transparent)]
     Refused(Refusal),
+    /// The second reply also has a summary that cuts an older one in two.
+    #[error("{refusal}")]
+    CutsSummary {
+        refusal: Box<Refusal>,
+        /// The texts of the summaries. A model may have written them, so the user gets them.
+        summaries: Vec<String>,
+    },
     /// The answer of a model to the same request was rejected before.
     #[error("no model was asked, because an earlier answer to this request was rejected: {reason}")]
     RefusedBefore { reason: String },
@@ -54,7 +61,7 @@ impl StrategyRunError {
             | Self::NotGranted { .. } => format!("strategy `{name}` may not run"),
             Self::Trust(trust::Error::PathNotText { .. }) => format!("failed to find a strategy at `{name}`"),
             Self::BadOptions { .. } => format!("strategy `{name}` does not take these options"),
-            Self::Refused(_) | Self::RefusedBefore { .. } => {
+            Self::Refused(_) | Self::CutsSummary { .. } | Self::RefusedBefore { .. } => {
                 format!("the result of strategy `{name}` was rejected")
             }
             Self::NoModel => format!("strategy `{name}` needs a model, and none is configured"),
