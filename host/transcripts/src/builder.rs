@@ -9,48 +9,23 @@ use jiff::Timestamp;
 
 use jp_compact_core::estimate::IMAGE_LINE;
 use jp_compact_core::event::{Event, Kind};
-use jp_compact_core::external::{EditSite, External, ExternalEvent};
+use jp_compact_core::external::{External, ExternalEvent};
 use jp_compact_core::index::{Index, SEVERAL_CONVERSATIONS, Unreadable};
 use jp_compact_core::stream::Stream;
 use jp_compact_core::view::SUMMARY_NOTE;
 use jp_compact_core::{text, time};
 use jp_compact_json::{Malformed, Scanner, Span};
 
+pub(crate) use crate::event_draft::EventDraft;
 use crate::format::Format;
 use crate::json_index::{JsonIndex, JsonNode, MemberFilter};
 use crate::lines::{estimated_records, line_end, text_start};
 use crate::responses::Responses;
-use crate::source_map::{Deletion, ElementRef, EventSource, FirstRecord, Link, List, ListForm, SourceMap};
+use crate::sample;
+use crate::source_map::{
+    Deletion, ElementRef, EventSource, FirstRecord, Link, List, ListForm, SourceMap, element_deletion,
+};
 use crate::transcript::Transcript;
-
-#[derive(Debug, Clone, Default)]
-pub(crate) struct EventDraft {
-    /// The part of the source whose bytes decide whether the event has changed. May be empty.
-    pub(crate) span: Span,
-    /// A JSON string, for calls and responses. An id is invented if it is empty.
-    pub(crate) id: Span,
-    pub(crate) name: Span,
-    /// A JSON string. For a call, an object or a string that contains one.
-    pub(crate) body: Span,
-    /// The time, if the source has one.
-    pub(crate) time: Option<Timestamp>,
-    pub(crate) record: Option<ElementRef>,
-    pub(crate) deletion: Deletion,
-    pub(crate) further_deletions: Vec<Deletion>,
-    pub(crate) edits: Vec<EditSite>,
-    pub(crate) metadata: Span,
-    pub(crate) signature: Option<(&'static str, Span)>,
-    /// The number of the model's response, from [`EventBuilder::response`]. 0 stands for the record, in formats with one
-    /// record for each response.
-    pub(crate) response: u32,
-}
-
-impl EventDraft {
-    /// Returns a draft for an event of a record.
-    pub(crate) fn of_record(record: ElementRef, time: Option<Timestamp>) -> Self {
-        Self { time, record: Some(record), ..Self::default() }
-    }
-}
 
 /// Collects the events and the [`SourceMap`] of one transcript.
 pub(crate) struct EventBuilder {
@@ -160,6 +135,11 @@ impl EventBuilder {
         Ok(())
     }
 
+    /// Returns whether the source is one JSON value, as opposed to lines that are values.
+    pub(crate) fn is_document(&self) -> bool {
+        sample::is_document(&self.bytes)
+    }
+
     /// Calls `read` with the source as one JSON value.
     ///
     /// # Errors
@@ -194,9 +174,28 @@ impl EventBuilder {
         self.add_list(ListForm::Commas, array.items().map(JsonNode::span).collect(), holder)
     }
 
-    /// Adds the members of an object as a list, so that a value can be deleted with its key. Returns its number.
-    pub(crate) fn add_members(&mut self, object: JsonNode<'_>) -> usize {
-        self.add_list(ListForm::Commas, object.member_spans(), None)
+    /// Adds the items of an array as a list. Returns each with its position.
+    pub(crate) fn elements<'a>(
+        &mut self,
+        array: JsonNode<'a>,
+        holder: Option<ElementRef>,
+    ) -> impl Iterator<Item = (ElementRef, JsonNode<'a>)> + use<'a> {
+        let list = self.add_items(array, holder);
+        array.items().enumerate().map(move |(element, item)| (ElementRef { list, element }, item))
+    }
+
+    /// Returns the blocks of a content, each with its deletion. A single block is deleted with its record.
+    pub(crate) fn blocks<'a>(
+        &mut self,
+        content: JsonNode<'a>,
+    ) -> impl Iterator<Item = (Deletion, JsonNode<'a>)> + use<'a> {
+        let list = (content.items().len() > 1).then(|| self.add_items(content, None));
+        content.items().enumerate().map(move |(element, block)| (element_deletion(list, element), block))
+    }
+
+    /// Adds the members of an object as a list, so that a value can be deleted with its key.
+    pub(crate) fn members<'a>(&mut self, object: JsonNode<'a>) -> Members<'a> {
+        Members { list: self.add_list(ListForm::Commas, object.member_spans(), None), object }
     }
 
     /// Stores the name of a record and of the record that it follows.
@@ -262,21 +261,26 @@ impl EventBuilder {
         self.map.coverage.understood += text;
     }
 
-    /// Counts text of events that cannot be reached because a record that links to them is missing.
-    pub(crate) fn count_unreachable(&mut self, text: u64, records: u64) {
+    /// Counts events that cannot be reached because a record that links to them is missing. `texts` has the length of
+    /// the text of each such record.
+    pub(crate) fn count_unreachable(&mut self, texts: &[u64]) {
+        let (text, records): (u64, _) = (texts.iter().sum(), texts.len());
+        if records == 0 {
+            return;
+        }
         self.map.coverage.lost += text;
-        self.map.coverage.records += records;
+        self.map.coverage.records += records as u64;
         let records_are = if records == 1 { "record is" } else { "records are" };
         self.warn(format!(
             "{records} {records_are} not read because a record that links them to the last one is missing"
         ));
     }
 
-    /// Same as [`Self::unreachable`], for text that was already counted as understood.
-    pub(crate) fn recount_as_unreachable(&mut self, text: u64, records: u64) {
+    /// Same as [`Self::count_unreachable`], for text that was already counted as understood.
+    pub(crate) fn recount_as_unreachable(&mut self, texts: &[u64]) {
         let understood = &mut self.map.coverage.understood;
-        *understood = understood.saturating_sub(text);
-        self.count_unreachable(text, records);
+        *understood = understood.saturating_sub(texts.iter().sum());
+        self.count_unreachable(texts);
     }
 
     /// Returns the length of the text of a range of added events.
@@ -305,6 +309,14 @@ impl EventBuilder {
         self.add_system(&text);
     }
 
+    /// Adds the text of a message to the system prompt.
+    pub(crate) fn add_system_content(&mut self, content: Option<JsonNode<'_>>) {
+        if let Some(content) = content {
+            let text = self.text(content);
+            self.add_system_at(text);
+        }
+    }
+
     /// Returns the bytes of a span of the source or of the second buffer.
     fn raw(&self, span: Span) -> &[u8] {
         match span.start.checked_sub(self.bytes.len()) {
@@ -324,9 +336,32 @@ impl EventBuilder {
         }
     }
 
+    /// Sets the current model to a string member, if there is one.
+    pub(crate) fn read_model(&mut self, holder: JsonNode<'_>, member: &str) {
+        if let Some(model) = holder.text_of(member) {
+            self.set_model(&model);
+        }
+    }
+
     /// Begins a turn. The user's request comes next.
     pub(crate) fn start_turn(&mut self, time: Option<Timestamp>) {
         self.add(Kind::TurnStart, EventDraft { time, ..EventDraft::default() });
+    }
+
+    /// Begins a turn and adds its request.
+    pub(crate) fn add_request(&mut self, draft: EventDraft) {
+        self.start_turn(draft.time);
+        self.add(Kind::ChatRequest, draft);
+    }
+
+    /// Adds the events of a record. `starts_turn` is false for a record that continues a turn.
+    pub(crate) fn add_all(&mut self, events: Vec<(Kind, EventDraft)>, starts_turn: bool) {
+        if let Some((_, first)) = events.first().filter(|_| starts_turn) {
+            self.start_turn(first.time);
+        }
+        for (kind, draft) in events {
+            self.add(kind, draft);
+        }
     }
 
     pub(crate) fn add(&mut self, kind: Kind, draft: EventDraft) {
@@ -430,6 +465,11 @@ impl EventBuilder {
         call.string(member).map(JsonNode::span).unwrap_or_else(|| self.new_string("unknown"))
     }
 
+    /// Returns the span of a call's id, or of a new id.
+    pub(crate) fn id_or_next(&mut self, id: Option<JsonNode<'_>>) -> Span {
+        id.map_or_else(|| self.next_id(), JsonNode::span)
+    }
+
     pub(crate) fn next_id(&mut self) -> Span {
         self.id_count += 1;
         self.new_string(&format!("call_{}", self.id_count))
@@ -457,6 +497,75 @@ impl EventBuilder {
         self.new_string(&texts.join("\n"))
     }
 
+    /// Returns the span of a text, or of a new empty string.
+    pub(crate) fn text_or_empty(&mut self, value: Option<JsonNode<'_>>) -> Span {
+        match value {
+            Some(value) => self.text(value),
+            None => self.new_string(""),
+        }
+    }
+
+    /// Returns the draft of a call: its name, and its arguments with the edit that empties them.
+    pub(crate) fn call(
+        &mut self,
+        holder: JsonNode<'_>,
+        name: &str,
+        arguments: Option<JsonNode<'_>>,
+        write: fn(&str) -> String,
+        draft: EventDraft,
+    ) -> EventDraft {
+        EventDraft { name: self.tool_name(holder, name), ..draft.with_arguments(arguments, write) }
+    }
+
+    /// Returns the draft of a result: the text of its content, and the edit that replaces the content.
+    pub(crate) fn result(
+        &mut self,
+        content: Option<JsonNode<'_>>,
+        write: fn(&str) -> String,
+        draft: EventDraft,
+    ) -> EventDraft {
+        draft.with_body(self.text_or_empty(content)).with_edit(content, write)
+    }
+
+    /// Returns the span of the arguments of a call, or of a new empty object.
+    pub(crate) fn arguments(&mut self, value: Option<JsonNode<'_>>) -> Span {
+        value.map_or_else(|| self.new_json("{}"), JsonNode::span)
+    }
+
+    /// Returns the span of a new object with the values that the provider needs back, under JP's names. Empty without
+    /// values.
+    pub(crate) fn provider_data(&mut self, values: &[(&str, Option<JsonNode<'_>>)]) -> Span {
+        let member =
+            |(name, value): &(&str, Option<JsonNode<'_>>)| Some(format!("\"{name}\":{}", (*value)?.lossy()));
+        let members: Vec<String> = values.iter().filter_map(member).collect();
+        if members.is_empty() {
+            Span::default()
+        } else {
+            self.new_json(&format!("{{{}}}", members.join(",")))
+        }
+    }
+
+    /// Returns the data that `OpenAI` needs back with an item of reasoning.
+    pub(crate) fn openai_item_data(&mut self, item: JsonNode<'_>) -> Span {
+        let encrypted = item.string("encrypted_content");
+        self.provider_data(&[("openai_item_id", item.string("id")), ("openai_encrypted_content", encrypted)])
+    }
+
+    /// Returns the body and the signature of one of Anthropic's blocks of reasoning.
+    pub(crate) fn thinking_block(&mut self, block: JsonNode<'_>) -> Option<(Span, Span)> {
+        let (body, name, value) = match (block.string("thinking"), block.string("data")) {
+            (Some(thought), _) => (thought.span(), "anthropic_thinking_signature", block.string("signature")),
+            (None, Some(data)) => (self.new_string(""), "anthropic_redacted_thinking", Some(data)),
+            (None, None) => return None,
+        };
+        Some((body, self.provider_data(&[(name, value)])))
+    }
+
+    /// Returns the span of several texts: the span of a single one, otherwise that of a new string.
+    pub(crate) fn one_or_joined(&mut self, texts: &[Span]) -> Span {
+        if let [one] = texts { *one } else { self.joined(texts) }
+    }
+
     /// Returns the span of a new string that joins several texts by line breaks.
     pub(crate) fn joined(&mut self, texts: &[Span]) -> Span {
         let texts: Vec<String> = texts.iter().map(|span| self.unquoted(*span)).collect();
@@ -468,6 +577,24 @@ impl EventBuilder {
         let index = Index::from_events(bytes, appended.into(), events);
         let external = External { format: map.format.as_str(), events: external };
         Ok(Transcript::new(Stream::from_external(index, external)?, map))
+    }
+}
+
+/// The members of an object, as elements of a list.
+#[derive(Clone, Copy)]
+pub(crate) struct Members<'a> {
+    pub(crate) list: usize,
+    object: JsonNode<'a>,
+}
+
+impl Members<'_> {
+    pub(crate) fn find(&self, name: &str) -> Option<ElementRef> {
+        Some(ElementRef { list: self.list, element: self.object.position(name)? })
+    }
+
+    /// Returns the deletion of a member.
+    pub(crate) fn deletion(&self, name: &str) -> Deletion {
+        self.find(name).map_or(Deletion::Nothing, Deletion::Element)
     }
 }
 

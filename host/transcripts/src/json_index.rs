@@ -3,6 +3,7 @@
 //! them.
 
 use std::borrow::Cow;
+use std::str::FromStr;
 
 use jp_compact_core::external::EditSite;
 use jp_compact_core::text;
@@ -212,7 +213,60 @@ impl<'a> JsonNode<'a> {
 
     /// Returns the span of a string member, or an empty span if there is none.
     pub(crate) fn string_span(self, name: &str) -> Span {
-        self.string(name).map_or_else(Span::default, Self::span)
+        span_of(self.string(name))
+    }
+
+    /// Returns a string member that is not empty.
+    pub(crate) fn non_empty_string(self, name: &str) -> Option<Self> {
+        self.string(name).filter(|text| text.raw().len() > 2)
+    }
+
+    pub(crate) fn array(self, name: &str) -> Option<Self> {
+        self.get(name).filter(|value| value.is_array())
+    }
+
+    pub(crate) fn object(self, name: &str) -> Option<Self> {
+        self.get(name).filter(|value| value.is_object())
+    }
+
+    /// Returns a member that is an array with at least one item.
+    pub(crate) fn non_empty_array(self, name: &str) -> Option<Self> {
+        self.get(name).filter(|list| list.items().len() > 0)
+    }
+
+    /// Returns a member that is not `null`.
+    pub(crate) fn non_null(self, name: &str) -> Option<Self> {
+        self.get(name).filter(|value| !value.is_null())
+    }
+
+    /// Returns a member of a member.
+    pub(crate) fn inner(self, outer: &str, name: &str) -> Option<Self> {
+        self.get(outer)?.get(name)
+    }
+
+    /// Returns the items of a member. Empty if the member is not an array.
+    pub(crate) fn items_of(self, name: &str) -> impl DoubleEndedIterator<Item = Self> {
+        self.get(name).into_iter().flat_map(Self::items)
+    }
+
+    /// Returns whether a member is this string.
+    pub(crate) fn text_is(self, name: &str, text: &str) -> bool {
+        self.text_of(name).is_some_and(|value| value == text)
+    }
+
+    /// Returns the JSON of this value.
+    pub(crate) fn lossy(self) -> Cow<'a, str> {
+        String::from_utf8_lossy(self.raw())
+    }
+
+    pub(crate) fn number<T: FromStr>(self) -> Option<T> {
+        std::str::from_utf8(self.raw()).ok()?.parse().ok()
+    }
+
+    /// Returns a site after the last member of an object, where a missing member can be written.
+    pub(crate) fn new_member_site(self, write: fn(&str) -> String) -> Option<EditSite> {
+        let end = self.member_spans().last()?.end;
+        Some(EditSite { span: Span { start: end, end }, write })
     }
 
     /// Returns the span of this value, with the function that writes its replacement.
@@ -276,4 +330,9 @@ impl<'a> JsonNode<'a> {
     pub(crate) fn text(self) -> Cow<'a, str> {
         if self.is_string() { text::unquote(self.raw()) } else { Cow::Borrowed("") }
     }
+}
+
+/// Returns the span of a value, or an empty span without one.
+pub(crate) fn span_of(value: Option<JsonNode<'_>>) -> Span {
+    value.map_or_else(Span::default, JsonNode::span)
 }

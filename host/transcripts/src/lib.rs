@@ -12,9 +12,9 @@
 
 mod builder;
 mod coverage;
-
 mod disposition;
 mod edit;
+mod event_draft;
 mod examine;
 pub mod format;
 pub mod import;

@@ -1,5 +1,7 @@
 //! The beginning of a transcript, indexed far enough to detect its format.
 
+use std::borrow::Cow;
+
 use jp_compact_core::index::Unreadable;
 use jp_compact_json::Span;
 
@@ -155,6 +157,31 @@ pub(crate) fn is_jp(sample: &Sample<'_>) -> bool {
 }
 
 /// The error for a value that is not part of the format.
-pub(crate) fn format_error(format: &str, offset: usize, reason: &str) -> Unreadable {
+pub(crate) fn format_error(format: &str, value: JsonNode<'_>, reason: &str) -> Unreadable {
+    format_error_at(format, value.span().start, reason)
+}
+
+pub(crate) fn format_error_at(format: &str, offset: usize, reason: &str) -> Unreadable {
     Unreadable { offset, element: None, reason: format!("not a transcript of {format}: {reason}") }
+}
+
+/// Returns the role of a message.
+///
+/// # Errors
+/// The message has none.
+pub(crate) fn role_of<'a>(format: &str, message: JsonNode<'a>) -> Result<Cow<'a, str>, Unreadable> {
+    message.text_of("role").ok_or_else(|| format_error(format, message, "a message has no role"))
+}
+
+/// Checks that a value has the expected form.
+///
+/// # Errors
+/// It does not.
+pub(crate) fn ensure(
+    is_valid: bool,
+    format: &str,
+    value: JsonNode<'_>,
+    reason: &str,
+) -> Result<(), Unreadable> {
+    if is_valid { Ok(()) } else { Err(format_error(format, value, reason)) }
 }

@@ -9,11 +9,9 @@ use serde_json::json;
 use super::claude_code::known_block_event;
 use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
-use crate::reader::Reader;
-use crate::reader::SummaryPair;
-use crate::sample::{Sample, format_error};
-use crate::source_map::element_deletion;
-use crate::source_map::{Deletion, ElementRef};
+use crate::reader::{Reader, SummaryPair};
+use crate::sample::{Sample, ensure, format_error, role_of};
+use crate::source_map::Deletion;
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
 use jp_compact_json::Span;
@@ -54,7 +52,7 @@ impl Reader for Anthropic {
     }
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
-        if crate::sample::is_document(&builder.bytes()) {
+        if builder.is_document() {
             return builder.read_document(WANTED, |builder, document| {
                 let body = body_of(document);
                 read_metadata(builder, body);
@@ -64,7 +62,7 @@ impl Reader for Anthropic {
         builder.read_lines(WANTED, |builder, _, line| {
             let body = body_of(line);
             let Some(messages) = body.get("messages") else {
-                return Err(format_error(NAME, line.span().start, "a line has no `messages`"));
+                return Err(format_error(NAME, line, "a line has no `messages`"));
             };
             builder.start_conversation(line)?;
             read_metadata(builder, body);
@@ -114,7 +112,7 @@ fn is_body(body: JsonNode<'_>) -> bool {
         || BODY_MEMBERS.iter().any(|name| body.get(name).is_some())
         || body.get("system").is_some_and(|system| system.is_string() || system.is_array())
         || body.get("thinking").is_some_and(|thinking| {
-            thinking.get("budget_tokens").is_some() || thinking.text_of("type").as_deref() == Some("adaptive")
+            thinking.get("budget_tokens").is_some() || thinking.text_is("type", "adaptive")
         })
         || body
             .get("tools")
@@ -138,8 +136,7 @@ fn is_message(message: JsonNode<'_>) -> bool {
         ["tool_calls", "function_call", "tool_name", "parts", "thinking", "images", "reasoning_content"];
     let has_value = |name: &&str| message.get(name).is_some_and(|value| !value.is_null());
     // A system message may contain only the reasoning effort.
-    let has_content =
-        message.get("content").is_some() || message.text_of("role").as_deref() == Some("system");
+    let has_content = message.get("content").is_some() || message.text_is("role", "system");
     has_role && has_content && !foreign_members.iter().any(has_value)
 }
 
@@ -153,29 +150,15 @@ fn is_anthropic_block(block: JsonNode<'_>) -> bool {
 
 /// Reads the model and the system prompt of a body.
 fn read_metadata(builder: &mut EventBuilder, body: JsonNode<'_>) {
-    if let Some(model) = body.text_of("model") {
-        builder.set_model(&model);
-    }
-    if let Some(system) = body.get("system").filter(|system| !system.is_null()) {
-        let text = builder.text(system);
-        builder.add_system_at(text);
-    }
+    builder.read_model(body, "model");
+    builder.add_system_content(body.non_null("system"));
 }
 
 fn read_messages(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<(), Unreadable> {
-    if !messages.is_array() {
-        return Err(format_error(NAME, messages.span().start, "the messages are not an array"));
-    }
-    let list = builder.add_items(messages, None);
-    for (element, message) in messages.items().enumerate() {
-        let Some(role) = message.text_of("role") else {
-            return Err(format_error(NAME, message.span().start, "a message has no role"));
-        };
-        let draft = EventDraft {
-            span: message.span(),
-            record: Some(ElementRef { list, element }),
-            ..EventDraft::default()
-        };
+    ensure(messages.is_array(), NAME, messages, "the messages are not an array")?;
+    for (at, message) in builder.elements(messages, None) {
+        let role = role_of(NAME, message)?;
+        let draft = EventDraft::whole(at, message);
         match (&*role, message.get("content")) {
             ("user", content) => add_user_events(builder, message, content, &draft),
             ("assistant", Some(content)) => add_assistant_events(builder, message, content, draft),
@@ -200,33 +183,27 @@ fn add_user_events(
         }
         let body = content.filter(|content| content.is_string()).map(JsonNode::span);
         let body = body.unwrap_or_else(|| builder.new_string(""));
-        builder.start_turn(None);
-        builder.add(Kind::ChatRequest, EventDraft { body, ..draft.clone() });
-        return;
+        return builder.add_request(draft.clone().with_body(body));
     };
-    let list = (content.items().len() > 1).then(|| builder.add_items(content, None));
-    let mut request_blocks: Vec<(ElementRef, EventDraft)> = Vec::new();
-    for (element, block) in content.items().enumerate() {
-        let draft = EventDraft { span: block.span(), ..draft.clone() };
+    let (mut span, mut bodies, mut deletions) = (Span::default(), Vec::new(), Vec::new());
+    for (deletion, block) in builder.blocks(content) {
+        let draft = draft.part(block, deletion);
         let (kind, event) = block_event(builder, message, block, Kind::ChatRequest, draft);
-        let at = list.map(|list| ElementRef { list, element });
-        if kind == Kind::ChatRequest {
-            request_blocks.push((at.unwrap_or_default(), event));
-        } else {
-            builder
-                .add(kind, EventDraft { deletion: at.map_or(Deletion::Nothing, Deletion::Element), ..event });
+        if kind != Kind::ChatRequest {
+            builder.add(kind, event);
+            continue;
         }
+        let start = if bodies.is_empty() { event.span.start } else { span.start };
+        span = Span { start, end: event.span.end };
+        bodies.push(event.body);
+        deletions.push(event.deletion);
     }
-    let (Some((_, first)), Some((_, last))) = (request_blocks.first(), request_blocks.last()) else { return };
-    let bodies: Vec<Span> = request_blocks.iter().map(|(_, event)| event.body).collect();
-    let body = if let [one] = bodies.as_slice() { *one } else { builder.joined(&bodies) };
-    let span = Span { start: first.span.start, end: last.span.end };
-    let deletion = match list {
-        Some(_) => Deletion::Several(request_blocks.iter().map(|(at, _)| Deletion::Element(*at)).collect()),
-        None => Deletion::Nothing,
-    };
-    builder.start_turn(None);
-    builder.add(Kind::ChatRequest, EventDraft { span, body, deletion, ..draft.clone() });
+    if bodies.is_empty() {
+        return;
+    }
+    let body = builder.one_or_joined(&bodies);
+    let deletion = if content.items().len() > 1 { Deletion::Several(deletions) } else { Deletion::Nothing };
+    builder.add_request(EventDraft { span, body, deletion, ..draft.clone() });
 }
 
 fn add_assistant_events(
@@ -237,14 +214,10 @@ fn add_assistant_events(
 ) {
     if content.items().len() == 0 {
         let body = if content.is_string() { content.span() } else { builder.new_string("") };
-        builder.add(Kind::Message, EventDraft { body, ..draft });
-        return;
+        return builder.add(Kind::Message, draft.with_body(body));
     }
-    let list = (content.items().len() > 1).then(|| builder.add_items(content, None));
-    for (element, block) in content.items().enumerate() {
-        let deletion = element_deletion(list, element);
-        let draft = EventDraft { span: block.span(), deletion, ..draft.clone() };
-        let (kind, event) = block_event(builder, message, block, Kind::Message, draft);
+    for (deletion, block) in builder.blocks(content) {
+        let (kind, event) = block_event(builder, message, block, Kind::Message, draft.part(block, deletion));
         builder.add(kind, event);
     }
 }
@@ -261,23 +234,20 @@ fn block_event(
         return event;
     }
     let kind = block.text_of("type").unwrap_or_default();
-    let raw = |name: &str| block.get(name).map(|value| String::from_utf8_lossy(value.raw()).into_owned());
-    match &*kind {
+    let body = match &*kind {
         "server_tool_use" => {
-            let name = block.text_of("name").unwrap_or_default();
-            let body = builder.new_string(&format!("[{name} {}]", raw("input").unwrap_or_default()));
-            (text_kind, EventDraft { body, ..draft })
+            let (name, input) =
+                (block.text_of("name").unwrap_or_default(), block.get("input").map(JsonNode::lossy));
+            builder.new_string(&format!("[{name} {}]", input.unwrap_or_default()))
         }
-        "search_result" | "compaction" if block.get("content").is_some_and(|text| !text.is_null()) => {
-            let body = block.get("content").map_or_else(Span::default, |content| builder.text(content));
-            (text_kind, EventDraft { body, ..draft })
+        "search_result" | "compaction" if block.non_null("content").is_some() => {
+            builder.text_or_empty(block.get("content"))
         }
         _ => {
-            let results = block.get("content").into_iter().flat_map(JsonNode::items);
-            let titles = results.filter_map(|result| result.text_of("title"));
+            let titles = block.items_of("content").filter_map(|result| result.text_of("title"));
             let lines: Vec<_> = std::iter::once(format!("[{kind}]").into()).chain(titles).collect();
-            let body = builder.new_string(&lines.join("\n"));
-            (text_kind, EventDraft { body, ..draft })
+            builder.new_string(&lines.join("\n"))
         }
-    }
+    };
+    (text_kind, draft.with_body(body))
 }

@@ -7,12 +7,10 @@ use serde_json::{Map, Value};
 use super::values;
 use crate::builder::{EventBuilder, EventDraft, time_of};
 use crate::json_index::{JsonNode, MemberFilter};
-use crate::reader::Reader;
-use crate::reader::SummaryPair;
+use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, format_error};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
-use jp_compact_core::external::EditSite;
 use jp_compact_core::index::Unreadable;
 use jp_compact_json::Span;
 
@@ -47,7 +45,7 @@ impl Reader for Atif {
     }
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
-        if crate::sample::is_document(&builder.bytes()) {
+        if builder.is_document() {
             return builder.read_document(WANTED, read_trajectory);
         }
         builder.read_lines(WANTED, |builder, _, line| read_trajectory(builder, line))
@@ -73,33 +71,27 @@ impl Reader for Atif {
 }
 
 fn read_trajectory(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), Unreadable> {
-    let Some(steps) = document.get("steps").filter(|steps| steps.is_array()) else {
-        return Err(format_error("ATIF", document.span().start, "it has no `steps` array"));
-    };
-    if let Some(model) = document.get("agent").and_then(|agent| agent.text_of("model_name")) {
-        builder.set_model(&model);
+    let steps = document.array("steps");
+    let steps = steps.ok_or_else(|| format_error("ATIF", document, "it has no `steps` array"))?;
+    if let Some(agent) = document.get("agent") {
+        builder.read_model(agent, "model_name");
     }
     let mut has_begun = false;
-    let list = builder.add_items(steps, None);
-    for (element, step) in steps.items().enumerate() {
-        let at = ElementRef { list, element };
-        let Some(source) = step.text_of("source") else {
-            return Err(format_error("ATIF", step.span().start, "a step has no source"));
-        };
+    for (at, step) in builder.elements(steps, None) {
+        let source =
+            step.text_of("source").ok_or_else(|| format_error("ATIF", step, "a step has no source"))?;
         if let Some(number) = step.get("step_id") {
             builder.add_number(at, number.span());
         }
         if step.get("extra").is_some_and(|extra| extra.is_true("is_sidechain")) {
             continue;
         }
-        let time = time_of(step, "timestamp");
-        let draft = EventDraft { span: step.span(), time, record: Some(at), ..EventDraft::default() };
+        let draft = EventDraft { time: time_of(step, "timestamp"), ..EventDraft::whole(at, step) };
         has_begun |= source != "system";
         match &*source {
             "user" => {
                 let body = message_text(builder, step);
-                builder.start_turn(time);
-                builder.add(Kind::ChatRequest, EventDraft { body, ..draft });
+                builder.add_request(draft.with_body(body));
             }
             "agent" => add_agent_events(builder, step, &draft),
             // Later system messages are those of the program, not of the model's prompt.
@@ -125,32 +117,22 @@ fn message_text(builder: &mut EventBuilder, step: JsonNode<'_>) -> Span {
 }
 
 fn add_agent_events(builder: &mut EventBuilder, step: JsonNode<'_>, draft: &EventDraft) {
-    if let Some(model) = step.text_of("model_name") {
-        builder.set_model(&model);
-    }
-    let members = builder.add_members(step);
-    let member = |name| ElementRef { list: members, element: step.position(name).unwrap_or_default() };
-    if let Some(thought) = step.string("reasoning_content").filter(|thought| thought.raw().len() > 2) {
-        let (span, deletion) = (thought.span(), Deletion::Element(member("reasoning_content")));
-        builder.add(Kind::Reasoning, EventDraft { span, body: span, deletion, ..draft.clone() });
+    builder.read_model(step, "model_name");
+    let members = builder.members(step);
+    if let Some(thought) = step.non_empty_string("reasoning_content") {
+        builder.add(Kind::Reasoning, draft.text_part(thought, members.deletion("reasoning_content")));
     }
     if let Some(message) = step.get("message").filter(|message| message.raw().len() > 2) {
-        let (span, body) = (message.span(), message_text(builder, step));
-        builder.add(
-            Kind::Message,
-            EventDraft { span, body, deletion: Deletion::Value(span, "\"\""), ..draft.clone() },
-        );
+        let draft = draft.part(message, Deletion::Value(message.span(), "\"\""));
+        let body = message_text(builder, step);
+        builder.add(Kind::Message, draft.with_body(body));
     }
-    let results = step.get("observation").and_then(|observation| observation.get("results"));
-    let results: Vec<JsonNode<'_>> = results.into_iter().flat_map(JsonNode::items).collect();
-    let calls = add_calls(builder, step, member("tool_calls"), draft);
-    let ids = result_ids(builder, step, &calls, &results, draft);
-    let spans = results.iter().map(|result| result.span()).collect();
-    let list = builder.add_list(crate::source_map::ListForm::Commas, spans, Some(member("observation")));
-    for (element, (result, id)) in results.into_iter().zip(ids).enumerate() {
-        let deletion = Deletion::Element(ElementRef { list, element });
-        let twin = step.get("extra").and_then(|extra| extra.get("metadata")).filter(|_| calls.len() == 1);
-        add_result(builder, result, twin, EventDraft { span: result.span(), id, deletion, ..draft.clone() });
+    let calls = add_calls(builder, step, members.find("tool_calls"), draft);
+    let Some(results) = step.inner("observation", "results") else { return };
+    let ids = result_ids(builder, step, &calls, results, draft);
+    for ((at, result), id) in builder.elements(results, members.find("observation")).zip(ids) {
+        let twin = step.inner("extra", "metadata").filter(|_| calls.len() == 1);
+        add_result(builder, result, twin, draft.part(result, Deletion::Element(at)).with_id(id));
     }
 }
 
@@ -158,30 +140,22 @@ fn add_agent_events(builder: &mut EventBuilder, step: JsonNode<'_>, draft: &Even
 fn add_calls(
     builder: &mut EventBuilder,
     step: JsonNode<'_>,
-    holder: ElementRef,
+    holder: Option<ElementRef>,
     draft: &EventDraft,
 ) -> Vec<(String, Span)> {
-    let Some(calls) = step.get("tool_calls").filter(|calls| calls.items().len() > 0) else {
-        return Vec::new();
-    };
-    let list = builder.add_items(calls, Some(holder));
+    let Some(calls) = step.non_empty_array("tool_calls") else { return Vec::new() };
     let mut ids = Vec::new();
-    for (element, call) in calls.items().enumerate() {
-        let id = call.string("tool_call_id");
-        let span = id.map_or_else(|| builder.next_id(), JsonNode::span);
-        let name = builder.tool_name(call, "function_name");
-        let arguments =
-            call.get("arguments").filter(|arguments| arguments.is_object() || arguments.is_string());
-        let mut edits: Vec<EditSite> =
-            arguments.iter().map(|value| value.edit_site(values::empty_object)).collect();
+    for (at, call) in builder.elements(calls, holder) {
+        let source_id = call.string("tool_call_id");
+        let id = builder.id_or_next(source_id);
+        let arguments = call.get("arguments").filter(|value| value.is_object() || value.is_string());
+        let draft = draft.part(call, Deletion::Element(at)).with_id(id);
+        let draft = builder.call(call, "function_name", arguments, values::empty_object, draft);
+        let body = builder.arguments(arguments);
         // A copy of the arguments as the model wrote them.
-        let twin = step.get("extra").and_then(|extra| extra.get("raw_arguments"));
-        edits.extend(twin.map(|twin| twin.edit_site(values::null)));
-        let body = arguments.map_or_else(|| builder.new_json("{}"), JsonNode::span);
-        let deletion = Deletion::Element(ElementRef { list, element });
-        let draft = EventDraft { span: call.span(), id: span, name, body, deletion, edits, ..draft.clone() };
-        builder.add(Kind::ToolRequest, draft);
-        ids.push((id.map(|id| id.text().into_owned()).unwrap_or_default(), span));
+        let twin = step.inner("extra", "raw_arguments");
+        builder.add(Kind::ToolRequest, draft.with_body(body).with_edit(twin, values::null));
+        ids.push((source_id.map(JsonNode::text).unwrap_or_default().into_owned(), id));
     }
     ids
 }
@@ -192,14 +166,13 @@ fn result_ids(
     builder: &mut EventBuilder,
     step: JsonNode<'_>,
     calls: &[(String, Span)],
-    results: &[JsonNode<'_>],
+    results: JsonNode<'_>,
     draft: &EventDraft,
 ) -> Vec<Span> {
-    let call_id = |result: &JsonNode<'_>| result.text_of("source_call_id").map(String::from);
-    let named_ids: Vec<String> = results.iter().filter_map(call_id).collect();
-    let mut open_calls = calls.iter().filter(|(id, _)| !named_ids.contains(id));
+    let named_ids: Vec<_> = results.items().filter_map(|result| result.text_of("source_call_id")).collect();
+    let mut open_calls = calls.iter().filter(|(id, _)| !named_ids.iter().any(|named| named == id));
     let mut ids = Vec::new();
-    for result in results {
+    for result in results.items() {
         if let Some(id) = result.string("source_call_id") {
             ids.push(id.span());
         } else if let Some((_, id)) = open_calls.next() {
@@ -221,22 +194,15 @@ fn add_result(
 ) {
     let extra = result.get("extra");
     let content = result.get("content");
-    let body = match content {
-        Some(content) if !content.is_null() => builder.text(content),
-        _ => builder.new_string(""),
-    };
-    let edit = match (content, result.member_spans().last()) {
-        (Some(content), _) => Some(content.edit_site(values::text)),
-        (None, Some(last)) => {
-            let write = |text: &str| format!(", \"content\": {}", values::text(text));
-            Some(EditSite { span: Span { start: last.end, end: last.end }, write })
-        }
-        (None, None) => None,
-    };
-    let twins = [extra.and_then(|extra| extra.get("tool_result_metadata")), twin];
-    let twins = twins.into_iter().flatten().map(|twin| twin.edit_site(values::null));
-    let edits = edit.into_iter().chain(twins).collect();
+    let draft = builder.result(content, values::text, draft);
+    let mut draft = draft
+        .with_edit(extra.and_then(|extra| extra.get("tool_result_metadata")), values::null)
+        .with_edit(twin, values::null);
+    if content.is_none() {
+        let write = |text: &str| format!(", \"content\": {}", values::text(text));
+        draft.edits.splice(..0, result.new_member_site(write));
+    }
     let is_error =
         extra.is_some_and(|extra| extra.is_true("tool_result_is_error") || extra.is_true("is_error"));
-    builder.add(Kind::ToolResponse { is_error }, EventDraft { body, edits, ..draft });
+    builder.add(Kind::ToolResponse { is_error }, draft);
 }

@@ -12,12 +12,10 @@ use serde_json::{Map, Value, json};
 
 use super::values;
 use crate::builder::{EventBuilder, EventDraft, time_of};
-use crate::json_index::{JsonNode, MemberFilter};
+use crate::json_index::{JsonNode, MemberFilter, span_of};
 use crate::lines::estimated_records;
-use crate::reader::Reader;
-use crate::reader::SummaryPair;
-use crate::sample::{Sample, format_error};
-use crate::source_map::element_deletion;
+use crate::reader::{Reader, SummaryPair};
+use crate::sample::{Sample, ensure};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
@@ -70,8 +68,7 @@ impl Reader for ClaudeCode {
             let has_ids = line.get("parentUuid").is_some() && line.string("uuid").is_some();
             let is_line = has_ids && line.string("type").is_some() && line.get("sessionId").is_some();
             // Titles of earlier sessions come first, and there may be many.
-            let is_title =
-                || line.text_of("type").as_deref() == Some("summary") && line.string("leafUuid").is_some();
+            let is_title = || line.text_is("type", "summary") && line.string("leafUuid").is_some();
             is_line || is_title()
         })
     }
@@ -80,9 +77,7 @@ impl Reader for ClaudeCode {
         let bytes = builder.bytes();
         let mut lines: Vec<Line> = Vec::with_capacity(estimated_records(&bytes));
         builder.read_lines(WANTED, |builder, at, node| {
-            if !node.is_object() {
-                return Err(format_error("Claude Code", node.span().start, "a line is not an object"));
-            }
+            ensure(node.is_object(), "Claude Code", node, "a line is not an object")?;
             let Some(uuid) = node.string("uuid") else {
                 link_mentions(builder, at, node);
                 if !is_known(node) {
@@ -90,7 +85,7 @@ impl Reader for ClaudeCode {
                 }
                 return Ok(());
             };
-            let parent = node.get("parentUuid").map_or_else(Span::default, JsonNode::span);
+            let parent = span_of(node.get("parentUuid"));
             let last = lines.last().map(|line| line.uuid);
             let follows_last =
                 !parent.is_empty() && last.is_some_and(|last| last.slice(&bytes) == parent.slice(&bytes));
@@ -112,9 +107,7 @@ impl Reader for ClaudeCode {
                 uuid: uuid.span(),
                 parent,
                 follows_last,
-                message: message
-                    .and_then(|message| message.string("id"))
-                    .map_or_else(Span::default, JsonNode::span),
+                message: span_of(message.and_then(|message| message.string("id"))),
                 has_results,
                 is_side: node.is_true("isSidechain"),
                 events: before..builder.len(),
@@ -127,15 +120,11 @@ impl Reader for ClaudeCode {
         }
         let (on_path, broken_at) = path(&builder.bytes(), &lines);
         if let Some(broken_at) = broken_at {
-            let (mut text, mut records) = (0, 0);
-            for (line, on_path) in lines[..broken_at].iter().zip(&on_path) {
-                if !on_path && !line.is_side && !line.events.is_empty() {
-                    (text, records) = (text + builder.text_len(line.events.clone()), records + 1);
-                }
-            }
-            if records > 0 {
-                builder.recount_as_unreachable(text, records);
-            }
+            let is_lost =
+                |(line, on_path): &(&Line, &bool)| !**on_path && !line.is_side && !line.events.is_empty();
+            let lost = lines[..broken_at].iter().zip(&on_path).filter(is_lost);
+            let texts: Vec<u64> = lost.map(|(line, _)| builder.text_len(line.events.clone())).collect();
+            builder.recount_as_unreachable(&texts);
         }
         let mut stays = vec![true; builder.len()];
         for (line, _) in lines.iter().zip(on_path).filter(|(_, on_path)| !on_path) {
@@ -240,7 +229,7 @@ fn link_mentions(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>)
         let members = names.iter().filter_map(|name| node?.string(name));
         members.map(JsonNode::span).collect::<Vec<_>>()
     };
-    let uuids = messages.and_then(|messages| messages.get("uuids")).into_iter().flat_map(JsonNode::items);
+    let uuids = messages.into_iter().flat_map(|messages| messages.items_of("uuids"));
     let uuids = uuids.filter(|uuid| uuid.is_string()).map(JsonNode::span);
     let members = [
         spans_of(&["leafUuid", "logicalParentUuid"], Some(node)),
@@ -271,19 +260,13 @@ fn add_events(builder: &mut EventBuilder, node: JsonNode<'_>, at: ElementRef) ->
     let is_request = is_user && !node.is_true("isMeta");
     let text_kind = if is_user { Kind::ChatRequest } else { Kind::Message };
     if content.is_string() {
-        let span = content.span();
-        if is_request {
-            builder.start_turn(draft.time);
-        }
-        builder.add(text_kind, EventDraft { span, body: span, ..draft });
+        builder.add_all(vec![(text_kind, draft.text_part(content, Deletion::Nothing))], is_request);
         return false;
     }
-    let list = (content.items().len() > 1).then(|| builder.add_items(content, None));
     let response = message.string("id").filter(|_| !is_user).map_or(0, |id| builder.response(id.span()));
     let mut events: Vec<(Kind, EventDraft)> = Vec::with_capacity(content.items().len());
-    for (element, block) in content.items().enumerate() {
-        let deletion = element_deletion(list, element);
-        let draft = EventDraft { span: block.span(), deletion, response, ..draft.clone() };
+    for (deletion, block) in builder.blocks(content) {
+        let draft = EventDraft { response, ..draft.part(block, deletion) };
         let Some((kind, next)) = known_block_event(builder, node, block, text_kind, draft) else {
             builder.count_unknown(block);
             continue;
@@ -299,10 +282,7 @@ fn add_events(builder: &mut EventBuilder, node: JsonNode<'_>, at: ElementRef) ->
         }
     }
     let has_results = events.iter().any(|(kind, _)| matches!(kind, Kind::ToolResponse { .. }));
-    if is_request && !has_results && !events.is_empty() {
-        builder.start_turn(draft.time);
-    }
-    events.into_iter().for_each(|(kind, draft)| builder.add(kind, draft));
+    builder.add_all(events, is_request && !has_results);
     has_results
 }
 
@@ -327,35 +307,19 @@ pub(super) fn known_block_event(
             (Kind::Reasoning, EventDraft { body: builder.new_string(""), signature, ..draft })
         }
         "tool_use" | "mcp_tool_use" => {
-            let input = block.get("input").map(JsonNode::span);
-            let draft = EventDraft {
-                id: block.string_span("id"),
-                name: builder.tool_name(block, "name"),
-                body: input.unwrap_or_default(),
-                edits: input.map(|span| EditSite { span, write: values::empty_object }).into_iter().collect(),
-                ..draft
-            };
-            (Kind::ToolRequest, draft)
+            let (input, draft) = (block.get("input"), draft.with_id(block.string_span("id")));
+            (Kind::ToolRequest, builder.call(block, "name", input, values::empty_object, draft))
         }
         "tool_result" | "mcp_tool_result" => {
-            let (edit, body) = match block.get("content") {
-                Some(content) => (content.edit_site(values::text), builder.text(content)),
-                None => {
-                    let end = block.span().end - 1;
-                    (
-                        EditSite { span: Span { start: end, end }, write: values::content_member },
-                        builder.new_string(""),
-                    )
-                }
-            };
+            let (content, end) = (block.get("content"), block.span().end - 1);
+            let mut draft = builder.result(content, values::text, draft);
+            if content.is_none() {
+                draft.edits.push(EditSite { span: Span { start: end, end }, write: values::content_member });
+            }
             // A copy for Claude Code's own display.
-            let twin = node.get("toolUseResult").map(|twin| twin.edit_site(values::text));
-            let edits = twin.map_or_else(|| vec![edit], |twin| vec![edit, twin]);
-            let is_error = block.is_true("is_error");
-            (
-                Kind::ToolResponse { is_error },
-                EventDraft { id: block.string("tool_use_id")?.span(), body, edits, ..draft },
-            )
+            let draft = draft.with_edit(node.get("toolUseResult"), values::text);
+            let id = block.string("tool_use_id")?.span();
+            (Kind::ToolResponse { is_error: block.is_true("is_error") }, draft.with_id(id))
         }
         _ => return None,
     })

@@ -14,9 +14,8 @@ use self::twins::{Key, Speaker, Twin};
 use super::values;
 use crate::builder::{EventBuilder, EventDraft, time_of};
 use crate::json_index::{JsonNode, MemberFilter};
-use crate::reader::Reader;
-use crate::reader::SummaryPair;
-use crate::sample::{Sample, format_error};
+use crate::reader::{Reader, SummaryPair};
+use crate::sample::{Sample, ensure, format_error_at};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
@@ -115,7 +114,7 @@ impl Reader for Codex {
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         let mut rollout = Rollout::default();
-        if crate::sample::is_document(&builder.bytes()) {
+        if builder.is_document() {
             builder.read_document(WANTED, |builder, document| {
                 rollout.read_document(builder, document);
                 Ok(())
@@ -123,15 +122,13 @@ impl Reader for Codex {
         }
         if !rollout.has_record {
             builder.read_lines(WANTED, |builder, at, node| {
-                if !node.is_object() {
-                    return Err(format_error("Codex", node.span().start, "a line is not an object"));
-                }
+                ensure(node.is_object(), "Codex", node, "a line is not an object")?;
                 rollout.read_line(builder, at, node);
                 Ok(())
             })?;
         }
         if !rollout.has_record {
-            return Err(format_error("Codex", 0, "none of the lines is a record of a rollout"));
+            return Err(format_error_at("Codex", 0, "none of the lines is a record of a rollout"));
         }
         let Rollout { mut events, twins, unsent_text, .. } = rollout;
         builder.count_unsent(unsent_text);
@@ -155,8 +152,7 @@ impl Reader for Codex {
 fn is_old_head(line: JsonNode<'_>) -> bool {
     let is_head = line.string("id").is_some() && line.string("timestamp").is_some();
     let has = |name: &str| line.get(name).is_some();
-    line.text_of("record_type").as_deref() == Some("state")
-        || (!has("type") && is_head && (has("instructions") || has("git")))
+    line.text_is("record_type", "state") || (!has("type") && is_head && (has("instructions") || has("git")))
 }
 
 /// Returns the items of a rollout that is one document, the form before JSONL.
@@ -165,30 +161,22 @@ fn items_of(document: JsonNode<'_>) -> Option<JsonNode<'_>> {
     document.get("items").filter(|items| has_session && items.is_array())
 }
 
-fn parse_number(raw: &[u8]) -> Option<usize> {
-    std::str::from_utf8(raw).ok()?.parse().ok()
-}
-
 impl Rollout {
     fn read_document(&mut self, builder: &mut EventBuilder, document: JsonNode<'_>) {
         let Some(items) = items_of(document) else { return };
         self.has_record = true;
         let session = document.get("session");
-        if let Some(instructions) = session.and_then(|session| session.string("instructions")) {
-            builder.add_system_at(instructions.span());
-        }
+        builder.add_system_content(session.and_then(|session| session.string("instructions")));
         let time = session.and_then(|session| time_of(session, "timestamp"));
-        let list = builder.add_items(items, None);
-        for (element, item) in items.items().enumerate() {
-            let record = Some(ElementRef { list, element });
-            self.read_item(builder, item, EventDraft { time, record, ..EventDraft::default() });
+        for (at, item) in builder.elements(items, None) {
+            self.read_item(builder, item, EventDraft::of_record(at, time));
         }
     }
 
     fn read_line(&mut self, builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) {
         let draft = EventDraft::of_record(at, time_of(node, "timestamp"));
         let kind = node.text_of("type");
-        let Some(payload) = node.get("payload").filter(|payload| payload.is_object()) else {
+        let Some(payload) = node.object("payload") else {
             self.has_record |= is_old_head(node);
             match self.has_record {
                 true if is_old_head(node) => {}
@@ -203,16 +191,12 @@ impl Rollout {
             "response_item" => self.read_item(builder, payload, draft),
             "event_msg" => self.read_event(at, payload),
             "session_meta" => {
-                let instructions =
-                    payload.get("base_instructions").and_then(|instructions| instructions.string("text"));
-                if let Some(instructions) = instructions.or(payload.string("instructions")) {
-                    builder.add_system_at(instructions.span());
-                }
+                let instructions = payload.inner("base_instructions", "text");
+                let instructions = instructions.filter(|text| text.is_string());
+                builder.add_system_content(instructions.or(payload.string("instructions")));
             }
             "turn_context" => {
-                if let Some(model) = payload.text_of("model") {
-                    builder.set_model(&model);
-                }
+                builder.read_model(payload, "model");
                 if let Some(id) = payload.text_of("turn_id") {
                     self.begin_task(Some(id));
                 }
@@ -263,14 +247,12 @@ impl Rollout {
         self.twins.clear();
         self.is_turn_pending = true;
         builder.pin(at);
-        let message = payload.string("message").filter(|message| message.raw().len() > 2);
+        let message = payload.non_empty_string("message");
         let empty_message = message.map(|message| Deletion::Value(message.span(), "\"\""));
-        if let Some(history) = payload.get("replacement_history").filter(|history| history.is_array()) {
-            let list = builder.add_items(history, None);
+        if let Some(history) = payload.array("replacement_history") {
             self.in_history = true;
-            for (element, item) in history.items().enumerate() {
-                let deletion = Deletion::Element(ElementRef { list, element });
-                self.read_item(builder, item, EventDraft { deletion, ..draft.clone() });
+            for (at, item) in builder.elements(history, None) {
+                self.read_item(builder, item, draft.part(item, Deletion::Element(at)));
             }
             self.in_history = false;
             // The record also contains the summary as `message`.
@@ -278,13 +260,8 @@ impl Rollout {
                 last.draft.further_deletions.push(deletion);
             }
         } else if let (Some(message), Some(deletion)) = (message, empty_message) {
-            let span = message.span();
-            self.add(
-                Kind::ChatRequest,
-                EventDraft { span, body: span, deletion, ..draft },
-                false,
-                Vec::new(),
-            );
+            let draft = draft.text_part(message, deletion);
+            self.add(Kind::ChatRequest, draft, false, Vec::new());
         }
     }
 
@@ -305,7 +282,7 @@ impl Rollout {
         match &*kind {
             "task_started" | "turn_started" => self.begin_task(payload.text_of("turn_id")),
             "thread_rolled_back" => {
-                let turns = payload.get("num_turns").and_then(|turns| parse_number(turns.raw()));
+                let turns = payload.get("num_turns").and_then(JsonNode::number);
                 self.roll_back(turns.unwrap_or_default());
             }
             kind => self.twins.extend(Twin::new(kind, payload, at, self.turn)),
@@ -315,7 +292,6 @@ impl Rollout {
     /// Adds the event of an item.
     fn read_item(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
         let Some(kind) = item.text_of("type") else { return builder.count_unknown(item) };
-        let span = |name: &str| item.string(name).map_or_else(Span::default, JsonNode::span);
         let draft = EventDraft { span: item.span(), ..draft };
         match &*kind {
             "message" => self.add_message(builder, item, draft),
@@ -336,8 +312,7 @@ impl Rollout {
                 self.add_call(builder, item, id, "action", twins::empty_action, draft);
             }
             "function_call_output" | "custom_tool_call_output" => {
-                let draft = EventDraft { id: span("call_id"), ..draft };
-                self.add_output(builder, item, draft);
+                self.add_output(builder, item, draft.with_id(item.string_span("call_id")));
             }
             // The provider's own calls have no result, and are deleted with their turn. `tool_search_call` and its
             // output have no event either, because later calls need the tools that were found.
@@ -382,32 +357,20 @@ impl Rollout {
         let Some(is_by_user) = is_by_user(item, &texts) else { return builder.add_system(&texts.join("\n")) };
         let mut parts = if texts.is_empty() && image_count == 0 { vec![] } else { vec![body] };
         parts.extend((0..audio_count).map(|_| builder.new_string("[audio]")));
-        let body = if let [body] = parts[..] { body } else { builder.joined(&parts) };
+        let body = builder.one_or_joined(&parts);
         self.add(Kind::ChatRequest, EventDraft { body, ..draft }, is_by_user, keys);
     }
 
     fn add_reasoning(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
-        let blocks = ["summary", "content"].map(|name| item.get(name).filter(|list| list.items().len() > 0));
+        let blocks = ["summary", "content"].map(|name| item.non_empty_array(name));
         let texts = blocks.iter().flatten().flat_map(|list| list.items());
         let mut keys: Vec<Key> = texts
             .filter_map(|block| block.text_of("text"))
             .map(|text| Key::text(Speaker::Reasoning, &text))
             .collect();
         keys.extend(item.text_of("id").map(|id| Key::Item(id.into_owned())));
-        let body = match blocks.into_iter().flatten().next() {
-            Some(texts) => builder.text(texts),
-            None => builder.new_string(""),
-        };
-        let members = [("openai_item_id", "id"), ("openai_encrypted_content", "encrypted_content")];
-        let members = members.into_iter().filter_map(|(ours, theirs)| {
-            let value = String::from_utf8_lossy(item.string(theirs)?.raw());
-            Some(format!("\"{ours}\":{value}"))
-        });
-        let members: Vec<String> = members.collect();
-        let metadata = match members.as_slice() {
-            [] => Span::default(),
-            members => builder.new_json(&format!("{{{}}}", members.join(","))),
-        };
+        let body = builder.text_or_empty(blocks.into_iter().flatten().next());
+        let metadata = builder.openai_item_data(item);
         self.add(Kind::Reasoning, EventDraft { body, metadata, ..draft }, false, keys);
     }
 
@@ -427,19 +390,13 @@ impl Rollout {
             None => builder.new_string("unknown"),
         };
         let content = item.get(body);
-        let body = match content {
-            // Arguments that were emptied before: a shell command that runs nothing.
-            Some(action) if action.raw() == twins::empty_action("").as_bytes() => Span::default(),
-            content => content.map_or_else(Span::default, JsonNode::span),
-        };
-        let edits = content.map(|content| content.edit_site(write)).into_iter().collect();
-        let id = item.string(id).map_or_else(Span::default, JsonNode::span);
-        self.add(
-            Kind::ToolRequest,
-            EventDraft { id, name, body, edits, ..draft },
-            false,
-            keys.into_iter().collect(),
-        );
+        let id = item.string_span(id);
+        let mut draft = EventDraft { id, name, ..draft.with_arguments(content, write) };
+        // Arguments that were emptied before: a shell command that runs nothing.
+        if content.is_some_and(|action| action.raw() == twins::empty_action("").as_bytes()) {
+            draft.body = Span::default();
+        }
+        self.add(Kind::ToolRequest, draft, false, keys.into_iter().collect());
     }
 
     fn add_output(&mut self, builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
@@ -449,12 +406,7 @@ impl Rollout {
         let content = output.map(|output| output.get("content").unwrap_or(output));
         let is_error = output
             .is_some_and(|output| output.get("success").is_some_and(|success| success.raw() == b"false"));
-        let body = match content {
-            Some(content) => builder.text(content),
-            None => builder.new_string(""),
-        };
-        let edits = content.map(|content| content.edit_site(values::text)).into_iter().collect();
-        let kind = Kind::ToolResponse { is_error };
-        self.add(kind, EventDraft { body, edits, ..draft }, false, keys.into_iter().collect());
+        let draft = builder.result(content, values::text, draft);
+        self.add(Kind::ToolResponse { is_error }, draft, false, keys.into_iter().collect());
     }
 }

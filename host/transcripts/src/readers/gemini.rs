@@ -8,16 +8,17 @@ use serde_json::json;
 use super::values;
 use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
-use crate::reader::Reader;
-use crate::reader::SummaryPair;
-use crate::sample::{Sample, format_error};
-use crate::source_map::{Deletion, ElementRef};
+use crate::reader::{Reader, SummaryPair};
+use crate::sample::{Sample, ensure, format_error};
+use crate::source_map::Deletion;
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
 use jp_compact_core::index::Unreadable;
 use jp_compact_json::Span;
 
 pub(super) struct Gemini;
+
+const NAME: &str = "Google's contents";
 
 pub(super) const WANTED: MemberFilter = |key| {
     matches!(
@@ -65,7 +66,7 @@ impl Reader for Gemini {
     }
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
-        if crate::sample::is_document(&builder.bytes()) {
+        if builder.is_document() {
             return builder.read_document(WANTED, |builder, document| {
                 read_metadata(builder, document);
                 read_contents(builder, contents_of(document).unwrap_or(document))
@@ -76,7 +77,7 @@ impl Reader for Gemini {
                 builder.start_conversation(line)?;
                 read_contents(builder, list)
             }
-            None => Err(format_error("Google's contents", line.span().start, "a line has no `contents`")),
+            None => Err(format_error(NAME, line, "a line has no `contents`")),
         })
     }
 
@@ -92,9 +93,7 @@ impl Reader for Gemini {
 
 /// Reads the model and the system prompt of a body.
 fn read_metadata(builder: &mut EventBuilder, body: JsonNode<'_>) {
-    if let Some(model) = body.text_of("model") {
-        builder.set_model(&model);
-    }
+    builder.read_model(body, "model");
     let system = member(body, "systemInstruction", "system_instruction");
     let parts = system.and_then(|system| system.get("parts"));
     for text in parts.into_iter().flat_map(JsonNode::items).filter_map(|part| part.text_of("text")) {
@@ -104,51 +103,37 @@ fn read_metadata(builder: &mut EventBuilder, body: JsonNode<'_>) {
 
 /// Returns the contents of a body, of a request in a batch, or of a checkpoint.
 fn contents_of(value: JsonNode<'_>) -> Option<JsonNode<'_>> {
-    let request = value.get("request").and_then(|request| request.get("contents"));
+    let request = value.inner("request", "contents");
     value.get("contents").or(value.get("history")).or(request)
 }
 
 fn read_contents(builder: &mut EventBuilder, contents: JsonNode<'_>) -> Result<(), Unreadable> {
-    if !contents.is_array() {
-        return Err(format_error(
-            "Google's contents",
-            contents.span().start,
-            "the contents are not an array",
-        ));
-    }
-    let list = builder.add_items(contents, None);
+    ensure(contents.is_array(), NAME, contents, "the contents are not an array")?;
     let mut calls = Calls::default();
-    for (element, content) in contents.items().enumerate() {
-        if !content.is_object() {
-            return Err(format_error(
-                "Google's contents",
-                content.span().start,
-                "a content is not an object",
-            ));
-        }
-        let Some(content_parts) = content.get("parts").filter(|parts| parts.is_array()) else {
+    for (at, content) in builder.elements(contents, None) {
+        ensure(content.is_object(), NAME, content, "a content is not an object")?;
+        let Some(content_parts) = content.array("parts") else {
             builder.count_unknown(content);
             continue;
         };
-        let draft = EventDraft { record: Some(ElementRef { list, element }), ..EventDraft::default() };
+        let draft = EventDraft::of_record(at, None);
         let parts = parts(builder, content_parts);
-        let events = if content.text_of("role").as_deref() == Some("model") {
+        if content.text_is("role", "model") {
             let mut drafts = model_events(builder, &parts, &draft, &mut calls);
             // An empty content is an event too, so that it is deleted with its turn.
             if drafts.is_empty() {
                 let body = builder.new_string("");
                 drafts.push((Kind::Message, EventDraft { span: content.span(), body, ..draft }));
             }
-            drafts
+            builder.add_all(drafts, false);
         } else {
             let drafts = user_events(builder, &parts, &draft, &mut calls);
-            if !drafts.iter().any(|(kind, _)| kind.is_tool()) && !drafts.is_empty() {
+            let is_request = !drafts.is_empty() && !drafts.iter().any(|(kind, _)| kind.is_tool());
+            if is_request {
                 calls.drop_unnamed();
-                builder.start_turn(None);
             }
-            drafts
-        };
-        events.into_iter().for_each(|(kind, draft)| builder.add(kind, draft));
+            builder.add_all(drafts, is_request);
+        }
     }
     Ok(())
 }
@@ -176,9 +161,7 @@ pub(super) fn parts<'a>(builder: &mut EventBuilder, parts: JsonNode<'a>) -> Vec<
     if !parts.is_array() {
         return vec![(parts, Deletion::Value(parts.span(), "\"\""))];
     }
-    let list = builder.add_items(parts, None);
-    let part = |(element, part)| (part, Deletion::Element(ElementRef { list, element }));
-    parts.items().enumerate().map(part).collect()
+    builder.elements(parts, None).map(|(at, part)| (part, Deletion::Element(at))).collect()
 }
 
 /// Calls without a result.
@@ -210,8 +193,8 @@ impl Calls {
         if std::mem::take(&mut self.has_result) {
             self.drop_unnamed();
         }
-        let source_id = call.string("id").filter(|id| id.raw().len() > 2);
-        let id = source_id.map_or_else(|| builder.next_id(), JsonNode::span);
+        let source_id = call.non_empty_string("id");
+        let id = builder.id_or_next(source_id);
         let name = call.text_of("name").unwrap_or_default().into_owned();
         let source_id = source_id.map(|id| id.text().into_owned());
         self.open.push(Call { id, source_id, name, twins });
@@ -223,9 +206,8 @@ impl Calls {
     pub(super) fn take_for_result(&mut self, response: JsonNode<'_>) -> Option<Call> {
         let id = response.text_of("id").filter(|id| !id.is_empty());
         let name = response.text_of("name").unwrap_or_default();
-        let by_id = id
-            .as_deref()
-            .and_then(|id| self.open.iter().position(|call| call.source_id.as_deref() == Some(id)));
+        let has_id = |call: &Call| id.is_some() && call.source_id.as_deref() == id.as_deref();
+        let by_id = self.open.iter().position(has_id);
         let by_name = || {
             let matches = |call: &Call| call.name == name && (id.is_none() || call.source_id.is_none());
             self.open.iter().position(matches)
@@ -265,23 +247,17 @@ pub(super) fn model_events(
     let mut events: Vec<(Kind, EventDraft)> = Vec::new();
     let mut thought: Option<usize> = None;
     for (part, deletion) in parts {
-        let draft = EventDraft { span: part.span(), deletion: deletion.clone(), ..draft.clone() };
-        let signature = ["thoughtSignature", "thought_signature"]
-            .into_iter()
-            .find_map(|name| Some((part.string(name)?, part.position(name)?)));
-        if let Some((_, element)) = signature
+        let signature =
+            ["thoughtSignature", "thought_signature"].into_iter().find(|name| part.string(name).is_some());
+        if let Some(name) = signature
             && let Some((_, thought)) = thought.and_then(|thought| events.get_mut(thought))
             && !is_thought(*part)
         {
-            thought
-                .further_deletions
-                .push(Deletion::Element(ElementRef { list: builder.add_members(*part), element }));
+            thought.further_deletions.push(builder.members(*part).deletion(name));
         }
-        let metadata = signature.map_or_else(Span::default, |(signature, _)| {
-            let signature = String::from_utf8_lossy(signature.raw());
-            builder.new_json(&format!("{{\"google_thought_signature\":{signature}}}"))
-        });
-        let draft = EventDraft { metadata, ..draft };
+        let signature = signature.and_then(|name| part.string(name));
+        let metadata = builder.provider_data(&[("google_thought_signature", signature)]);
+        let draft = EventDraft { metadata, ..draft.part(*part, deletion.clone()) };
         let Some((kind, draft)) = part_event(builder, *part, draft, calls) else { continue };
         if kind == Kind::Reasoning {
             thought = Some(events.len());
@@ -298,16 +274,10 @@ fn part_event(
     calls: &mut Calls,
 ) -> Option<(Kind, EventDraft)> {
     if let Some(call) = call(part) {
-        let args = call.get("args").filter(|args| !args.is_null());
-        let draft = EventDraft {
-            span: args.map_or(draft.span, JsonNode::span),
-            id: calls.add(builder, call, Vec::new()),
-            name: builder.tool_name(call, "name"),
-            body: args.map_or_else(Span::default, JsonNode::span),
-            edits: args.map(|args| args.edit_site(values::empty_object)).into_iter().collect(),
-            ..draft
-        };
-        return Some((Kind::ToolRequest, draft));
+        let args = call.non_null("args");
+        let (id, span) = (calls.add(builder, call, Vec::new()), args.map_or(draft.span, JsonNode::span));
+        let draft = EventDraft { span, id, ..draft };
+        return Some((Kind::ToolRequest, builder.call(call, "name", args, values::empty_object, draft)));
     }
     let kind = if is_thought(part) { Kind::Reasoning } else { Kind::Message };
     let span = part.string("text").map_or(draft.span, JsonNode::span);
@@ -357,17 +327,8 @@ pub(super) fn user_events(
             let (id, twins) = call.map_or((source_id, Vec::new()), |call| (call.id, call.twins));
             let (kind, mut answer) = result_event(builder, response);
             answer.edits.extend(twins);
-            events.push((
-                kind,
-                EventDraft {
-                    span: answer.span,
-                    id,
-                    deletion: deletion.clone(),
-                    body: answer.body,
-                    edits: answer.edits,
-                    ..draft.clone()
-                },
-            ));
+            let EventDraft { record, time, .. } = *draft;
+            events.push((kind, EventDraft { id, deletion: deletion.clone(), record, time, ..answer }));
         } else if let Some(text) = part_text(builder, *part) {
             let (span, texts) = request.get_or_insert_with(|| (part.span(), Vec::new()));
             span.end = part.span().end;
@@ -375,7 +336,7 @@ pub(super) fn user_events(
         }
     }
     if let Some((span, texts)) = request {
-        let body = if let [one] = texts.as_slice() { *one } else { builder.joined(&texts) };
+        let body = builder.one_or_joined(&texts);
         events.push((Kind::ChatRequest, EventDraft { span, body, ..draft.clone() }));
     }
     events
@@ -389,25 +350,22 @@ pub(super) fn result_event(builder: &mut EventBuilder, response: JsonNode<'_>) -
     let mut draft = EventDraft { span: value.unwrap_or(response).span(), ..EventDraft::default() };
     draft.body = match value {
         Some(value) => {
-            draft.edits.push(EditSite { span: value.span(), write: if is_error { error } else { output } });
+            draft = draft.with_edit(Some(value), if is_error { error } else { output });
             let mut members = value.members();
             match (members.next(), members.next()) {
                 (Some((_, only)), None) if only.is_string() => only.span(),
                 _ if value.is_string() => value.span(),
-                _ => builder.new_string(&String::from_utf8_lossy(value.raw())),
+                _ => builder.new_string(&value.lossy()),
             }
         }
         None => {
-            draft.edits.extend(response.member_spans().last().map(|last| {
-                let write = |text: &str| format!(", \"response\": {}", output(text));
-                EditSite { span: Span { start: last.end, end: last.end }, write }
-            }));
+            let write = |text: &str| format!(", \"response\": {}", output(text));
+            draft.edits.extend(response.new_member_site(write));
             builder.new_string("")
         }
     };
     // Parts for display.
-    let display_parts = response.get("parts").filter(|parts| parts.items().len() > 0);
-    draft.edits.extend(display_parts.map(|parts| EditSite { span: parts.span(), write: empty_array }));
+    let draft = draft.with_edit(response.non_empty_array("parts"), values::empty_array);
     (Kind::ToolResponse { is_error }, draft)
 }
 
@@ -417,8 +375,4 @@ pub(super) fn output(text: &str) -> String {
 
 pub(super) fn error(text: &str) -> String {
     json!({ "error": text }).to_string()
-}
-
-fn empty_array(_: &str) -> String {
-    "[]".into()
 }

@@ -9,9 +9,8 @@ use super::gemini::{self, Calls, is_thought, parts};
 use super::gemini_log::{Log, LogMessage, WANTED as LOG_MEMBERS};
 use super::values;
 use crate::builder::{EventBuilder, EventDraft, time_of};
-use crate::json_index::{JsonIndex, JsonNode, MemberFilter};
-use crate::reader::Reader;
-use crate::reader::SummaryPair;
+use crate::json_index::{JsonIndex, JsonNode, MemberFilter, span_of};
+use crate::reader::{Reader, SummaryPair};
 use crate::sample::Sample;
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
@@ -28,9 +27,7 @@ const MESSAGE_MEMBERS: MemberFilter =
 impl Reader for GeminiCli {
     fn detects(&self, sample: &Sample<'_>) -> bool {
         let is_message = |value: JsonNode<'_>| {
-            value.text_of("type").as_deref() == Some("gemini")
-                && value.string("id").is_some()
-                && value.get("content").is_some()
+            value.text_is("type", "gemini") && value.string("id").is_some() && value.get("content").is_some()
         };
         let has_messages = |value: JsonNode<'_>| {
             value.get("messages").is_some_and(|messages| messages.items().any(is_message))
@@ -46,7 +43,7 @@ impl Reader for GeminiCli {
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         let mut log = Log::default();
-        if crate::sample::is_document(&builder.bytes()) {
+        if builder.is_document() {
             builder.read_document(LOG_MEMBERS, |builder, document| log.document(builder, document))?;
         } else {
             builder.read_lines(LOG_MEMBERS, |builder, at, line| log.line(builder, at, line))?;
@@ -106,11 +103,7 @@ impl<'a> Message<'a> {
     }
 
     fn draft(&self) -> EventDraft {
-        EventDraft {
-            time: time_of(self.value, "timestamp"),
-            record: Some(self.record),
-            ..EventDraft::default()
-        }
+        EventDraft::of_record(self.record, time_of(self.value, "timestamp"))
     }
 
     /// Returns the tool results in a message of the user's side.
@@ -157,10 +150,7 @@ impl Chat {
             self.messages.push(events);
         }
         for (events, starts_turn) in self.messages {
-            if let Some((_, first)) = events.first().filter(|_| starts_turn) {
-                builder.start_turn(first.time);
-            }
-            events.into_iter().for_each(|(kind, draft)| builder.add(kind, draft));
+            builder.add_all(events, starts_turn);
         }
     }
 
@@ -233,8 +223,8 @@ impl Chat {
         if let Some(model) = message.value.text_of("model") {
             builder.set_model(&model);
         }
-        let content = message.value.get("content").filter(|content| !content.is_null());
-        let content = content.map(|content| parts(builder, content)).unwrap_or_default();
+        let content =
+            message.value.non_null("content").map(|content| parts(builder, content)).unwrap_or_default();
         let mut events = thought_events(builder, message.value, &draft);
         let mut drafts = gemini::model_events(builder, &content, &draft, &mut self.calls);
         if content.iter().any(|(part, _)| is_thought(*part)) {
@@ -245,13 +235,11 @@ impl Chat {
             }
         }
         events.extend(drafts);
-        let Some(all) = message.value.get("toolCalls").filter(|calls| calls.items().len() > 0) else {
+        let Some(all) = message.value.non_empty_array("toolCalls") else {
             return events;
         };
-        let list = builder.add_items(all, None);
         let mut results = Vec::new();
-        for (element, call) in all.items().enumerate() {
-            let at = ElementRef { list, element };
+        for (at, call) in builder.elements(all, None) {
             let id = call.text_of("id").unwrap_or_default();
             let is_in_user_message = answers.iter().any(|answer| match answer.text_of("id") {
                 Some(answer_id) => answer_id == id,
@@ -269,13 +257,11 @@ impl Chat {
                     self.calls.add_twins(&id, twins);
                 }
                 None => {
+                    let args = call.get("args");
                     let id = self.calls.add(builder, call, twins);
-                    let name = builder.tool_name(call, "name");
-                    let body = call.get("args").map_or_else(Span::default, JsonNode::span);
-                    let deletion = Deletion::Element(at);
-                    let span = call.get("args").unwrap_or(call).span();
-                    let draft = EventDraft { span, id, name, body, deletion, edits, ..draft.clone() };
-                    events.push((Kind::ToolRequest, draft));
+                    let draft = draft.part(args.unwrap_or(call), Deletion::Element(at));
+                    let (name, body) = (builder.tool_name(call, "name"), span_of(args));
+                    events.push((Kind::ToolRequest, EventDraft { id, name, body, edits, ..draft }));
                 }
             }
             if !is_in_user_message
@@ -297,21 +283,20 @@ fn thought_events(
     message: JsonNode<'_>,
     draft: &EventDraft,
 ) -> Vec<(Kind, EventDraft)> {
-    let Some(all) = message.get("thoughts").filter(|thoughts| thoughts.items().len() > 0) else {
+    let Some(all) = message.non_empty_array("thoughts") else {
         return Vec::new();
     };
-    let list = builder.add_items(all, None);
     let mut events = Vec::new();
-    for (element, thought) in all.items().enumerate() {
-        let texts = ["subject", "description", "summary"].into_iter().filter_map(|name| thought.string(name));
-        let texts: Vec<Span> = texts.filter(|text| text.raw().len() > 2).map(JsonNode::span).collect();
-        let body = match texts.as_slice() {
-            [] => continue,
-            [one] => *one,
-            several => builder.joined(several),
-        };
-        let span = if let [one] = texts.as_slice() { *one } else { thought.span() };
-        let deletion = Deletion::Element(ElementRef { list, element });
+    for (at, thought) in builder.elements(all, None) {
+        let texts = ["subject", "description", "summary"].into_iter();
+        let texts = texts.filter_map(|name| thought.non_empty_string(name)).map(JsonNode::span);
+        let texts: Vec<Span> = texts.collect();
+        if texts.is_empty() {
+            continue;
+        }
+        let body = builder.one_or_joined(&texts);
+        let span = if texts.len() == 1 { body } else { thought.span() };
+        let deletion = Deletion::Element(at);
         events.push((Kind::Reasoning, EventDraft { span, body, deletion, ..draft.clone() }));
     }
     events
@@ -337,7 +322,7 @@ impl StoredResult {
     fn new(builder: &mut EventBuilder, call: JsonNode<'_>, all: JsonNode<'_>) -> Self {
         let failed = call.text_of("status").is_some_and(|status| matches!(&*status, "error" | "cancelled"));
         let mut stored = Self { is_error: failed, ..Self::default() };
-        let Some(result) = call.get("result").filter(|result| !result.is_null()) else { return stored };
+        let Some(result) = call.non_null("result") else { return stored };
         stored.span = result.span();
         let id = call.text_of("id");
         // A result may contain results of other calls of the message.
@@ -362,7 +347,7 @@ impl StoredResult {
             stored.body = Some(builder.text(text));
             stored.edits.push(result.edit_site(values::text));
         }
-        let display = call.get("resultDisplay").filter(|display| !display.is_null());
+        let display = call.non_null("resultDisplay");
         stored.edits.extend(display.map(|display| display.edit_site(values::text)));
         stored
     }

@@ -1,14 +1,14 @@
 //! The replay of a Gemini CLI log. A message replaces an earlier one with the same id. `$set` replaces all messages.
 //! `$rewindTo` removes a message and all messages after it. A repeated header line is ignored.
 
-use std::collections::HashMap;
-
 use crate::builder::EventBuilder;
 use crate::json_index::{JsonNode, MemberFilter};
-use crate::sample::format_error;
+use crate::sample::ensure;
 use crate::source_map::{ElementRef, ListForm};
 use jp_compact_core::index::Unreadable;
 use jp_compact_json::Span;
+
+use std::collections::HashMap;
 
 pub(super) const WANTED: MemberFilter = |key| matches!(key, b"$set" | b"messages");
 
@@ -36,15 +36,9 @@ impl Log {
     ) -> Result<(), Unreadable> {
         match document.get("messages") {
             Some(messages) if messages.is_array() => self.put_all(builder, messages),
-            _ if !document.is_object() => {
-                return Err(format_error(
-                    "Gemini CLI",
-                    document.span().start,
-                    "the document is not an object",
-                ));
-            }
             // A log with only one line.
             _ => {
+                ensure(document.is_object(), "Gemini CLI", document, "the document is not an object")?;
                 let list = builder.add_list(ListForm::Lines, vec![document.span()], None);
                 self.line(builder, ElementRef { list, element: 0 }, document)?;
             }
@@ -58,10 +52,8 @@ impl Log {
         at: ElementRef,
         line: JsonNode<'a>,
     ) -> Result<(), Unreadable> {
-        if !line.is_object() {
-            return Err(format_error("Gemini CLI", line.span().start, "a line is not an object"));
-        }
-        let messages_of = |value: JsonNode<'a>| value.get("messages").filter(|messages| messages.is_array());
+        ensure(line.is_object(), "Gemini CLI", line, "a line is not an object")?;
+        let messages_of = |value: JsonNode<'a>| value.array("messages");
         if let Some(target) = line.text_of("$rewindTo") {
             // A rewind to an unknown message drops all of them.
             let remaining = self.by_id.get(&*target).copied().unwrap_or_default();
@@ -85,13 +77,8 @@ impl Log {
     }
 
     fn put_all(&mut self, builder: &mut EventBuilder, messages: JsonNode<'_>) {
-        let list = builder.add_items(messages, None);
-        for (element, message) in messages.items().enumerate().filter(|(_, message)| message.is_object()) {
-            self.put_message(
-                &message.text_of("id").unwrap_or_default(),
-                ElementRef { list, element },
-                message.span(),
-            );
+        for (at, message) in builder.elements(messages, None).filter(|(_, message)| message.is_object()) {
+            self.put_message(&message.text_of("id").unwrap_or_default(), at, message.span());
         }
     }
 

@@ -9,13 +9,11 @@ use serde_json::{Map, Value};
 use super::values;
 use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
-use crate::reader::Reader;
-use crate::reader::SummaryPair;
-use crate::sample::{Sample, format_error};
+use crate::reader::{Reader, SummaryPair};
+use crate::sample::{Sample, format_error, role_of};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
-use jp_compact_json::Span;
 
 pub(super) struct JCli;
 
@@ -46,12 +44,11 @@ impl Reader for JCli {
                 Some("clear") => events.clear(),
                 Some("restore") => {
                     events.clear();
-                    let Some(messages) = line.get("messages").filter(|messages| messages.is_array()) else {
-                        return Err(format_error(NAME, line.span().start, "a `restore` has no messages"));
-                    };
-                    let list = builder.add_items(messages, None);
-                    for (element, item) in messages.items().enumerate() {
-                        add_message(builder, item, ElementRef { list, element }, &mut events)?;
+                    let messages = line.array("messages");
+                    let messages =
+                        messages.ok_or_else(|| format_error(NAME, line, "a `restore` has no messages"))?;
+                    for (at, item) in builder.elements(messages, None) {
+                        add_message(builder, item, at, &mut events)?;
                     }
                 }
                 Some("msg") | None => add_message(builder, line, at, &mut events)?,
@@ -110,34 +107,25 @@ fn add_message(
     at: ElementRef,
     events: &mut Vec<FoundEvent>,
 ) -> Result<(), Unreadable> {
-    let Some(role) = message.text_of("role") else {
-        return Err(format_error(NAME, message.span().start, "a message has no role"));
-    };
-    let time = message.get("timestamp_ms").and_then(|time| {
-        let text = std::str::from_utf8(time.raw()).ok()?;
-        Timestamp::from_millisecond(text.parse().ok()?).ok()
-    });
-    let draft = EventDraft { span: message.span(), record: Some(at), time, ..EventDraft::default() };
+    let role = role_of(NAME, message)?;
+    let time = message.get("timestamp_ms").and_then(JsonNode::number);
+    let time = time.and_then(|time| Timestamp::from_millisecond(time).ok());
+    let draft = EventDraft { time, ..EventDraft::whole(at, message) };
     let content = message.get("content").filter(|content| content.is_string() || content.is_array());
     if message.get("content").is_none() && message.get("tool_calls").is_none() && role != "system" {
         builder.count_unknown(message);
     }
-    let body = |builder: &mut EventBuilder| match content {
-        Some(content) => builder.text(content),
-        None => builder.new_string(""),
-    };
     match &*role {
         "user" => {
             events.push((None, draft.clone()));
-            events.push((Some(Kind::ChatRequest), EventDraft { body: body(builder), ..draft }));
+            events.push((Some(Kind::ChatRequest), draft.with_body(builder.text_or_empty(content))));
         }
         "assistant" => add_assistant_events(builder, message, &draft, events),
         "tool" => {
-            let id = message.string_span("tool_call_id");
-            let edits = message.get("content").map(|content| content.edit_site(values::text));
-            let edits = edits.into_iter().collect();
-            let kind = Kind::ToolResponse { is_error: false };
-            events.push((Some(kind), EventDraft { id, body: body(builder), edits, ..draft }));
+            let draft = draft.with_id(message.string_span("tool_call_id"));
+            let draft = draft.with_body(builder.text_or_empty(content));
+            let draft = draft.with_edit(message.get("content"), values::text);
+            events.push((Some(Kind::ToolResponse { is_error: false }), draft));
         }
         _ => {}
     }
@@ -150,41 +138,28 @@ fn add_assistant_events(
     draft: &EventDraft,
     events: &mut Vec<FoundEvent>,
 ) {
-    let members = builder.add_members(message);
-    let member = |name| ElementRef { list: members, element: message.position(name).unwrap_or_default() };
-    let non_empty = |name: &str| message.get(name).filter(|text| text.raw().len() > 2 && !text.is_null());
-    let calls = message.get("tool_calls").filter(|calls| calls.items().len() > 0);
+    let members = builder.members(message);
     let len_before = events.len();
-    if let Some(thought) = non_empty("reasoning_content").filter(|thought| thought.is_string()) {
-        let (span, deletion) = (thought.span(), Deletion::Element(member("reasoning_content")));
-        events.push((Some(Kind::Reasoning), EventDraft { span, body: span, deletion, ..draft.clone() }));
+    if let Some(thought) = message.non_empty_string("reasoning_content") {
+        let draft = draft.text_part(thought, members.deletion("reasoning_content"));
+        events.push((Some(Kind::Reasoning), draft));
     }
-    if let Some(content) = non_empty("content") {
-        let (span, body) = (content.span(), builder.text(content));
-        let deletion = Deletion::Value(span, "\"\"");
-        events.push((Some(Kind::Message), EventDraft { span, body, deletion, ..draft.clone() }));
+    let content = message.get("content").filter(|text| text.raw().len() > 2 && !text.is_null());
+    if let Some(content) = content {
+        let draft = draft.part(content, Deletion::Value(content.span(), "\"\""));
+        events.push((Some(Kind::Message), draft.with_body(builder.text(content))));
     }
-    if let Some(calls) = calls {
-        let list = builder.add_items(calls, Some(member("tool_calls")));
-        for (element, call) in calls.items().enumerate() {
+    if let Some(calls) = message.non_empty_array("tool_calls") {
+        for (at, call) in builder.elements(calls, members.find("tool_calls")) {
             let function = call.get("function").unwrap_or(call);
             let arguments = function.get("arguments");
-            let edits = arguments.map(|value| value.edit_site(values::empty_object_in_string));
-            let name = builder.tool_name(function, "name");
-            let draft = EventDraft {
-                span: call.span(),
-                id: call.string_span("id"),
-                name,
-                body: arguments.map_or_else(Span::default, JsonNode::span),
-                deletion: Deletion::Element(ElementRef { list, element }),
-                edits: edits.into_iter().collect(),
-                ..draft.clone()
-            };
+            let draft = draft.part(call, Deletion::Element(at)).with_id(call.string_span("id"));
+            let draft = builder.call(function, "name", arguments, values::empty_object_in_string, draft);
             events.push((Some(Kind::ToolRequest), draft));
         }
     }
     if events.len() == len_before {
         let body = builder.new_string("");
-        events.push((Some(Kind::Message), EventDraft { body, ..draft.clone() }));
+        events.push((Some(Kind::Message), draft.clone().with_body(body)));
     }
 }

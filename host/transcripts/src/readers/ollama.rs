@@ -7,12 +7,10 @@ use serde_json::json;
 use super::values;
 use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
-use crate::reader::Reader;
-use crate::reader::SummaryPair;
-use crate::sample::{Sample, format_error};
-use crate::source_map::{Deletion, ElementRef};
+use crate::reader::{Reader, SummaryPair};
+use crate::sample::{Sample, ensure, role_of};
+use crate::source_map::Deletion;
 use jp_compact_core::event::Kind;
-use jp_compact_core::external::EditSite;
 use jp_compact_core::index::Unreadable;
 use jp_compact_json::Span;
 
@@ -52,20 +50,12 @@ impl Reader for Ollama {
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         builder.read_document(WANTED, |builder, document| {
             let messages = document.get("messages").unwrap_or(document);
-            if !messages.is_array() {
-                return Err(format_error(NAME, messages.span().start, "the messages are not an array"));
-            }
-            if let Some(model) = document.text_of("model") {
-                builder.set_model(&model);
-            }
-            let list = builder.add_items(messages, None);
+            ensure(messages.is_array(), NAME, messages, "the messages are not an array")?;
+            builder.read_model(document, "model");
             let mut open_calls = Vec::new();
-            for (element, message) in messages.items().enumerate() {
-                let Some(role) = message.text_of("role") else {
-                    return Err(format_error(NAME, message.span().start, "a message has no role"));
-                };
-                let record = Some(ElementRef { list, element });
-                let draft = EventDraft { span: message.span(), record, ..EventDraft::default() };
+            for (at, message) in builder.elements(messages, None) {
+                let role = role_of(NAME, message)?;
+                let draft = EventDraft::whole(at, message);
                 if ["content", "images", "tool_calls"].iter().all(|name| message.get(name).is_none()) {
                     builder.count_unknown(message);
                 }
@@ -112,58 +102,41 @@ fn add_request(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDr
         _ if has_images => builder.new_string("[image]"),
         _ => builder.new_string(""),
     };
-    builder.start_turn(None);
-    builder.add(Kind::ChatRequest, EventDraft { body, ..draft });
+    builder.add_request(draft.with_body(body));
 }
 
 fn add_assistant_events(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft) -> Vec<Call> {
-    let members = builder.add_members(message);
-    let member = |name| ElementRef { list: members, element: message.position(name).unwrap_or_default() };
-    let non_empty = |name: &str| message.string(name).filter(|text| text.raw().len() > 2);
-    let calls = message.get("tool_calls").filter(|calls| calls.items().len() > 0);
-    if let Some(thought) = non_empty("thinking") {
-        let (span, deletion) = (thought.span(), Deletion::Element(member("thinking")));
-        builder.add(Kind::Reasoning, EventDraft { span, body: span, deletion, ..draft.clone() });
+    let members = builder.members(message);
+    let thought = message.non_empty_string("thinking");
+    let calls = message.non_empty_array("tool_calls");
+    if let Some(thought) = thought {
+        builder.add(Kind::Reasoning, draft.text_part(thought, members.deletion("thinking")));
     }
-    match non_empty("content") {
+    match message.non_empty_string("content") {
         Some(content) => {
-            let (span, deletion) = (content.span(), Deletion::Value(content.span(), "\"\""));
-            builder.add(Kind::Message, EventDraft { span, body: span, deletion, ..draft.clone() });
+            let deletion = Deletion::Value(content.span(), "\"\"");
+            builder.add(Kind::Message, draft.text_part(content, deletion));
         }
-        None if calls.is_none() && non_empty("thinking").is_none() => {
+        None if calls.is_none() && thought.is_none() => {
             let body = builder.new_string("");
-            builder.add(Kind::Message, EventDraft { body, ..draft.clone() });
+            builder.add(Kind::Message, draft.clone().with_body(body));
         }
         None => {}
     }
     let Some(calls) = calls else { return Vec::new() };
-    let list = builder.add_items(calls, Some(member("tool_calls")));
     let mut open_calls = Vec::new();
-    for (element, call) in calls.items().enumerate() {
+    for (at, call) in builder.elements(calls, members.find("tool_calls")) {
         let Some(function) = call.get("function") else { continue };
         let source_id = call.string("id").or(function.string("id"));
-        let id = source_id.map(JsonNode::span).unwrap_or_else(|| builder.next_id());
-        let name = builder.tool_name(function, "name");
-        let arguments = function.get("arguments");
-        let edits = arguments.map(|arguments| EditSite {
-            span: arguments.span(),
-            write: if arguments.is_string() { values::empty_object_in_string } else { values::empty_object },
-        });
+        let id = builder.id_or_next(source_id);
         let source_id = source_id.map(|id| id.text().into_owned());
-        open_calls.push(Call {
-            id,
-            source_id,
-            name: function.text_of("name").unwrap_or_default().into_owned(),
-        });
-        let draft = EventDraft {
-            span: call.span(),
-            id,
-            name,
-            body: arguments.map_or_else(Span::default, JsonNode::span),
-            deletion: Deletion::Element(ElementRef { list, element }),
-            edits: edits.into_iter().collect(),
-            ..draft.clone()
-        };
+        let name = function.text_of("name").unwrap_or_default().into_owned();
+        open_calls.push(Call { id, source_id, name });
+        let arguments = function.get("arguments");
+        let is_text = arguments.is_some_and(JsonNode::is_string);
+        let write = if is_text { values::empty_object_in_string } else { values::empty_object };
+        let draft = draft.part(call, Deletion::Element(at)).with_id(id);
+        let draft = builder.call(function, "name", arguments, write, draft);
         builder.add(Kind::ToolRequest, draft);
     }
     open_calls
@@ -185,11 +158,7 @@ fn add_result(
         by_id().or_else(|| by_name().filter(|_| id.is_none())).map(|index| open_calls.remove(index).id);
     let id = source_id.map(JsonNode::span).or(call).unwrap_or_default();
     let content = message.get("content");
-    let body = match content {
-        Some(content) if content.is_string() => content.span(),
-        _ => builder.new_string(""),
-    };
-    let edits = content.map(|content| content.edit_site(values::text));
-    let kind = Kind::ToolResponse { is_error: false };
-    builder.add(kind, EventDraft { id, body, edits: edits.into_iter().collect(), ..draft });
+    let body = builder.text_or_empty(content.filter(|content| content.is_string()));
+    let draft = draft.with_id(id).with_body(body).with_edit(content, values::text);
+    builder.add(Kind::ToolResponse { is_error: false }, draft);
 }

@@ -6,17 +6,18 @@
 use serde_json::json;
 
 use super::values;
-use crate::builder::{EventBuilder, EventDraft};
-use crate::json_index::{JsonNode, MemberFilter};
-use crate::reader::Reader;
-use crate::reader::SummaryPair;
-use crate::sample::{Sample, format_error};
-use crate::source_map::{Deletion, ElementRef};
+use crate::builder::{EventBuilder, EventDraft, Members};
+use crate::json_index::{JsonNode, MemberFilter, span_of};
+use crate::reader::{Reader, SummaryPair};
+use crate::sample::{Sample, ensure, format_error, role_of};
+use crate::source_map::Deletion;
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
 use jp_compact_json::Span;
 
 pub(super) struct OpenaiChat;
+
+const NAME: &str = "OpenAI's chat";
 
 const WANTED: MemberFilter = |key| {
     matches!(
@@ -66,12 +67,10 @@ impl Reader for OpenaiChat {
     }
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
-        if crate::sample::is_document(&builder.bytes()) {
+        if builder.is_document() {
             return builder.read_document(WANTED, |builder, document| {
                 let body = document.get("body").unwrap_or(document);
-                if let Some(model) = body.text_of("model") {
-                    builder.set_model(&model);
-                }
+                builder.read_model(body, "model");
                 read_messages(builder, messages_of(document).unwrap_or(document))
             });
         }
@@ -80,7 +79,7 @@ impl Reader for OpenaiChat {
                 builder.start_conversation(line)?;
                 read_messages(builder, messages)
             }
-            None => Err(format_error("OpenAI's chat", line.span().start, "a line has no `messages`")),
+            None => Err(format_error(NAME, line, "a line has no `messages`")),
         })
     }
 
@@ -92,33 +91,22 @@ impl Reader for OpenaiChat {
 
 /// Returns the messages of a body, of a request in a batch, or of a preference pair.
 fn messages_of(value: JsonNode<'_>) -> Option<JsonNode<'_>> {
-    let inside = |name: &str| value.get(name).and_then(|inside| inside.get("messages"));
-    value.get("messages").or_else(|| inside("body")).or_else(|| inside("input"))
+    let inner = |name| value.inner(name, "messages");
+    value.get("messages").or_else(|| inner("body")).or_else(|| inner("input"))
 }
 
 fn read_messages(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<(), Unreadable> {
-    if !messages.is_array() {
-        return Err(format_error("OpenAI's chat", messages.span().start, "the messages are not an array"));
-    }
-    let list = builder.add_items(messages, None);
-    for (element, message) in messages.items().enumerate() {
-        let Some(role) = message.text_of("role") else {
-            return Err(format_error("OpenAI's chat", message.span().start, "a message has no role"));
-        };
-        let draft = EventDraft {
-            span: message.span(),
-            record: Some(ElementRef { list, element }),
-            ..EventDraft::default()
-        };
-        match &*role {
+    ensure(messages.is_array(), NAME, messages, "the messages are not an array")?;
+    for (at, message) in builder.elements(messages, None) {
+        let draft = EventDraft::whole(at, message);
+        let content = message.get("content");
+        match &*role_of(NAME, message)? {
             "user" => {
-                let body = message.get("content").map_or_else(Span::default, |content| builder.text(content));
-                if body.is_empty() {
+                if content.is_none() {
                     builder.count_unknown(message);
                 }
-                let body = if body.is_empty() { builder.new_string("") } else { body };
-                builder.start_turn(None);
-                builder.add(Kind::ChatRequest, EventDraft { body, ..draft });
+                let body = builder.text_or_empty(content);
+                builder.add_request(draft.with_body(body));
             }
             "assistant" => {
                 let len_before = builder.len();
@@ -128,23 +116,11 @@ fn read_messages(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<(
                 }
             }
             "tool" | "function" => {
-                let content = message.get("content");
-                let body = match content {
-                    Some(content) if !content.is_null() => builder.text(content),
-                    _ => builder.new_string(""),
-                };
-                let edits = content.map(|content| content.edit_site(values::text));
-                let id = message.string("tool_call_id").or(message.string("name"));
-                let id = id.map_or_else(Span::default, JsonNode::span);
-                let kind = Kind::ToolResponse { is_error: false };
-                builder.add(kind, EventDraft { id, body, edits: edits.into_iter().collect(), ..draft });
+                let id = span_of(message.string("tool_call_id").or(message.string("name")));
+                let draft = builder.result(content, values::text, draft.with_id(id));
+                builder.add(Kind::ToolResponse { is_error: false }, draft);
             }
-            "system" | "developer" => {
-                if let Some(content) = message.get("content") {
-                    let text = builder.text(content);
-                    builder.add_system_at(text);
-                }
-            }
+            "system" | "developer" => builder.add_system_content(content),
             _ => builder.count_unknown(message),
         }
     }
@@ -152,73 +128,70 @@ fn read_messages(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<(
 }
 
 fn add_assistant_events(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft) {
-    let members = builder.add_members(message);
-    let member = |name| ElementRef { list: members, element: message.position(name).unwrap_or_default() };
+    let members = builder.members(message);
     add_reasoning(builder, message, members, draft);
-    let content = message.get("content").filter(|content| content.raw().len() > 2 && !content.is_null());
-    match content {
+    match message.get("content").filter(has_content) {
         Some(content) if content.items().any(is_thought) => add_parts(builder, content, draft),
         Some(content) => {
             let refusals = content.items().filter_map(|part| part.string("refusal")).map(JsonNode::span);
             let refusals: Vec<Span> = refusals.collect();
             let body = if refusals.is_empty() { builder.text(content) } else { builder.joined(&refusals) };
-            let span = content.span();
-            let deletion = Deletion::Value(span, "null");
-            builder.add(Kind::Message, EventDraft { span, body, deletion, ..draft.clone() });
+            let draft = draft.part(content, Deletion::Value(content.span(), "null"));
+            builder.add(Kind::Message, draft.with_body(body));
         }
         None => add_other_content(builder, message, members, draft),
     }
-    if let Some(calls) = message.get("tool_calls").filter(|calls| calls.items().len() > 0) {
-        let holder = member("tool_calls");
-        let list = builder.add_items(calls, Some(holder));
-        for (element, call) in calls.items().enumerate() {
+    if let Some(calls) = message.non_empty_array("tool_calls") {
+        for (at, call) in builder.elements(calls, members.find("tool_calls")) {
             let function = call.get("function").or(call.get("custom")).unwrap_or(call);
-            let id = call.string_span("id");
-            let deletion = Deletion::Element(ElementRef { list, element });
-            add_call(builder, function, EventDraft { span: call.span(), id, deletion, ..draft.clone() });
+            let draft = draft.part(call, Deletion::Element(at)).with_id(call.string_span("id"));
+            add_call(builder, function, draft);
         }
     }
     // The form before calls had ids: the name identifies the call.
-    if let Some(function) = message.get("function_call").filter(|function| function.is_object()) {
-        let id = function.string_span("name");
-        let deletion = Deletion::Element(member("function_call"));
-        add_call(builder, function, EventDraft { span: function.span(), id, deletion, ..draft.clone() });
+    if let Some(function) = message.object("function_call") {
+        let draft = draft.part(function, members.deletion("function_call"));
+        add_call(builder, function, draft.with_id(function.string_span("name")));
     }
 }
 
+fn has_content(value: &JsonNode<'_>) -> bool {
+    value.raw().len() > 2 && !value.is_null()
+}
+
 /// Adds the reasoning of a message as one event, which is deleted from all its members at once.
-fn add_reasoning(builder: &mut EventBuilder, message: JsonNode<'_>, members: usize, draft: &EventDraft) {
-    let non_empty = |value: &JsonNode<'_>| value.raw().len() > 2 && !value.is_null();
+fn add_reasoning(
+    builder: &mut EventBuilder,
+    message: JsonNode<'_>,
+    members: Members<'_>,
+    draft: &EventDraft,
+) {
     let mut deletions = Vec::new();
     let mut body = None;
     for name in THOUGHTS {
-        let Some(value) = message.get(name).filter(non_empty) else { continue };
-        let element = message.position(name).unwrap_or_default();
-        deletions.push(Deletion::Element(ElementRef { list: members, element }));
+        let Some(value) = message.get(name).filter(has_content) else { continue };
+        deletions.push(members.deletion(name));
         body =
             body.or_else(|| value.is_string().then(|| value.span()).filter(|_| name != "reasoning_opaque"));
     }
     if deletions.is_empty() {
         return;
     }
-    if let Some(vendor_fields) =
-        message.get("provider_specific_fields").filter(|vendor_fields| vendor_fields.is_object())
-    {
-        let list = builder.add_members(vendor_fields);
-        let elements = THOUGHTS.iter().filter_map(|name| vendor_fields.position(name));
-        deletions.extend(elements.map(|element| Deletion::Element(ElementRef { list, element })));
+    if let Some(vendor_fields) = message.object("provider_specific_fields") {
+        let members = builder.members(vendor_fields);
+        deletions.extend(THOUGHTS.iter().filter_map(|name| members.find(name)).map(Deletion::Element));
     }
     let body = body.unwrap_or_else(|| {
-        let blocks = ["reasoning_details", "thinking_blocks"].iter().filter_map(|name| message.get(name));
-        let blocks: Vec<JsonNode<'_>> = blocks.filter(|list| list.items().len() > 0).take(1).collect();
+        let lists = ["reasoning_details", "thinking_blocks"];
+        let blocks = lists.iter().find_map(|name| message.non_empty_array(name));
         let texts = blocks.into_iter().flat_map(JsonNode::items).filter_map(|block| {
             ["text", "thinking", "summary"].iter().find_map(|name| block.string(name)).map(JsonNode::span)
         });
         let texts: Vec<Span> = texts.collect();
         builder.joined(&texts)
     });
-    builder
-        .add(Kind::Reasoning, EventDraft { body, deletion: Deletion::Several(deletions), ..draft.clone() });
+    let deletion = Deletion::Several(deletions);
+    builder.add(Kind::Reasoning, EventDraft { body, deletion, ..draft.clone() });
 }
 
 fn is_thought(part: JsonNode<'_>) -> bool {
@@ -227,46 +200,39 @@ fn is_thought(part: JsonNode<'_>) -> bool {
 
 /// Adds the parts of a content that contains reasoning, each as an event.
 fn add_parts(builder: &mut EventBuilder, content: JsonNode<'_>, draft: &EventDraft) {
-    let list = builder.add_items(content, None);
-    for (element, part) in content.items().enumerate() {
+    for (at, part) in builder.elements(content, None) {
         let (kind, text) = match is_thought(part) {
             true => (Kind::Reasoning, part.get("thinking").or(part.get("text"))),
             false => (Kind::Message, part.string("text").or(part.string("refusal"))),
         };
-        let body = text.map_or_else(Span::default, |text| builder.text(text));
-        let body = if body.is_empty() { builder.new_string("") } else { body };
-        let deletion = Deletion::Element(ElementRef { list, element });
-        builder.add(kind, EventDraft { span: part.span(), body, deletion, ..draft.clone() });
+        let body = builder.text_or_empty(text);
+        builder.add(kind, draft.part(part, Deletion::Element(at)).with_body(body));
     }
 }
 
 /// Adds the message of an assistant without content: a refusal or audio.
-fn add_other_content(builder: &mut EventBuilder, message: JsonNode<'_>, members: usize, draft: &EventDraft) {
-    let refusal = message.string("refusal").filter(|refusal| refusal.raw().len() > 2);
-    let audio = message.get("audio").filter(|audio| audio.is_object());
-    let (name, body) = match (refusal, audio) {
-        (Some(refusal), _) => ("refusal", refusal.span()),
-        (None, Some(audio)) => {
-            let text = audio.string("transcript").filter(|text| text.raw().len() > 2);
-            ("audio", text.map_or_else(|| builder.new_string("[audio]"), JsonNode::span))
-        }
+fn add_other_content(
+    builder: &mut EventBuilder,
+    message: JsonNode<'_>,
+    members: Members<'_>,
+    draft: &EventDraft,
+) {
+    let (name, value, text) = match (message.non_empty_string("refusal"), message.object("audio")) {
+        (Some(refusal), _) => ("refusal", refusal, Some(refusal)),
+        (None, Some(audio)) => ("audio", audio, audio.non_empty_string("transcript")),
         (None, None) => return,
     };
-    let deletion =
-        Deletion::Element(ElementRef { list: members, element: message.position(name).unwrap_or_default() });
-    let span = message.get(name).map_or(draft.span, JsonNode::span);
-    builder.add(Kind::Message, EventDraft { span, body, deletion, ..draft.clone() });
+    let body = text.map_or_else(|| builder.new_string("[audio]"), JsonNode::span);
+    builder.add(Kind::Message, draft.part(value, members.deletion(name)).with_body(body));
 }
 
 /// Adds a call of a function, or of a tool that takes a text.
 fn add_call(builder: &mut EventBuilder, function: JsonNode<'_>, draft: EventDraft) {
-    let name = builder.tool_name(function, "name");
     let (arguments, write): (_, fn(&str) -> String) = match function.get("arguments") {
         Some(object) if object.is_object() => (Some(object), values::empty_object),
         Some(text) => (Some(text), values::empty_object_in_string),
         None => (function.string("input"), values::text),
     };
-    let body = arguments.map_or_else(Span::default, JsonNode::span);
-    let edits = arguments.map(|arguments| arguments.edit_site(write));
-    builder.add(Kind::ToolRequest, EventDraft { name, body, edits: edits.into_iter().collect(), ..draft });
+    let draft = builder.call(function, "name", arguments, write, draft);
+    builder.add(Kind::ToolRequest, draft);
 }

@@ -3,15 +3,14 @@
 //! itself (searches, code, images) are part of the assistant's message. Compactions are opaque and stay, as do
 //! unknown items.
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::values;
 use crate::builder::{EventBuilder, EventDraft};
-use crate::json_index::{JsonNode, MemberFilter};
-use crate::reader::Reader;
-use crate::reader::SummaryPair;
-use crate::sample::{Sample, format_error};
-use crate::source_map::{Deletion, ElementRef};
+use crate::json_index::{JsonNode, MemberFilter, span_of};
+use crate::reader::{Reader, SummaryPair};
+use crate::sample::{Sample, ensure, format_error};
+use crate::source_map::Deletion;
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
 use jp_compact_json::Span;
@@ -85,7 +84,7 @@ impl Reader for OpenaiResponses {
     }
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
-        if crate::sample::is_document(&builder.bytes()) {
+        if builder.is_document() {
             return builder.read_document(WANTED, read_items);
         }
         builder.read_lines(WANTED, |builder, _, line| {
@@ -116,35 +115,21 @@ fn is_responses_item(item: JsonNode<'_>) -> bool {
 
 fn read_items(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), Unreadable> {
     let document = body_of(document);
-    if let Some(model) = document.text_of("model") {
-        builder.set_model(&model);
-    }
+    builder.read_model(document, "model");
     if let Some(instructions) = document.text_of("instructions") {
         builder.add_system(&instructions);
     }
     // The whole input may be a string. It is not a record, so it is never deleted.
     if let Some(text) = document.string("input") {
-        builder.start_turn(None);
-        builder.add(
-            Kind::ChatRequest,
-            EventDraft { span: text.span(), body: text.span(), ..EventDraft::default() },
-        );
+        builder.add_request(EventDraft::default().text_part(text, Deletion::Nothing));
         return Ok(());
     }
-    let items = items_of(document)
-        .ok_or_else(|| format_error(NAME, document.span().start, "it has no list of items"))?;
-    let list = builder.add_items(items, None);
-    for (element, item) in items.items().enumerate() {
-        if !item.is_object() {
-            return Err(format_error(NAME, item.span().start, "an item is not an object"));
-        }
-        let draft = EventDraft {
-            span: item.span(),
-            record: Some(ElementRef { list, element }),
-            ..EventDraft::default()
-        };
+    let items = items_of(document).ok_or_else(|| format_error(NAME, document, "it has no list of items"))?;
+    for (at, item) in builder.elements(items, None) {
+        ensure(item.is_object(), NAME, item, "an item is not an object")?;
+        let draft = EventDraft::whole(at, item);
         if item_kind(item) == "reasoning" {
-            let further_deletions = output_ids(builder, items.items().skip(element + 1));
+            let further_deletions = output_ids(builder, items.items().skip(at.element + 1));
             add_reasoning(builder, item, EventDraft { further_deletions, ..draft });
         } else {
             add_item(builder, item, draft);
@@ -166,8 +151,8 @@ fn output_ids<'a>(
         !is_user_message(item) && item_kind(*item) != "reasoning" && !item_kind(*item).ends_with("_output")
     });
     let id_deletion = |item: JsonNode<'_>| {
-        let element = item.position("id").filter(|_| item.string("id").is_some())?;
-        Some(Deletion::Element(ElementRef { list: builder.add_members(item), element }))
+        item.string("id")?;
+        Some(builder.members(item).deletion("id"))
     };
     // Other items refer to these by id, and they do not belong to the reasoning.
     let is_output = |item: &JsonNode<'_>| {
@@ -203,18 +188,10 @@ fn add_call(
 ) {
     let value = item.get(arguments);
     let name = item.string("name").map(JsonNode::span);
-    let draft = EventDraft {
-        id: item.string("call_id").or(item.string("id")).map_or(draft.id, JsonNode::span),
-        name: name.unwrap_or_else(|| builder.new_string(item_kind(item).trim_end_matches("_call"))),
-        body: if draft.body.is_empty() {
-            value.map_or_else(Span::default, JsonNode::span)
-        } else {
-            draft.body
-        },
-        edits: value.map(|value| value.edit_site(write)).into_iter().collect(),
-        ..draft
-    };
-    builder.add(Kind::ToolRequest, draft);
+    let name = name.unwrap_or_else(|| builder.new_string(item_kind(item).trim_end_matches("_call")));
+    let id = item.string("call_id").or(item.string("id")).map_or(draft.id, JsonNode::span);
+    let body = if draft.body.is_empty() { span_of(value) } else { draft.body };
+    builder.add(Kind::ToolRequest, EventDraft { id, name, body, ..draft.with_edit(value, write) });
 }
 
 fn add_item(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
@@ -224,8 +201,7 @@ fn add_item(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
         "function_call" => add_call(builder, item, "arguments", values::empty_object_in_string, draft),
         "custom_tool_call" => add_call(builder, item, "input", values::text, draft),
         "mcp_call" => {
-            let id = item.string("id").map(JsonNode::span).unwrap_or_else(|| builder.next_id());
-            let draft = EventDraft { id, ..draft };
+            let draft = draft.with_id(builder.id_or_next(item.string("id")));
             add_call(builder, item, "arguments", values::empty_object_in_string, draft.clone());
             add_mcp_result(builder, item, draft);
         }
@@ -239,8 +215,8 @@ fn add_item(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
         }
         "shell_call_output" => add_shell_result(builder, item, draft),
         "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
-            let id = item.string("call_id").or(item.string("id")).map_or_else(Span::default, JsonNode::span);
-            add_result(builder, item.get("output"), false, EventDraft { id, ..draft });
+            let id = span_of(item.string("call_id").or(item.string("id")));
+            add_result(builder, item.get("output"), false, draft.with_id(id));
         }
         // Lists of tools and references have no text.
         "mcp_list_tools" | "item_reference" => {}
@@ -267,14 +243,10 @@ fn add_message(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft
         Some("user") => Kind::ChatRequest,
         Some("assistant") => Kind::Message,
         _ => {
-            if let Some(content) = item.get("content") {
-                let text = builder.text(content);
-                builder.add_system_at(text);
-            }
-            return;
+            return builder.add_system_content(item.get("content"));
         }
     };
-    let content = item.get("content").filter(|content| !content.is_null());
+    let content = item.non_null("content");
     let has_text = |content: &JsonNode<'_>| {
         content.is_string() || content.items().any(|part| part.string("text").is_some())
     };
@@ -291,47 +263,35 @@ fn add_message(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft
         }
         _ => builder.new_string(""),
     };
-    if kind == Kind::ChatRequest {
-        builder.start_turn(None);
-    }
-    builder.add(kind, EventDraft { body, ..draft });
+    builder.add_all(vec![(kind, draft.with_body(body))], kind == Kind::ChatRequest);
 }
 
 /// Adds reasoning: its summary, otherwise its content, and the encrypted form.
 fn add_reasoning(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
-    let texts = |name: &str| item.get(name).filter(|texts| texts.items().len() > 0);
-    let body = match texts("summary").or(texts("content")) {
-        Some(texts) => builder.text(texts),
-        None => builder.new_string(""),
-    };
-    let mut metadata = Map::new();
-    for (name, ours) in [("id", "openai_item_id"), ("encrypted_content", "openai_encrypted_content")] {
-        if let Some(text) = item.text_of(name) {
-            metadata.insert(ours.into(), text.into());
-        }
-    }
-    let metadata = match metadata.is_empty() {
-        true => Span::default(),
-        false => builder.new_json(&Value::Object(metadata).to_string()),
-    };
+    let texts = item.non_empty_array("summary").or(item.non_empty_array("content"));
+    let body = builder.text_or_empty(texts);
+    let metadata = builder.openai_item_data(item);
     builder.add(Kind::Reasoning, EventDraft { body, metadata, ..draft });
 }
 
 fn add_result(builder: &mut EventBuilder, output: Option<JsonNode<'_>>, is_error: bool, draft: EventDraft) {
     let body = match output {
-        Some(output) if output.is_string() || output.is_array() => builder.text(output),
-        Some(output) if !output.is_null() => builder.new_string(&String::from_utf8_lossy(output.raw())),
+        Some(output) if !output.is_null() => text_or_json(builder, output),
         _ => builder.new_string(""),
     };
-    let edits = output.map(|output| output.edit_site(values::text)).into_iter().collect();
-    builder.add(Kind::ToolResponse { is_error }, EventDraft { body, edits, ..draft });
+    let draft = draft.with_body(body).with_edit(output, values::text);
+    builder.add(Kind::ToolResponse { is_error }, draft);
+}
+
+fn text_or_json(builder: &mut EventBuilder, value: JsonNode<'_>) -> Span {
+    let is_text = value.is_string() || value.is_array();
+    if is_text { builder.text(value) } else { builder.new_string(&value.lossy()) }
 }
 
 /// Adds the output of shell commands, joined. One failed command makes it an error.
 fn add_shell_result(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
-    let id = item.string_span("call_id");
-    let draft = EventDraft { id, ..draft };
-    let Some(output) = item.get("output").filter(|output| output.is_array()) else {
+    let draft = draft.with_id(item.string_span("call_id"));
+    let Some(output) = item.array("output") else {
         return add_result(builder, item.get("output"), false, draft);
     };
     let outputs = output.items().flat_map(|command| [command.text_of("stdout"), command.text_of("stderr")]);
@@ -342,38 +302,31 @@ fn add_shell_result(builder: &mut EventBuilder, item: JsonNode<'_>, draft: Event
         .any(|outcome| outcome.get("exit_code").is_none_or(|code| code.raw() != b"0"));
     let body = builder.new_string(&outputs.join("\n"));
     let write = if is_error { values::failed_shell_output } else { values::shell_output };
-    let edits = vec![output.edit_site(write)];
-    builder.add(Kind::ToolResponse { is_error }, EventDraft { body, edits, ..draft });
+    builder.add(Kind::ToolResponse { is_error }, draft.with_body(body).with_edit(Some(output), write));
 }
 
 /// Adds the result of an MCP call, which is part of the call's item.
 fn add_mcp_result(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDraft) {
-    let id = draft.id;
-    let present = |name: &str| item.get(name).filter(|value| !value.is_null());
-    let (output, is_error) = match (present("output"), present("error")) {
+    let (output, is_error) = match (item.non_null("output"), item.non_null("error")) {
         (None, Some(error)) if error.is_object() => {
             let text = error.get("message").or(error.get("content"));
-            let body = match text.filter(|text| text.is_string() || text.is_array()) {
-                Some(text) => builder.text(text),
-                None => builder.new_string(&String::from_utf8_lossy(error.raw())),
-            };
-            let edits = vec![error.edit_site(values::mcp_error)];
-            return builder
-                .add(Kind::ToolResponse { is_error: true }, EventDraft { id, body, edits, ..draft });
+            let text = text.filter(|text| text.is_string() || text.is_array());
+            let body = text_or_json(builder, text.unwrap_or(error));
+            let draft = draft.with_body(body).with_edit(Some(error), values::mcp_error);
+            return builder.add(Kind::ToolResponse { is_error: true }, draft);
         }
         // The form before errors had a type.
         (None, Some(error)) => (error, true),
         (Some(output), _) => (output, false),
         (None, None) => return,
     };
-    add_result(builder, Some(output), is_error, EventDraft { id, ..draft });
+    add_result(builder, Some(output), is_error, draft);
 }
 
 /// Returns a line that describes a call that `OpenAI` ran itself.
 fn hosted_call_text(builder: &mut EventBuilder, item: JsonNode<'_>, kind: &str) -> Span {
     let argument = ["action", "queries", "code", "operation", "name"].map(|name| item.get(name));
-    let argument =
-        argument.into_iter().flatten().next().map(|value| String::from_utf8_lossy(value.raw()).into_owned());
+    let argument = argument.into_iter().flatten().next().map(JsonNode::lossy);
     let text = format!("{kind} {}", argument.unwrap_or_default());
     builder.new_string(&format!("[{}]", text.trim_end()))
 }

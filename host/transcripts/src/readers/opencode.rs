@@ -13,9 +13,8 @@ use jiff::Timestamp;
 use super::values;
 use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
-use crate::reader::Reader;
-use crate::reader::SummaryPair;
-use crate::sample::{Sample, format_error};
+use crate::reader::{Reader, SummaryPair};
+use crate::sample::{Sample, ensure, format_error};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
@@ -79,7 +78,7 @@ impl Message<'_> {
     }
 
     fn is_user(&self) -> bool {
-        self.info.text_of("role").as_deref() == Some("user")
+        self.info.text_is("role", "user")
     }
 
     /// Returns whether this program wrote the message in place of steps of the request before it.
@@ -90,17 +89,17 @@ impl Message<'_> {
     }
 
     fn compaction(&self) -> Option<JsonNode<'_>> {
-        self.parts.items().find(|part| part.text_of("type").as_deref() == Some("compaction"))
+        self.parts.items().find(|part| part.text_is("type", "compaction"))
     }
 
     /// Returns whether the message failed and is therefore not sent. A message that the user stopped is sent if
     /// it has output.
     fn has_failed(&self) -> bool {
-        let Some(error) = self.info.get("error").filter(|error| error.is_object()) else { return false };
+        let Some(error) = self.info.object("error") else { return false };
         let has_output = |part: JsonNode<'_>| {
             !matches!(part.text_of("type").as_deref(), Some("step-start" | "reasoning") | None)
         };
-        let was_stopped = error.text_of("name").as_deref() == Some("MessageAbortedError");
+        let was_stopped = error.text_is("name", "MessageAbortedError");
         !was_stopped || !self.parts.items().any(has_output)
     }
 }
@@ -122,10 +121,7 @@ impl Reader for Opencode {
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         builder.read_document(WANTED, |builder, document| {
             let messages = document.get("messages").unwrap_or(document);
-            if !messages.is_array() {
-                let at = messages.span().start;
-                return Err(format_error("OpenCode", at, "it has no `messages` array"));
-            }
+            ensure(messages.is_array(), "OpenCode", messages, "it has no `messages` array")?;
             let all_messages = read_messages(builder, messages)?;
             for message in &all_messages {
                 let requested_model = message.info.get("model").and_then(|model| model.text_of("modelID"));
@@ -154,24 +150,22 @@ fn read_messages<'a>(
     builder: &mut EventBuilder,
     messages: JsonNode<'a>,
 ) -> Result<Vec<Message<'a>>, Unreadable> {
-    let list = builder.add_items(messages, None);
     let mut read = Vec::new();
-    for (element, message) in messages.items().enumerate() {
-        let (info, parts) = (message.get("info"), message.get("parts"));
-        match (info.filter(|info| info.is_object()), parts.filter(|parts| parts.is_array())) {
+    for (at, message) in builder.elements(messages, None) {
+        match (message.object("info"), message.array("parts")) {
             (Some(info), Some(parts)) => {
                 let part_count = parts.items().len();
-                read.push(Message { at: ElementRef { list, element }, info, parts, part_count });
+                read.push(Message { at, info, parts, part_count });
             }
             _ => {
                 builder.count_unknown(message);
-                builder.warn(format!("message {element} has no `info` or no `parts` and was skipped"));
+                builder.warn(format!("message {} has no `info` or no `parts` and was skipped", at.element));
             }
         }
     }
     match messages.items().next() {
         Some(first) if read.is_empty() => {
-            Err(format_error("OpenCode", first.span().start, "a message has no `info` or `parts`"))
+            Err(format_error("OpenCode", first, "a message has no `info` or `parts`"))
         }
         _ => Ok(read),
     }
@@ -263,12 +257,9 @@ fn add_turn(builder: &mut EventBuilder, user: Option<&Message<'_>>, answers: &[&
         }
     }
     if let Some(request) = request {
-        builder.start_turn(request.time);
-        builder.add(Kind::ChatRequest, request);
+        builder.add_request(request);
     }
-    for (kind, draft) in events {
-        builder.add(kind, draft);
-    }
+    builder.add_all(events, false);
 }
 
 /// Returns the user's request, if it has content.
@@ -295,37 +286,23 @@ fn request_draft(builder: &mut EventBuilder, message: &Message<'_>) -> Option<Ev
     if texts.is_empty() && message.compaction().is_some() && message.part_count > 0 {
         texts.push(builder.new_string(COMPACTED));
     }
-    let body = match texts[..] {
-        [] => return None,
-        [text] => text,
-        _ => builder.joined(&texts),
-    };
+    if texts.is_empty() {
+        return None;
+    }
+    let body = builder.one_or_joined(&texts);
     let (start, end) = (message.info.span().start, message.parts.span().end);
     let span = Span { start: start.min(message.parts.span().start), end: end.max(message.info.span().end) };
-    Some(EventDraft {
-        span,
-        body,
-        time: created(message.info),
-        record: Some(message.at),
-        ..EventDraft::default()
-    })
+    Some(EventDraft { span, body, ..EventDraft::of_record(message.at, created(message.info)) })
 }
 
 /// Adds the events of an assistant message. The results of one step follow all of its calls.
 fn collect_events(builder: &mut EventBuilder, message: &Message<'_>, events: &mut Vec<(Kind, EventDraft)>) {
-    let list = builder.add_items(message.parts, None);
     let mut results = Vec::new();
     let mut response = builder.next_response();
-    for (element, part) in message.parts.items().enumerate().take(message.part_count) {
-        let draft = EventDraft {
-            span: part.span(),
-            time: time_member(part, "start").or_else(|| created(message.info)),
-            record: Some(message.at),
-            deletion: Deletion::Element(ElementRef { list, element }),
-            metadata: provider_metadata(builder, part),
-            response,
-            ..EventDraft::default()
-        };
+    for (at, part) in builder.elements(message.parts, None).take(message.part_count) {
+        let time = time_member(part, "start").or_else(|| created(message.info));
+        let draft = EventDraft::of_record(message.at, time).part(part, Deletion::Element(at));
+        let draft = EventDraft { metadata: provider_metadata(builder, part), response, ..draft };
         let text = part.string("text");
         match (part.text_of("type").as_deref(), text) {
             (Some("step-start"), _) => {
@@ -333,10 +310,10 @@ fn collect_events(builder: &mut EventBuilder, message: &Message<'_>, events: &mu
                 response = builder.next_response();
             }
             (Some("text"), Some(text)) if text.raw().len() > 2 => {
-                events.push((Kind::Message, EventDraft { body: text.span(), ..draft }));
+                events.push((Kind::Message, draft.with_body(text.span())));
             }
             (Some("reasoning"), Some(text)) => {
-                events.push((Kind::Reasoning, EventDraft { body: text.span(), ..draft }));
+                events.push((Kind::Reasoning, draft.with_body(text.span())));
             }
             (Some("tool"), _) => collect_tool_events(builder, part, draft, events, &mut results),
             (kind, _) => {
@@ -357,23 +334,13 @@ fn collect_tool_events(
     results: &mut Vec<(Kind, EventDraft)>,
 ) {
     let Some(state) = part.get("state") else { return };
-    let id = part.string("callID").map(JsonNode::span).unwrap_or_else(|| builder.next_id());
-    let name = builder.tool_name(part, "tool");
-    let input = state.get("input");
-    let mut edits: Vec<EditSite> =
-        input.map(|input| input.edit_site(values::empty_object)).into_iter().collect();
+    let draft = draft.with_id(builder.id_or_next(part.string("callID")));
+    let time = time_member(state, "start").or(draft.time);
+    let call = builder.call(part, "tool", state.get("input"), values::empty_object, draft.clone());
     // Copies of the command for display.
-    let twins = ["title", "raw"].into_iter().filter_map(|name| state.string(name));
-    edits.extend(twins.map(|twin| EditSite { span: twin.span(), write: empty_string }));
-    let call = EventDraft {
-        id,
-        name,
-        body: input.map_or_else(Span::default, JsonNode::span),
-        time: time_member(state, "start").or(draft.time),
-        edits,
-        ..draft.clone()
-    };
-    events.push((Kind::ToolRequest, call));
+    let call = call.with_edit(state.string("title"), values::empty_string);
+    let call = call.with_edit(state.string("raw"), values::empty_string);
+    events.push((Kind::ToolRequest, EventDraft { time, ..call }));
     let is_error = match state.text_of("status").as_deref() {
         Some("completed") => false,
         Some("error") => true,
@@ -386,66 +353,37 @@ fn collect_tool_events(
         Some(output) => Some(output),
         None => state.get(if is_error { "error" } else { "output" }),
     };
-    let mut edits: Vec<EditSite> = output.map(|output| output.edit_site(values::text)).into_iter().collect();
-    edits.extend(result_twins(metadata).filter(|edit| Some(edit.span) != output.map(JsonNode::span)));
-    edits.extend(
-        state
-            .get("attachments")
-            .filter(|files| files.is_array())
-            .map(|files| EditSite { span: files.span(), write: empty_array }),
-    );
-    let cleared_at = state.get("time").and_then(|time| time.get("compacted"));
+    let mut result = EventDraft { metadata: Span::default(), ..draft }.with_edit(output, values::text);
+    result.edits.extend(result_twins(metadata).filter(|edit| Some(edit.span) != output.map(JsonNode::span)));
+    let cleared_at = state.inner("time", "compacted");
     let cleared_at = cleared_at.filter(|time| !is_error && !matches!(time.raw(), b"0" | b"null"));
+    let result = result.with_edit(state.array("attachments"), values::empty_array);
     // While this time is set, OpenCode sends the cleared text instead.
-    edits.extend(cleared_at.map(|time| EditSite { span: time.span(), write: |_| "0".into() }));
+    let result = result.with_edit(cleared_at, |_| "0".into());
     let body = match output {
         _ if cleared_at.is_some() => builder.new_string(CLEARED),
         Some(output) if output.is_string() => output.span(),
-        Some(output) if !output.is_null() => builder.new_string(&String::from_utf8_lossy(output.raw())),
+        Some(output) if !output.is_null() => builder.new_string(&output.lossy()),
         _ => builder.new_string(""),
     };
-    let time = time_member(state, "end").or(draft.time);
-    let result = EventDraft { id, body, time, edits, metadata: Span::default(), ..draft };
-    results.push((Kind::ToolResponse { is_error }, result));
+    let time = time_member(state, "end").or(result.time);
+    results.push((Kind::ToolResponse { is_error }, EventDraft { body, time, ..result }));
 }
 
 /// Returns the edits for copies of a result that are kept for display. Links to other sessions stay.
 fn result_twins(metadata: Option<JsonNode<'_>>) -> impl Iterator<Item = EditSite> {
     let members = metadata.into_iter().flat_map(JsonNode::members);
-    members.filter_map(|(name, value)| {
-        let write: fn(&str) -> String = match value.raw() {
-            _ if matches!(&*name, b"sessionId" | b"sessionID" | b"parentSessionId" | b"model") => {
-                return None;
-            }
-            [b'"', _, .., b'"'] => empty_string,
-            [b'[', _, .., b']'] => empty_array,
-            [b'{', _, .., b'}'] => values::empty_object,
-            _ => return None,
-        };
-        Some(value.edit_site(write))
-    })
-}
-
-fn empty_string(_: &str) -> String {
-    "\"\"".into()
-}
-
-fn empty_array(_: &str) -> String {
-    "[]".into()
+    let is_kept = |name: &[u8]| matches!(name, b"sessionId" | b"sessionID" | b"parentSessionId" | b"model");
+    let emptied = members.filter(move |(name, value)| !is_kept(name) && value.raw().len() > 2);
+    emptied.filter_map(|(_, value)| values::emptying_edit(value))
 }
 
 /// Returns the data that the provider needs back with a part.
 fn provider_metadata(builder: &mut EventBuilder, part: JsonNode<'_>) -> Span {
     let Some(metadata) = part.get("metadata") else { return Span::default() };
     let providers = PROVIDERS.iter().filter_map(|provider| metadata.get(provider));
-    let members = providers.flat_map(|provider_data| {
-        PROVIDER_DATA.iter().filter_map(move |(theirs, ours)| {
-            let value = provider_data.string(theirs)?;
-            Some(format!("\"{ours}\":{}", String::from_utf8_lossy(value.raw())))
-        })
-    });
-    let members: Vec<String> = members.collect();
-    if members.is_empty() { Span::default() } else { builder.new_json(&format!("{{{}}}", members.join(","))) }
+    let values = providers.flat_map(|data| PROVIDER_DATA.map(|(theirs, ours)| (ours, data.string(theirs))));
+    builder.provider_data(&values.collect::<Vec<_>>())
 }
 
 fn created(info: JsonNode<'_>) -> Option<Timestamp> {
@@ -454,6 +392,5 @@ fn created(info: JsonNode<'_>) -> Option<Timestamp> {
 
 /// Parses a time in milliseconds.
 fn time_member(holder: JsonNode<'_>, name: &str) -> Option<Timestamp> {
-    let raw = holder.get("time")?.get(name)?.raw();
-    Timestamp::from_millisecond(std::str::from_utf8(raw).ok()?.parse().ok()?).ok()
+    Timestamp::from_millisecond(holder.inner("time", name)?.number()?).ok()
 }

@@ -10,11 +10,11 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::values;
 use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
-use crate::reader::Reader;
-use crate::reader::SummaryPair;
-use crate::sample::{Sample, format_error};
+use crate::reader::{Reader, SummaryPair};
+use crate::sample::{Sample, ensure, format_error};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
@@ -79,7 +79,7 @@ struct FoundEvent {
 
 impl Record {
     fn new(at: ElementRef, event: JsonNode<'_>) -> Self {
-        let raw = |name: &str| event.get(name).filter(|value| !value.is_null()).map(as_json);
+        let raw = |name: &str| event.non_null(name).map(as_json);
         Self {
             at,
             id: raw("id").unwrap_or_default(),
@@ -97,10 +97,7 @@ impl Record {
     }
 
     fn add_forgotten(&mut self, builder: &mut EventBuilder, ids: JsonNode<'_>) {
-        let list = builder.add_items(ids, None);
-        let elements =
-            ids.items().enumerate().map(|(element, id)| (as_json(id), ElementRef { list, element }));
-        self.forgotten.extend(elements);
+        self.forgotten.extend(builder.elements(ids, None).map(|(at, id)| (as_json(id), at)));
     }
 }
 
@@ -118,7 +115,7 @@ impl Reader for OpenHands {
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         let mut records = Vec::new();
-        if crate::sample::is_document(&builder.bytes()) {
+        if builder.is_document() {
             let mut is_single_event = false;
             builder.read_document(WANTED, |builder, document| {
                 is_single_event = is_event(document);
@@ -129,9 +126,7 @@ impl Reader for OpenHands {
             }
         }
         builder.read_lines(WANTED, |builder, at, line| {
-            if !line.is_object() {
-                return Err(format_error("OpenHands", line.span().start, "a line is not an object"));
-            }
+            ensure(line.is_object(), "OpenHands", line, "a line is not an object")?;
             if LISTS.iter().any(|name| line.get(name).is_some_and(JsonNode::is_array)) {
                 builder.start_conversation(line)?;
                 return read_list(builder, line);
@@ -188,28 +183,23 @@ fn is_event(node: JsonNode<'_>) -> bool {
 /// Reads a list of events, or a document with one.
 fn read_list(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), Unreadable> {
     let list = LISTS.iter().find_map(|name| document.get(name)).unwrap_or(document);
-    if !list.is_array() {
-        return Err(format_error("OpenHands", document.span().start, "it has no list of events"));
-    }
-    let list_index = builder.add_items(list, None);
+    ensure(list.is_array(), "OpenHands", document, "it has no list of events")?;
     let mut records = Vec::new();
-    for (element, item) in list.items().enumerate() {
-        let at = ElementRef { list: list_index, element };
+    for (at, item) in builder.elements(list, None) {
         if item.is_object() {
             records.push(read_record(builder, at, item));
         } else if item.is_array() {
-            let inner = builder.add_items(item, Some(at));
-            for (element, item) in item.items().enumerate() {
+            for (inner, item) in builder.elements(item, Some(at)) {
                 let mut record = read_record(builder, at, item);
                 for event in &mut record.events {
                     if matches!(event.kind, Kind::ToolResponse { .. }) {
-                        event.draft.deletion = Deletion::Element(ElementRef { list: inner, element });
+                        event.draft.deletion = Deletion::Element(inner);
                     }
                 }
                 records.push(record);
             }
         } else {
-            return Err(format_error("OpenHands", item.span().start, "an event is not an object"));
+            return Err(format_error("OpenHands", item, "an event is not an object"));
         }
     }
     add_events(builder, records);
@@ -218,8 +208,7 @@ fn read_list(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), U
 
 fn read_record(builder: &mut EventBuilder, at: ElementRef, event: JsonNode<'_>) -> Record {
     let mut record = Record::new(at, event);
-    let draft =
-        EventDraft { span: event.span(), time: event_time(event), record: Some(at), ..EventDraft::default() };
+    let draft = EventDraft { time: event_time(event), ..EventDraft::whole(at, event) };
     if event.string("kind").is_some() {
         if let (Some(id), Some(parent)) = (event.get("id"), event.string("parent_id")) {
             builder.add_link(at, id.span(), parent.span());
@@ -241,19 +230,15 @@ fn add_events(builder: &mut EventBuilder, records: Vec<Record>) {
         records.iter().map(|record| (record.id.clone(), record.at)).collect();
     let (on_path, broken_at) = path(&records);
     let is_on_path = |at: &ElementRef| on_path.as_ref().is_none_or(|path| path.contains(at));
-    let (mut lost_text, mut lost_records) = (0, 0);
+    let mut lost = Vec::new();
     for (index, record) in records.iter().enumerate().filter(|(_, record)| !is_on_path(&record.at)) {
         let text: u64 = record.events.iter().map(|event| event.draft.body.len() as u64).sum();
         match broken_at {
-            Some(broken_at) if index < broken_at && text > 0 => {
-                (lost_text, lost_records) = (lost_text + text, lost_records + 1);
-            }
+            Some(broken_at) if index < broken_at && text > 0 => lost.push(text),
             _ => builder.count_unsent(text),
         }
     }
-    if lost_records > 0 {
-        builder.count_unreachable(lost_text, lost_records);
-    }
+    builder.count_unreachable(&lost);
     let mut waiting: Vec<(String, Span)> = Vec::new();
     for Record { at, id, cause, starts_turn, events, forgotten, .. } in records {
         for (forgotten_id, element) in forgotten {
@@ -328,7 +313,7 @@ fn path(records: &[Record]) -> (Option<HashSet<ElementRef>>, Option<usize>) {
 }
 
 fn as_json(node: JsonNode<'_>) -> String {
-    String::from_utf8_lossy(node.raw()).into_owned()
+    node.lossy().into_owned()
 }
 
 /// Returns the time of an event. A time without a zone is UTC.
@@ -337,16 +322,10 @@ fn event_time(event: JsonNode<'_>) -> Option<Timestamp> {
     time::parse(&text).or_else(|| time::parse(&format!("{text}Z")))
 }
 
-fn empty_string(_: &str) -> String {
-    "\"\"".into()
-}
-
 /// Returns edits that empty long texts of a result that are not sent: copies, or the data that it was made from.
 fn long_texts<'a>(object: JsonNode<'a>, except: &'a [&str]) -> impl Iterator<Item = EditSite> + 'a {
     let is_long = |value: JsonNode<'_>| value.is_string() && value.raw().len() > 64;
     let members =
         object.members().filter(|(key, _)| !except.iter().any(|except| except.as_bytes() == key.as_ref()));
-    members
-        .filter(move |(_, value)| is_long(*value))
-        .map(|(_, value)| EditSite { span: value.span(), write: empty_string })
+    members.filter(move |(_, value)| is_long(*value)).map(|(_, value)| value.edit_site(values::empty_string))
 }

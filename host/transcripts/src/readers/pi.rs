@@ -8,13 +8,10 @@ use super::pi_path::{FirstKept, PiEntry, Reference, first_kept, path, redirect_r
 use super::values;
 use crate::builder::{EventBuilder, EventDraft, time_of};
 use crate::json_index::{JsonNode, MemberFilter};
-use crate::reader::Reader;
-use crate::reader::SummaryPair;
-use crate::sample::{Sample, format_error};
-use crate::source_map::element_deletion;
+use crate::reader::{Reader, SummaryPair};
+use crate::sample::{Sample, ensure};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
-use jp_compact_core::external::EditSite;
 use jp_compact_core::index::Unreadable;
 use jp_compact_json::Span;
 
@@ -46,9 +43,7 @@ impl Reader for Pi {
         let mut entries: Vec<PiEntry> = Vec::new();
         let mut is_tree = false;
         builder.read_lines(WANTED, |builder, at, node| {
-            if !node.is_object() {
-                return Err(format_error("pi", node.span().start, "a line is not an object"));
-            }
+            ensure(node.is_object(), "pi", node, "a line is not an object")?;
             is_tree |= node.get("parentId").is_some();
             entries.push(read_entry(builder, at, node));
             Ok(())
@@ -64,20 +59,17 @@ impl Reader for Pi {
             _ => None,
         });
         for index in path.into_iter().skip(from) {
-            let PiEntry { events, starts_turn, .. } = &mut entries[index];
-            let (events, starts_turn) = (std::mem::take(events), *starts_turn);
-            let Some(time) = events.first().map(|(_, draft)| draft.time) else { continue };
+            let PiEntry { events, mut starts_turn, .. } = std::mem::take(&mut entries[index]);
+            if events.is_empty() {
+                continue;
+            }
             // The entries that pi summarized and those that it kept are one turn, so one summary of ours replaces
             // both.
             if let Some(summary) = summary.take() {
-                builder.start_turn(summary.time);
-                builder.add(Kind::ChatRequest, *summary);
-            } else if starts_turn {
-                builder.start_turn(time);
+                builder.add_request(*summary);
+                starts_turn = false;
             }
-            for (kind, draft) in events {
-                builder.add(kind, draft);
-            }
+            builder.add_all(events, starts_turn);
         }
         Ok(())
     }
@@ -142,20 +134,16 @@ fn count_left_out(
     let mut stays = vec![false; entries.len()];
     path.iter().for_each(|index| stays[*index] = true);
     let text = |entry: &PiEntry| entry.events.iter().map(|(_, draft)| draft.body.len() as u64).sum::<u64>();
-    let (mut lost, mut records) = (0, 0);
+    let mut lost = Vec::new();
     for (index, entry) in entries.iter().enumerate().filter(|(index, _)| !stays[*index]) {
         match text(entry) {
             0 => {}
-            text if broken_at.is_some_and(|broken_at| index < broken_at) => {
-                (lost, records) = (lost + text, records + 1);
-            }
+            text if broken_at.is_some_and(|broken_at| index < broken_at) => lost.push(text),
             text => builder.count_unsent(text),
         }
     }
     path[..from].iter().for_each(|index| builder.count_unsent(text(&entries[*index])));
-    if records > 0 {
-        builder.count_unreachable(lost, records);
-    }
+    builder.count_unreachable(&lost);
 }
 
 /// Entry types that the model does not receive.
@@ -166,9 +154,7 @@ fn read_entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) ->
         at,
         id: node.text_of("id").map(Into::into),
         parent: node.text_of("parentId").map(Into::into),
-        events: Vec::new(),
-        starts_turn: false,
-        reference: Reference::Nothing,
+        ..PiEntry::default()
     };
     if let (Some(id), Some(parent)) = (node.string("id"), node.get("parentId")) {
         builder.add_link(at, id.span(), parent.span());
@@ -179,13 +165,11 @@ fn read_entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) ->
         Some("message") => {
             if let Some(message) = node.get("message") {
                 entry.events = message_events(builder, message, draft);
-                entry.starts_turn = message.text_of("role").as_deref() == Some("user");
+                entry.starts_turn = message.text_is("role", "user");
             }
         }
         Some("model_change") => {
-            if let Some(model) = node.text_of("modelId") {
-                builder.set_model(&model);
-            }
+            builder.read_model(node, "modelId");
         }
         Some("custom_message") => entry.events.extend(request_event(builder, node, draft)),
         Some("branch_summary") => {
@@ -200,8 +184,7 @@ fn read_entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) ->
             let body = summary_text(builder, node, "The conversation before this").unwrap_or_default();
             let span = node.string_span("summary");
             let id = node.string("firstKeptEntryId").map(|id| FirstKept::Id(id.span(), id.text().into()));
-            let number = node.get("firstKeptEntryIndex");
-            let number = number.and_then(|number| std::str::from_utf8(number.raw()).ok()?.parse().ok());
+            let number = node.get("firstKeptEntryIndex").and_then(JsonNode::number);
             let first = id.or(number.map(FirstKept::Number)).unwrap_or(FirstKept::Nothing);
             // The entry stays even if its text is deleted. Without it pi would send the summarized entries again.
             let summary = Box::new(EventDraft {
@@ -302,17 +285,13 @@ fn assistant_events(
 ) -> Vec<(Kind, EventDraft)> {
     let Some(content) = message.get("content") else { return Vec::new() };
     if content.is_string() {
-        let draft = EventDraft { span: content.span(), body: content.span(), ..draft.clone() };
-        return vec![(Kind::Message, draft)];
+        return vec![(Kind::Message, draft.text_part(content, Deletion::Nothing))];
     }
     let api = message.text_of("api").unwrap_or_default();
-    let list = (content.items().len() > 1).then(|| builder.add_items(content, None));
     let mut events: Vec<(Kind, EventDraft)> = Vec::new();
     let mut thought = None;
-    for (element, block) in content.items().enumerate() {
-        let deletion = element_deletion(list, element);
-        let draft = EventDraft { span: block.span(), deletion, ..draft.clone() };
-        let Some((kind, draft)) = block_event(builder, block, &api, draft) else {
+    for (deletion, block) in builder.blocks(content) {
+        let Some((kind, draft)) = block_event(builder, block, &api, draft.part(block, deletion)) else {
             builder.count_unknown(block);
             continue;
         };
@@ -320,12 +299,9 @@ fn assistant_events(
             thought = Some(events.len());
         } else if let Some((name, _)) = signature(block, &api)
             && let Some((_, thought)) = thought.and_then(|thought| events.get_mut(thought))
-            && let Some(element) = block.position(name)
         {
             // Google's signature is on the part that follows the reasoning.
-            thought
-                .further_deletions
-                .push(Deletion::Element(ElementRef { list: builder.add_members(block), element }));
+            thought.further_deletions.push(builder.members(block).deletion(name));
         }
         events.push((kind, draft));
     }
@@ -339,34 +315,22 @@ fn block_event(
     api: &str,
     draft: EventDraft,
 ) -> Option<(Kind, EventDraft)> {
-    let has_text = |text: &JsonNode<'_>| text.raw().len() > 2;
     let metadata = metadata(builder, block, api);
     let draft = EventDraft { metadata, ..draft };
     Some(match &*block.text_of("type")? {
-        "text" => {
-            (Kind::Message, EventDraft { body: block.string("text").filter(has_text)?.span(), ..draft })
-        }
+        "text" => (Kind::Message, draft.with_body(block.non_empty_string("text")?.span())),
         "thinking" => {
             let thinking = block.string("thinking")?;
-            if !has_text(&thinking) && block.string("thinkingSignature").is_none() {
+            if thinking.raw().len() <= 2 && block.string("thinkingSignature").is_none() {
                 return None;
             }
-            (Kind::Reasoning, EventDraft { body: thinking.span(), ..draft })
+            (Kind::Reasoning, draft.with_body(thinking.span()))
         }
         "toolCall" => {
-            let arguments = block.get("arguments");
-            let mut edits: Vec<EditSite> =
-                arguments.map(|value| value.edit_site(values::empty_object)).into_iter().collect();
+            let (arguments, draft) = (block.get("arguments"), draft.with_id(block.string_span("id")));
+            let draft = builder.call(block, "name", arguments, values::empty_object, draft);
             // The rest of a stream that was interrupted.
-            edits.extend(block.get("partialJson").map(|value| value.edit_site(values::text)));
-            let draft = EventDraft {
-                id: block.string_span("id"),
-                name: builder.tool_name(block, "name"),
-                body: arguments.map_or_else(Span::default, JsonNode::span),
-                edits,
-                ..draft
-            };
-            (Kind::ToolRequest, draft)
+            (Kind::ToolRequest, draft.with_edit(block.get("partialJson"), values::text))
         }
         _ => return None,
     })
@@ -409,19 +373,12 @@ fn metadata(builder: &mut EventBuilder, block: JsonNode<'_>, api: &str) -> Span 
 }
 
 fn result_event(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) -> (Kind, EventDraft) {
-    let mut edits = Vec::new();
-    let body = match message.get("content") {
-        Some(content) => {
-            let write = if content.is_string() { values::text } else { values::text_block };
-            edits.push(content.edit_site(write));
-            builder.text(content)
-        }
-        None => builder.new_string(""),
-    };
-    let is_pi_tool = message.text_of("toolName").is_some_and(|name| TOOLS.contains(&&*name));
-    let details = message.get("details").filter(|details| is_pi_tool && details.is_object());
-    edits.extend(details.map(|details| details.edit_site(values::empty_object)));
+    let content = message.get("content");
+    let write = if content.is_some_and(JsonNode::is_string) { values::text } else { values::text_block };
     let id = message.string_span("toolCallId");
+    let draft = builder.result(content, write, EventDraft { span: message.span(), id, ..draft });
+    let is_pi_tool = message.text_of("toolName").is_some_and(|name| TOOLS.contains(&&*name));
+    let details = message.object("details").filter(|_| is_pi_tool);
     let kind = Kind::ToolResponse { is_error: message.is_true("isError") };
-    (kind, EventDraft { span: message.span(), id, body, edits, ..draft })
+    (kind, draft.with_edit(details, values::empty_object))
 }

@@ -8,6 +8,7 @@ use crate::source_map::ElementRef;
 use jp_compact_core::event::Kind;
 use jp_compact_json::Span;
 
+#[derive(Default)]
 pub(super) struct PiEntry {
     pub(super) at: ElementRef,
     pub(super) id: Option<String>,
@@ -19,18 +20,14 @@ pub(super) struct PiEntry {
 }
 
 /// A reference from an entry to another entry.
+#[derive(Default)]
 pub(super) enum Reference {
+    #[default]
     Nothing,
     /// A summary that pi made. The model does not receive entries before the named one.
-    Kept {
-        summary: Box<EventDraft>,
-        first: FirstKept,
-    },
+    Kept { summary: Box<EventDraft>, first: FirstKept },
     /// A mark on another entry.
-    Marked {
-        span: Span,
-        id: String,
-    },
+    Marked { span: Span, id: String },
 }
 
 /// The reference from a summary to the first entry that is still sent.

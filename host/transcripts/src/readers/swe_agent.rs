@@ -14,12 +14,10 @@ use self::form::Form;
 use super::values;
 use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::{JsonNode, MemberFilter};
-use crate::reader::Reader;
-use crate::reader::SummaryPair;
-use crate::sample::{Sample, format_error};
+use crate::reader::{Reader, SummaryPair};
+use crate::sample::{Sample, ensure, format_error};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
-use jp_compact_core::external::EditSite;
 use jp_compact_core::index::Unreadable;
 use jp_compact_json::Span;
 
@@ -59,7 +57,7 @@ impl Reader for SweAgent {
             item.string("role").is_some()
                 && ["agent", "message_type", "is_demo"].iter().any(|name| item.get(name).is_some())
         };
-        if let Some(history) = document.get("history").filter(|history| history.is_array()) {
+        if let Some(history) = document.array("history") {
             return is_list("trajectory") || history.items().any(is_history_message);
         }
         let is_mini =
@@ -82,9 +80,7 @@ impl Reader for SweAgent {
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         builder.read_document(WANTED, |builder, document| {
             let list = ["history", "messages"].iter().find_map(|name| document.get(name)).unwrap_or(document);
-            if !list.is_array() {
-                return Err(format_error("SWE-agent", document.span().start, "it has no list of messages"));
-            }
+            ensure(list.is_array(), "SWE-agent", document, "it has no list of messages")?;
             read_messages(builder, list, document.get("trajectory"))
         })
     }
@@ -127,18 +123,12 @@ impl<'a> Twins<'a> {
     fn new(builder: &mut EventBuilder, trajectory: Option<JsonNode<'a>>) -> Self {
         let mut twins = Self { steps: Vec::new(), sent: HashMap::new() };
         let Some(trajectory) = trajectory.filter(|trajectory| trajectory.is_array()) else { return twins };
-        let list = builder.add_items(trajectory, None);
-        for (element, step) in trajectory.items().enumerate() {
-            twins.steps.push((ElementRef { list, element }, step));
-            let Some(query) = step.get("query").filter(|query| query.is_array()) else { continue };
-            let list = builder.add_items(query, None);
-            for (element, message) in query.items().enumerate() {
+        for (at, step) in builder.elements(trajectory, None) {
+            twins.steps.push((at, step));
+            let Some(query) = step.array("query") else { continue };
+            for (at, message) in builder.elements(query, None) {
                 if let Some(content) = message.get("content") {
-                    twins
-                        .sent
-                        .entry(content.raw())
-                        .or_default()
-                        .push((ElementRef { list, element }, message));
+                    twins.sent.entry(content.raw()).or_default().push((at, message));
                 }
             }
         }
@@ -167,11 +157,11 @@ impl<'a> Twins<'a> {
 }
 
 /// A call without a result.
-struct OpenCall {
+struct OpenCall<'a> {
     id: Option<String>,
     span: Span,
     /// The copy of the result in the trajectory.
-    observation: Option<Span>,
+    observation: Option<JsonNode<'a>>,
 }
 
 fn read_messages(
@@ -180,19 +170,15 @@ fn read_messages(
     trajectory: Option<JsonNode<'_>>,
 ) -> Result<(), Unreadable> {
     let twins = Twins::new(builder, trajectory);
-    let list_index = builder.add_items(list, None);
-    let messages: Vec<JsonNode<'_>> = list.items().collect();
+    let messages: Vec<(ElementRef, JsonNode<'_>)> = builder.elements(list, None).collect();
     let (mut has_turn, mut next_step) = (false, 0);
-    let mut open_calls: Vec<OpenCall> = Vec::new();
-    for (element, message) in messages.iter().copied().enumerate() {
-        let at = ElementRef { list: list_index, element };
-        if !message.is_object() {
-            return Err(format_error("SWE-agent", message.span().start, "a message is not an object"));
-        }
+    let mut open_calls: Vec<OpenCall<'_>> = Vec::new();
+    for (at, message) in messages.iter().copied() {
+        ensure(message.is_object(), "SWE-agent", message, "a message is not an object")?;
         if message.is_true("is_demo") {
             continue;
         }
-        let draft = EventDraft { span: message.span(), record: Some(at), ..EventDraft::default() };
+        let draft = EventDraft::whole(at, message);
         let role = message.text_of("role");
         match role.as_deref() {
             Some("assistant") => {
@@ -206,7 +192,8 @@ fn read_messages(
                 next_step = step.map_or(next_step, |step| step + 1);
                 let step = step.and_then(|step| twins.steps.get(step)).map(|(_, step)| *step);
                 let observation = step.and_then(|step| step.string("observation"));
-                let is_followed = messages.get(element + 1).is_some_and(|next| !is_of_assistant(*next));
+                let is_followed =
+                    messages.get(at.element + 1).is_some_and(|(_, next)| !next.text_is("role", "assistant"));
                 let is_answered = is_followed || observation.is_some();
                 let forms = Form::copies(message, step, twins.sent(message), is_answered);
                 let len_before = builder.len();
@@ -214,16 +201,15 @@ fn read_messages(
                 if builder.len() == len_before {
                     builder.count_unknown(message);
                 }
-                let observation = observation.map(JsonNode::span);
                 open_calls = ids.into_iter().map(|(id, span)| OpenCall { id, span, observation }).collect();
                 // The last call has a result only in the trajectory.
                 if !is_followed
                     && open_calls.len() == 1
                     && let (Some(OpenCall { span: id, .. }), Some(body)) = (open_calls.pop(), observation)
                 {
-                    let edits = vec![EditSite { span: body, write: values::text }];
-                    let deletion = Deletion::Value(body, "\"\"");
-                    let draft = EventDraft { span: body, id, body, edits, deletion, ..EventDraft::default() };
+                    let deletion = Deletion::Value(body.span(), "\"\"");
+                    let draft = EventDraft::default().text_part(body, deletion).with_id(id);
+                    let draft = draft.with_edit(Some(body), values::text);
                     builder.add(Kind::ToolResponse { is_error: false }, draft);
                 }
             }
@@ -232,17 +218,13 @@ fn read_messages(
                 add_result(builder, message, span, observation, &twins, draft);
             }
             Some("user") => {
-                if message.get("content").is_none() {
+                let content = message.get("content");
+                if content.is_none() {
                     builder.count_unknown(message);
                 }
-                let content = message.get("content").filter(|content| !content.is_null());
-                let body = content.map_or_else(Span::default, |content| builder.text(content));
-                let body = if body.is_empty() { builder.new_string("") } else { body };
-                if !has_turn {
-                    builder.start_turn(None);
-                    has_turn = true;
-                }
-                builder.add(Kind::ChatRequest, EventDraft { body, ..draft });
+                let draft = draft.with_body(builder.text_or_empty(content));
+                builder.add_all(vec![(Kind::ChatRequest, draft)], !has_turn);
+                has_turn = true;
             }
             Some("tool") => {
                 let id = message.get("tool_call_ids").and_then(|ids| ids.items().next());
@@ -256,32 +238,22 @@ fn read_messages(
             Some("exit") => {
                 // The text that ended the task is the result of the last call, not a message.
                 if let (Some(call), Some(content)) = (open_calls.pop(), message.string("content")) {
-                    let (body, write) = (content.span(), values::text);
-                    let deletion = Deletion::Value(body, "\"\"");
-                    let edits = vec![EditSite { span: body, write }];
-                    let draft = EventDraft { record: None, id: call.span, body, edits, deletion, ..draft };
+                    let deletion = Deletion::Value(content.span(), "\"\"");
+                    let draft = EventDraft { record: None, id: call.span, deletion, ..draft };
+                    let draft = builder.result(Some(content), values::text, draft);
                     builder.add(Kind::ToolResponse { is_error: false }, draft);
                 }
             }
-            Some("system") => {
-                if let Some(content) = message.get("content") {
-                    let text = builder.text(content);
-                    builder.add_system_at(text);
-                }
-            }
+            Some("system") => builder.add_system_content(message.get("content")),
             Some(_) => builder.count_unknown(message),
             None if message.get("object").is_some() || message.get("type").is_some() => {
                 let ids = responses::read(builder, message, &draft);
                 open_calls.extend(ids.into_iter().map(|(id, span)| OpenCall { id, span, observation: None }));
             }
-            None => return Err(format_error("SWE-agent", message.span().start, "a message has no role")),
+            None => return Err(format_error("SWE-agent", message, "a message has no role")),
         }
     }
     Ok(())
-}
-
-fn is_of_assistant(message: JsonNode<'_>) -> bool {
-    message.text_of("role").as_deref() == Some("assistant")
 }
 
 /// Adds the events of an assistant message. Returns the ids of its calls.
@@ -315,35 +287,24 @@ fn add_assistant_events(
         builder.add(Kind::ToolRequest, EventDraft { id, name, body, edits, deletion, ..draft.clone() });
         return vec![(None, id)];
     }
-    let Some(calls) = message.get("tool_calls").filter(|calls| calls.items().len() > 0) else {
-        return Vec::new();
-    };
-    let members = builder.add_members(message);
-    let holder = message.position("tool_calls").map(|element| ElementRef { list: members, element });
-    let list = builder.add_items(calls, holder);
+    let Some(calls) = message.non_empty_array("tool_calls") else { return Vec::new() };
+    let holder = builder.members(message).find("tool_calls");
     let mut ids = Vec::new();
-    for (index, call) in calls.items().enumerate() {
+    for (at, call) in builder.elements(calls, holder) {
         let Some(function) = call.get("function") else { continue };
-        let id = call.string("id");
-        let span = id.map_or_else(|| builder.next_id(), JsonNode::span);
+        let source_id = call.string("id");
+        let id = builder.id_or_next(source_id);
         let name = builder.tool_name(function, "name");
         let body = function.get("arguments").filter(|value| value.is_string() || value.is_object());
-        let body = body.map_or_else(|| builder.new_json("{}"), JsonNode::span);
-        let edits = forms.iter().flat_map(|form| form.argument_edits(index)).collect();
-        let mut deletions = vec![Deletion::Element(ElementRef { list, element: index })];
-        if index == 0 {
+        let body = builder.arguments(body);
+        let edits = forms.iter().flat_map(|form| form.argument_edits(at.element)).collect();
+        let mut deletions = vec![Deletion::Element(at)];
+        if at.element == 0 {
             deletions.extend(forms.iter().flat_map(Form::call_deletions));
         }
-        let draft = EventDraft {
-            id: span,
-            name,
-            body,
-            edits,
-            deletion: Deletion::Several(deletions),
-            ..draft.clone()
-        };
-        builder.add(Kind::ToolRequest, draft);
-        ids.push((id.map(|id| id.text().into_owned()), span));
+        let deletion = Deletion::Several(deletions);
+        builder.add(Kind::ToolRequest, EventDraft { id, name, body, edits, deletion, ..draft.clone() });
+        ids.push((source_id.map(|id| id.text().into_owned()), id));
     }
     ids
 }
@@ -352,26 +313,21 @@ fn add_result(
     builder: &mut EventBuilder,
     message: JsonNode<'_>,
     id: Span,
-    observation: Option<Span>,
+    observation: Option<JsonNode<'_>>,
     twins: &Twins<'_>,
     draft: EventDraft,
 ) {
     let Some(content) = message.get("content") else { return };
-    let body = if content.is_null() { builder.new_string("") } else { builder.text(content) };
-    let edit = |content: JsonNode<'_>| {
-        let write = if content.is_array() { values::text_block } else { values::text };
-        content.edit_site(write)
-    };
-    let mut edits = vec![edit(content)];
+    let write_of = |content: JsonNode<'_>| if content.is_array() { values::text_block } else { values::text };
+    let draft = builder.result(Some(content), write_of(content), draft.with_id(id));
     let raw = message.get("extra").and_then(|extra| extra.string("raw_output"));
-    edits.extend(raw.map(edit));
-    edits.extend(observation.map(|span| EditSite { span, write: values::text }));
+    let mut draft = draft.with_edit(raw, values::text).with_edit(observation, values::text);
     let mut deletions: Vec<Deletion> =
-        observation.map(|span| Deletion::Value(span, "\"\"")).into_iter().collect();
+        observation.map(|value| Deletion::Value(value.span(), "\"\"")).into_iter().collect();
     for (at, sent) in twins.sent(message) {
-        edits.extend(sent.get("content").map(edit));
+        draft.edits.extend(sent.get("content").map(|content| content.edit_site(write_of(content))));
         deletions.push(Deletion::Element(at));
     }
-    let draft = EventDraft { id, body, edits, deletion: Deletion::Several(deletions), ..draft };
-    builder.add(Kind::ToolResponse { is_error: false }, draft);
+    let deletion = Deletion::Several(deletions);
+    builder.add(Kind::ToolResponse { is_error: false }, EventDraft { deletion, ..draft });
 }

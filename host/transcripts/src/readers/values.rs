@@ -1,7 +1,10 @@
 //! The values that replace compacted content, in the form of each format. They are used by
 //! [`crate::source_map::EditSite`].
 
+use jp_compact_core::external::EditSite;
 use serde_json::json;
+
+use crate::json_index::JsonNode;
 
 pub(super) fn text(text: &str) -> String {
     // Serialization of a string cannot fail.
@@ -15,6 +18,25 @@ pub(super) fn null(_: &str) -> String {
 /// A member `content`, appended to an object that has none.
 pub(super) fn content_member(text: &str) -> String {
     format!(", \"content\": {}", self::text(text))
+}
+
+pub(super) fn empty_string(_: &str) -> String {
+    "\"\"".into()
+}
+
+pub(super) fn empty_array(_: &str) -> String {
+    "[]".into()
+}
+
+/// Returns the edit that empties a string, an array, or an object.
+pub(super) fn emptying_edit(value: JsonNode<'_>) -> Option<EditSite> {
+    let write = match value.raw().first() {
+        Some(b'"') => empty_string,
+        Some(b'[') => empty_array,
+        Some(b'{') => empty_object,
+        _ => return None,
+    };
+    Some(value.edit_site(write))
 }
 
 /// Empty arguments, as an object.

@@ -1,12 +1,12 @@
 //! Attachments to a request: files named with `@`, files that a compaction attached again, and notes of hooks. The
 //! model receives them with the user's message, so they are events, and a summary covers them.
 
-use serde_json::json;
-
 use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::JsonNode;
 use jp_compact_core::event::Kind;
 use jp_compact_json::Span;
+
+use serde_json::json;
 
 /// Attachments that are only displayed or hold the program's state.
 const SHOWN: [&str; 4] = ["hook_success", "hook_cancelled", "prompt_snapshot", "file_snapshot"];
@@ -30,11 +30,10 @@ pub(super) fn event(
     }
     let mut texts = Vec::new();
     collect_texts(builder, attachment, DEPTH_MAX, &mut texts);
-    let body = match texts.as_slice() {
-        [] => return None,
-        [one] => *one,
-        several => builder.joined(several),
-    };
+    if texts.is_empty() {
+        return None;
+    }
+    let body = builder.one_or_joined(&texts);
     let name = NAMES.iter().find_map(|name| attachment.text_of(name));
     let metadata = json!({ "attachment": name.as_deref().unwrap_or(&kind) });
     let metadata = builder.new_json(&metadata.to_string());
@@ -46,7 +45,7 @@ fn collect_texts(builder: &mut EventBuilder, value: JsonNode<'_>, depth: usize, 
     if depth == 0 {
         return;
     }
-    if value.text_of("type").as_deref() == Some("image") {
+    if value.text_is("type", "image") {
         texts.push(builder.new_string("[image]"));
         return;
     }

@@ -1,8 +1,8 @@
 //! The author of a message with the role `user`: the user, or Codex on behalf of the user.
 
-use std::borrow::Cow;
-
 use crate::json_index::JsonNode;
+
+use std::borrow::Cow;
 
 /// The beginnings of texts that Codex injects for the whole session.
 const CONTEXT: [&str; 4] =

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::parse_number;
+use crate::json_index::JsonNode;
 use crate::reader::SummaryPair;
 
 pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
@@ -12,7 +12,7 @@ pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
     let turn = passthrough.and_then(|passthrough| passthrough.text_of("turn_id"));
     // Ordinals must rise. The user's message is followed by its twin, which is deleted too, so the next number is
     // free.
-    let ordinal = pair.first.get("ordinal").and_then(|ordinal| parse_number(ordinal.raw()));
+    let ordinal = pair.first.get("ordinal").and_then(JsonNode::number::<usize>);
     let record = |role: &str, kind: &str, text: &str, half: usize| {
         let mut message = Map::new();
         message.insert("type".into(), "message".into());

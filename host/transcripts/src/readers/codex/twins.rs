@@ -7,6 +7,7 @@ use std::hash::{Hash, Hasher};
 
 use super::FoundEvent;
 use crate::json_index::JsonNode;
+use crate::readers::values;
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
@@ -92,7 +93,7 @@ impl Twin {
 
 fn for_item(twin: Twin, item: JsonNode<'_>) -> Option<Twin> {
     let id = item.text_of("id")?.into_owned();
-    let texts = item.get("content").into_iter().flat_map(JsonNode::items);
+    let texts = item.items_of("content");
     let text: String = texts.filter_map(|block| block.text_of("text")).collect();
     let keys = match &*item.text_of("type")? {
         "UserMessage" => vec![Key::Item(id), Key::text(Speaker::User, &text)],
@@ -110,16 +111,14 @@ fn for_call(twin: Twin, item: JsonNode<'_>, id: String) -> Twin {
         let edit = |write| value.edit_site(write);
         match &*name {
             b"stdout" | b"stderr" | b"aggregated_output" | b"formatted_output" if value.is_string() => {
-                responses.push(edit(|_| "\"\"".into()));
+                responses.push(edit(values::empty_string));
             }
-            b"content_items" if value.is_array() => responses.push(edit(empty_array)),
-            b"command" | b"parsed_cmd" if value.is_array() => requests.push(edit(empty_array)),
-            b"arguments" | b"changes" if value.is_object() => requests.push(edit(empty_object)),
+            b"content_items" if value.is_array() => responses.push(edit(values::empty_array)),
+            b"command" | b"parsed_cmd" if value.is_array() => requests.push(edit(values::empty_array)),
+            b"arguments" | b"changes" if value.is_object() => requests.push(edit(values::empty_object)),
             b"invocation" => {
-                let arguments = value.get("arguments").filter(|arguments| arguments.is_object());
-                requests.extend(
-                    arguments.map(|arguments| EditSite { span: arguments.span(), write: empty_object }),
-                );
+                let arguments = value.object("arguments");
+                requests.extend(arguments.map(|value| value.edit_site(values::empty_object)));
             }
             b"result" if value.get("Ok").is_some() => {
                 responses.push(edit(|_| r#"{"Ok":{"content":[]}}"#.into()));
@@ -139,14 +138,6 @@ fn for_call(twin: Twin, item: JsonNode<'_>, id: String) -> Twin {
     }
     let keys = vec![Key::Result(id.clone()), Key::Call(id)];
     Twin { keys, belongs_to_turn: true, requests, responses, has_failed, ..twin }
-}
-
-fn empty_array(_: &str) -> String {
-    "[]".into()
-}
-
-fn empty_object(_: &str) -> String {
-    "{}".into()
 }
 
 /// The action of a shell call with emptied arguments.

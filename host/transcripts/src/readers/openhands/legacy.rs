@@ -3,15 +3,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Record, as_json, empty_string, long_texts};
+use super::{Record, as_json, long_texts};
 use crate::builder::{EventBuilder, EventDraft};
-use crate::json_index::JsonNode;
+use crate::json_index::{JsonNode, span_of};
 use crate::reader::SummaryPair;
 use crate::readers::values;
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
-use jp_compact_json::Span;
 
 /// Actions that are not calls.
 const NOT_CALLS: [&str; 14] = [
@@ -56,17 +55,13 @@ const SETTINGS: [&str; 14] = [
 const COMMANDS: [&str; 2] = ["command", "code"];
 
 pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
-    if let Some(response) =
-        event.get("tool_call_metadata").and_then(|metadata| metadata.get("model_response"))
-    {
-        if let Some(model) = response.text_of("model") {
-            builder.set_model(&model);
-        }
+    if let Some(response) = event.inner("tool_call_metadata", "model_response") {
+        builder.read_model(response, "model");
         add_response_twins(response, record);
     }
     if let Some(action) = event.text_of("action") {
         let Some(args) = event.get("args") else { return };
-        let is_user = event.text_of("source").as_deref() == Some("user");
+        let is_user = event.text_is("source", "user");
         match &*action {
             "message" => add_message(builder, args, is_user, draft, record),
             "finish" | "reject" => add_final_message(args, draft, record),
@@ -136,16 +131,13 @@ fn add_message(
 
 /// Adds the agent's last message. It has no result.
 fn add_final_message(args: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
-    let non_empty = |name| args.string(name).filter(|text| text.raw().len() > 2);
+    let non_empty = |name| args.non_empty_string(name);
     let (thought, text) = (non_empty("thought"), non_empty("final_thought"));
     if let (Some(thought), Some(_)) = (thought, text) {
-        add_reasoning(thought, draft, record);
+        add_text(Kind::Reasoning, thought, draft, record);
     }
     if let Some(text) = text.or(thought) {
-        record.add(
-            Kind::Message,
-            EventDraft { body: text.span(), deletion: Deletion::Value(text.span(), "\"\""), ..draft.clone() },
-        );
+        add_text(Kind::Message, text, draft, record);
     }
 }
 
@@ -153,9 +145,8 @@ fn add_thoughts(event: JsonNode<'_>, args: JsonNode<'_>, draft: &EventDraft, rec
     for name in ["reasoning_content", "thought"] {
         let value = args.get(name).map(|value| value.string("text").unwrap_or(value));
         if let Some(value) = value.filter(|value| value.is_string() && value.raw().len() > 2) {
-            add_reasoning(value, draft, record);
-            let response =
-                event.get("tool_call_metadata").and_then(|metadata| metadata.get("model_response"));
+            add_text(Kind::Reasoning, value, draft, record);
+            let response = event.inner("tool_call_metadata", "model_response");
             let id = response.and_then(|response| response.get("id"));
             if let Some(last) = record.events.last_mut() {
                 last.twins.extend(id.map(|id| format!("text {}", as_json(id))));
@@ -164,12 +155,10 @@ fn add_thoughts(event: JsonNode<'_>, args: JsonNode<'_>, draft: &EventDraft, rec
     }
 }
 
-fn add_reasoning(text: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
-    let span = text.span();
-    record.add(
-        Kind::Reasoning,
-        EventDraft { body: span, deletion: Deletion::Value(span, "\"\""), ..draft.clone() },
-    );
+/// Adds a text that is one member of the event.
+fn add_text(kind: Kind, text: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+    let deletion = Deletion::Value(text.span(), "\"\"");
+    record.add(kind, EventDraft { body: text.span(), deletion, ..draft.clone() });
 }
 
 fn add_call(
@@ -185,40 +174,21 @@ fn add_call(
     let name = metadata_member("function_name").or(args.string("name")).or(event.string("action"));
     let name = name.map_or_else(|| builder.new_string("unknown"), JsonNode::span);
     let body = builder.new_json(&arguments(args));
-    let emptying_edit = |value: JsonNode<'_>| match value.raw().first() {
-        Some(b'"') => Some(EditSite { span: value.span(), write: empty_string }),
-        Some(b'[') => Some(EditSite { span: value.span(), write: |_| "[]".into() }),
-        Some(b'{') => Some(value.edit_site(values::empty_object)),
-        _ => None,
-    };
     let mut edits: Vec<EditSite> =
-        arguments_of_model(args).filter_map(|(_, value)| emptying_edit(value)).collect();
+        arguments_of_model(args).filter_map(|(_, value)| values::emptying_edit(value)).collect();
     let message = event.string("message");
-    edits.extend(message.map(|message| EditSite { span: message.span(), write: empty_string }));
+    edits.extend(message.map(|message| message.edit_site(values::empty_string)));
     // Without its call the action becomes a thought.
     let mut deletions = vec![];
     deletions.extend(event.string("action").map(|action| Deletion::Value(action.span(), "\"think\"")));
     deletions.extend(message.map(|message| Deletion::Value(message.span(), "\"\"")));
-    let members = builder.add_members(args);
     let kept = |key: &[u8]| matches!(key, b"thought" | b"reasoning_content");
+    let list = builder.members(args).list;
     let removed_members = args.members().enumerate().filter(|(_, (key, _))| !kept(key));
-    deletions
-        .extend(removed_members.map(|(element, _)| Deletion::Element(ElementRef { list: members, element })));
-    let members = builder.add_members(event);
-    deletions.extend(
-        event
-            .position("tool_call_metadata")
-            .map(|element| Deletion::Element(ElementRef { list: members, element })),
-    );
-    let id_span = id.map_or_else(Span::default, JsonNode::span);
-    let draft = EventDraft {
-        id: id_span,
-        name,
-        body,
-        edits,
-        deletion: Deletion::Several(deletions),
-        ..draft.clone()
-    };
+    deletions.extend(removed_members.map(|(element, _)| Deletion::Element(ElementRef { list, element })));
+    deletions.extend(builder.members(event).find("tool_call_metadata").map(Deletion::Element));
+    let deletion = Deletion::Several(deletions);
+    let draft = EventDraft { id: span_of(id), name, body, edits, deletion, ..draft.clone() };
     record.add(Kind::ToolRequest, draft);
     if let Some(last) = record.events.last_mut() {
         last.twins.extend(id.map(|id| format!("call {}", as_json(id))));
@@ -258,39 +228,35 @@ fn add_result(
     record: &mut Record,
 ) {
     let Some(content) = event.get("content") else { return };
-    let body = if content.is_null() { builder.new_string("") } else { builder.text(content) };
-    let mut edits = vec![content.edit_site(values::text)];
-    edits.extend(
-        event.string("message").map(|message| EditSite { span: message.span(), write: empty_string }),
-    );
+    let draft = builder.result(Some(content), values::text, draft.clone());
+    let mut draft = draft.with_edit(event.string("message"), values::empty_string);
     if let Some(extras) = event.get("extras") {
-        edits.extend(long_texts(extras, &COMMANDS));
+        draft.edits.extend(long_texts(extras, &COMMANDS));
         if let Some(cause) = &record.cause {
             let name = format!("action {cause}");
             let commands = COMMANDS.iter().filter_map(|name| extras.string(name));
-            let commands = commands.map(|command| EditSite { span: command.span(), write: empty_string });
+            let commands = commands.map(|command| command.edit_site(values::empty_string));
             record.twins.extend(commands.map(|edit| (name.clone(), edit)));
         }
         for name in ["dom_object", "axtree_object", "extra_element_properties"] {
-            let tree = extras.get(name).filter(|tree| tree.is_object());
-            edits.extend(tree.map(|tree| tree.edit_site(values::empty_object)));
+            draft = draft.with_edit(extras.object(name), values::empty_object);
         }
     }
     let failed = event.get("success").is_some_and(|success| success.raw() == b"false");
     let is_error = failed || matches!(observation, "error" | "user_rejected");
-    record.add(Kind::ToolResponse { is_error }, EventDraft { body, edits, ..draft.clone() });
+    record.add(Kind::ToolResponse { is_error }, draft);
 }
 
 /// Adds the copies in a model response. Every event of one response contains it.
 fn add_response_twins(response: JsonNode<'_>, record: &mut Record) {
-    for choice in response.get("choices").into_iter().flat_map(JsonNode::items) {
+    for choice in response.items_of("choices") {
         let Some(message) = choice.get("message") else { continue };
         for name in ["content", "reasoning_content"] {
             if let (Some(id), Some(text)) = (response.get("id"), message.string(name)) {
                 record.twins.push((format!("text {}", as_json(id)), text.edit_site(values::null)));
             }
         }
-        for call in message.get("tool_calls").into_iter().flat_map(JsonNode::items) {
+        for call in message.items_of("tool_calls") {
             let arguments = call.get("function").and_then(|function| function.string("arguments"));
             if let (Some(id), Some(arguments)) = (call.get("id"), arguments) {
                 let edit = arguments.edit_site(values::empty_object_in_string);

@@ -4,12 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::{Record, long_texts};
 use crate::builder::{EventBuilder, EventDraft};
-use crate::json_index::JsonNode;
+use crate::json_index::{JsonNode, span_of};
 use crate::reader::SummaryPair;
 use crate::readers::values;
-use crate::source_map::{Deletion, ElementRef};
+use crate::source_map::Deletion;
 use jp_compact_core::event::Kind;
-use jp_compact_core::external::EditSite;
 use jp_compact_json::Span;
 
 /// Members with reasoning, in the order in which events contain them.
@@ -45,7 +44,7 @@ pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &Even
     match event.text_of("kind").as_deref() {
         Some("MessageEvent") => add_message(builder, event, draft, record),
         Some("ActionEvent") => add_action(builder, event, draft, record),
-        Some("ObservationEvent") => add_observation(builder, event, draft, record),
+        Some("ObservationEvent") => add_observation(builder, event, draft.clone(), record),
         Some("AgentErrorEvent") => add_refusal(event, "error", draft, record),
         Some("UserRejectObservation") => add_refusal(event, "rejection_reason", draft, record),
         Some("SystemPromptEvent") => {
@@ -99,14 +98,13 @@ fn add_message(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDra
         .filter_map(|block| if block.is_string() { Some(*block) } else { block.string("text") })
         .map(JsonNode::span)
         .collect();
-    let body = match texts.as_slice() {
-        [one] => *one,
-        [] if !blocks.is_empty() => builder.new_string("[image]"),
-        several => builder.joined(several),
+    let body = match texts.is_empty() && !blocks.is_empty() {
+        true => builder.new_string("[image]"),
+        false => builder.one_or_joined(&texts),
     };
     match message.text_of("role").as_deref() {
         Some("user") => {
-            record.starts_turn = event.text_of("source").as_deref() == Some("user");
+            record.starts_turn = event.text_is("source", "user");
             record.add(Kind::ChatRequest, EventDraft { body, ..draft.clone() });
         }
         Some("assistant") => {
@@ -121,35 +119,32 @@ fn add_message(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDra
 
 fn add_action(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
     add_thoughts(builder, event, event, draft, record);
-    if let Some(thought) = event.get("thought").filter(|thought| thought.items().len() > 0) {
+    if let Some(thought) = event.non_empty_array("thought") {
         let body = builder.text(thought);
         record.add(Kind::Message, EventDraft { body, ..draft.clone() });
     }
     let call = event.get("tool_call");
     let call_member = |name: &str| call.and_then(|call| call.string(name));
-    let id = call_member("id").or(event.string("tool_call_id")).map_or_else(Span::default, JsonNode::span);
+    let id = span_of(call_member("id").or(event.string("tool_call_id")));
     let name = call_member("name").or(event.string("tool_name"));
     let name = name.map_or_else(|| builder.new_string("unknown"), JsonNode::span);
     let arguments = call_member("arguments");
-    let body = arguments.map_or_else(|| builder.new_json("{}"), JsonNode::span);
-    let mut edits: Vec<EditSite> = Vec::new();
-    edits.extend(arguments.map(|value| value.edit_site(values::empty_object_in_string)));
+    let body = builder.arguments(arguments);
+    let draft = EventDraft { id, name, body, ..draft.clone() };
+    let draft = draft.with_edit(arguments, values::empty_object_in_string);
     // The parsed arguments, and the argument in which the model describes the call.
-    let twins = ["action", "summary"].into_iter().filter_map(|name| event.get(name));
-    edits.extend(twins.map(|twin| twin.edit_site(values::null)));
+    let draft = draft.with_edit(event.get("action"), values::null);
+    let draft = draft.with_edit(event.get("summary"), values::null);
     let deletion = message_deletion(builder, event);
-    record.add(Kind::ToolRequest, EventDraft { id, name, body, edits, deletion, ..draft.clone() });
+    record.add(Kind::ToolRequest, EventDraft { deletion, ..draft });
 }
 
 /// Returns a deletion that turns an action into a message. The call is removed, and the text stays.
 fn message_deletion(builder: &mut EventBuilder, event: JsonNode<'_>) -> Deletion {
-    let list = builder.add_members(event);
+    let members = builder.members(event);
     let spans = event.member_spans();
-    let mut deletions: Vec<Deletion> = ACTION_MEMBERS
-        .iter()
-        .filter_map(|name| event.position(name))
-        .map(|element| Deletion::Element(ElementRef { list, element }))
-        .collect();
+    let mut deletions: Vec<Deletion> =
+        ACTION_MEMBERS.iter().filter_map(|name| members.find(name)).map(Deletion::Element).collect();
     deletions.extend(event.string("kind").map(|kind| Deletion::Value(kind.span(), "\"MessageEvent\"")));
     let (Some(index), Some(thought)) = (event.position("thought"), event.get("thought")) else {
         return Deletion::Several(deletions);
@@ -183,26 +178,15 @@ fn add_thoughts(
     };
     let mut thoughts: Vec<(Span, Span)> = Vec::new();
     for block in get("thinking_blocks").into_iter().flat_map(JsonNode::items) {
-        if let Some(thought) = block.string("thinking") {
-            let signature = block.string("signature");
-            thoughts.push((
-                thought.span(),
-                provider_metadata(builder, &[("anthropic_thinking_signature", signature)]),
-            ));
-        } else if let Some(data) = block.string("data") {
-            let metadata = provider_metadata(builder, &[("anthropic_redacted_thinking", Some(data))]);
-            thoughts.push((builder.new_string(""), metadata));
-        }
+        thoughts.extend(builder.thinking_block(block));
     }
     if thoughts.is_empty()
         && let Some(item) = get("responses_reasoning_item")
     {
         let lists = ["summary", "content"].into_iter().filter_map(|name| item.get(name));
         let texts: Vec<Span> = lists.flat_map(JsonNode::items).map(JsonNode::span).collect();
-        let encrypted = item.string("encrypted_content");
-        let values = [("openai_item_id", item.string("id")), ("openai_encrypted_content", encrypted)];
-        let metadata = provider_metadata(builder, &values);
-        if !texts.is_empty() || encrypted.is_some() {
+        let metadata = builder.openai_item_data(item);
+        if !texts.is_empty() || item.string("encrypted_content").is_some() {
             thoughts.push((builder.joined(&texts), metadata));
         }
     }
@@ -223,46 +207,26 @@ fn add_thoughts(
     }
 }
 
-fn provider_metadata(builder: &mut EventBuilder, values: &[(&str, Option<JsonNode<'_>>)]) -> Span {
-    let member = |(name, value): &(&str, Option<JsonNode<'_>>)| {
-        value.map(|value| format!("\"{name}\":{}", super::as_json(value)))
-    };
-    let members: Vec<String> = values.iter().filter_map(member).collect();
-    if members.is_empty() { Span::default() } else { builder.new_json(&format!("{{{}}}", members.join(","))) }
-}
-
-fn add_observation(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+fn add_observation(builder: &mut EventBuilder, event: JsonNode<'_>, draft: EventDraft, record: &mut Record) {
     let (Some(id), Some(observation)) = (event.string("tool_call_id"), event.get("observation")) else {
         return;
     };
     let content = observation.get("content").or(observation.string("output"));
-    let body = match content {
-        Some(content) => builder.text(content),
-        None => builder.new_string(""),
-    };
-    let mut edits: Vec<EditSite> = Vec::new();
-    match (content, observation.member_spans().last()) {
-        (Some(content), _) => {
-            let write = if content.is_string() { values::text } else { values::text_block };
-            edits.push(content.edit_site(write));
-        }
-        (None, Some(last)) => {
-            let write = |text: &str| format!(", \"content\": {}", values::text_block(text));
-            edits.push(EditSite { span: Span { start: last.end, end: last.end }, write });
-        }
-        (None, None) => {}
+    let write = if content.is_some_and(JsonNode::is_string) { values::text } else { values::text_block };
+    let mut draft = builder.result(content, write, draft.with_id(id.span()));
+    if content.is_none() {
+        let write = |text: &str| format!(", \"content\": {}", values::text_block(text));
+        draft.edits.extend(observation.new_member_site(write));
     }
     let body_member = if observation.get("content").is_some() { "content" } else { "output" };
-    edits.extend(long_texts(observation, &[body_member, "kind"]));
+    draft.edits.extend(long_texts(observation, &[body_member, "kind"]));
     let is_error = observation.is_true("is_error") || observation.string("error").is_some();
-    let draft = EventDraft { id: id.span(), body, edits, ..draft.clone() };
     record.add(Kind::ToolResponse { is_error }, draft);
 }
 
 /// Adds the result of a call that was not made, because the program or the user rejected it.
 fn add_refusal(event: JsonNode<'_>, member: &str, draft: &EventDraft, record: &mut Record) {
     let (Some(id), Some(reason)) = (event.string("tool_call_id"), event.string(member)) else { return };
-    let edits = vec![reason.edit_site(values::text)];
-    let draft = EventDraft { id: id.span(), body: reason.span(), edits, ..draft.clone() };
-    record.add(Kind::ToolResponse { is_error: true }, draft);
+    let draft = EventDraft { id: id.span(), body: reason.span(), ..draft.clone() };
+    record.add(Kind::ToolResponse { is_error: true }, draft.with_edit(Some(reason), values::text));
 }

@@ -1,17 +1,18 @@
 //! One of the copies of an assistant message: the message itself, a step of the trajectory, the message in a later
 //! request, or the model's response. Reasoning and command are parts of one text, and are cut out of it.
 
-use std::borrow::Cow;
-
-use memchr::memmem;
-
 use crate::builder::{EventBuilder, EventDraft};
 use crate::json_index::JsonNode;
 use crate::readers::values;
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::external::EditSite;
-use jp_compact_core::text;
 use jp_compact_json::Span;
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+
+use jp_compact_core::text;
 
 /// The beginning of a fenced command. It is used if no other member contains the command.
 const FENCES: [&[u8]; 2] = [b"```mswea_bash_command\\n", b"```bash\\n"];
@@ -49,7 +50,7 @@ impl Form {
         sent: Vec<(ElementRef, JsonNode<'_>)>,
         is_answered: bool,
     ) -> Vec<Self> {
-        let response = message.get("extra").and_then(|extra| extra.get("response"));
+        let response = message.inner("extra", "response");
         let choices =
             response.and_then(|response| response.get("choices")).into_iter().flat_map(JsonNode::items);
         let responses =
@@ -60,7 +61,7 @@ impl Form {
         let mut copies = vec![Self::new(message, "content", "null", is_answered)];
         copies.extend(others.map(|(holder, text, empty)| {
             let mut form = Self::new(holder, text, empty, is_answered);
-            let calls = holder.get("tool_calls").filter(|calls| calls.items().len() > 0);
+            let calls = holder.non_empty_array("tool_calls");
             form.calls = calls.map(JsonNode::span);
             form
         }));
@@ -75,14 +76,13 @@ impl Form {
             1 => content.items().next().and_then(|block| block.string("text")),
             _ => None,
         });
-        let calls: Vec<JsonNode<'_>> =
-            holder.get("tool_calls").into_iter().flat_map(JsonNode::items).collect();
+        let calls: Vec<JsonNode<'_>> = holder.items_of("tool_calls").collect();
         let (thought, action) = (holder.string("thought"), holder.string("action"));
         form.thoughts.extend(thought.map(|thought| (thought.span(), "\"\"")));
         for (name, empty) in
             [("reasoning_content", "null"), ("thinking_blocks", "[]"), ("provider_specific_fields", "null")]
         {
-            let value = holder.get(name).filter(|value| !value.is_null());
+            let value = holder.non_null(name);
             form.thoughts.extend(value.map(|value| (value.span(), empty)));
         }
         form.repeated_command = action.map(|action| (action.span(), empty));
@@ -99,7 +99,7 @@ impl Form {
         if calls.is_empty() && is_answered && !form.is_fenced {
             form.command = action.map(|action| action.text().into_owned());
         }
-        let actions = holder.get("extra").and_then(|extra| extra.get("actions"));
+        let actions = holder.inner("extra", "actions");
         let actions: Vec<JsonNode<'_>> = actions.into_iter().flat_map(JsonNode::items).collect();
         form.arguments = (0..calls.len().max(actions.len()))
             .map(|index| {
@@ -168,15 +168,8 @@ pub(super) fn thought_drafts(
     form: &Form,
 ) -> Vec<EventDraft> {
     let mut drafts = Vec::new();
-    for block in message.get("thinking_blocks").into_iter().flat_map(JsonNode::items) {
-        let (body, name, value) = match (block.string("thinking"), block.string("data")) {
-            (Some(thought), _) => (thought.span(), "anthropic_thinking_signature", block.string("signature")),
-            (None, Some(data)) => (builder.new_string(""), "anthropic_redacted_thinking", Some(data)),
-            (None, None) => continue,
-        };
-        let metadata = value.map_or_else(Span::default, |value| {
-            builder.new_json(&format!("{{\"{name}\":{}}}", String::from_utf8_lossy(value.raw())))
-        });
+    for block in message.items_of("thinking_blocks") {
+        let Some((body, metadata)) = builder.thinking_block(block) else { continue };
         drafts.push(EventDraft { body, metadata, ..EventDraft::default() });
     }
     let non_empty = |name: &str| message.string(name).filter(|text| !text.text().trim().is_empty());
