@@ -16,7 +16,7 @@ use jp_compact_core::view::SUMMARY_NOTE;
 use jp_compact_core::{text, time};
 use jp_compact_json::{Malformed, Scanner, Span};
 
-pub(crate) use crate::event_draft::EventDraft;
+pub(crate) use crate::event_draft::{EventDraft, NewEvent};
 use crate::format::Format;
 use crate::json_index::{JsonIndex, JsonNode, MemberFilter};
 use crate::lines::{estimated_records, line_end, text_start};
@@ -355,7 +355,7 @@ impl EventBuilder {
     }
 
     /// Adds the events of a record. `starts_turn` is false for a record that continues a turn.
-    pub(crate) fn add_all(&mut self, events: Vec<(Kind, EventDraft)>, starts_turn: bool) {
+    pub(crate) fn add_all(&mut self, events: Vec<NewEvent>, starts_turn: bool) {
         if let Some((_, first)) = events.first().filter(|_| starts_turn) {
             self.start_turn(first.time);
         }
@@ -584,7 +584,7 @@ impl EventBuilder {
 #[derive(Clone, Copy)]
 pub(crate) struct Members<'a> {
     pub(crate) list: usize,
-    object: JsonNode<'a>,
+    pub(crate) object: JsonNode<'a>,
 }
 
 impl Members<'_> {

@@ -2,11 +2,15 @@
 //! from a draft of the record and set the parts that differ. A draft holds spans and never text.
 
 use jiff::Timestamp;
+use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
 use jp_compact_json::Span;
 
 use crate::json_index::{JsonNode, span_of};
 use crate::source_map::{Deletion, ElementRef};
+
+/// An event that was not added yet.
+pub(crate) type NewEvent = (Kind, EventDraft);
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EventDraft {
@@ -25,10 +29,8 @@ pub(crate) struct EventDraft {
     pub(crate) edits: Vec<EditSite>,
     pub(crate) metadata: Span,
     pub(crate) signature: Option<(&'static str, Span)>,
-    /// The number of the model's response, from [`EventBuilder::response`]. 0 stands for the record, in formats with one
-    /// record for each response.
-    ///
-    /// [`EventBuilder::response`]: crate::builder::EventBuilder::response
+    /// The number of the model's response, from the builder. 0 represents the record, in formats with one record for each
+    /// response.
     pub(crate) response: u32,
 }
 

@@ -7,7 +7,7 @@
 use serde_json::json;
 
 use super::claude_code::known_block_event;
-use crate::builder::{EventBuilder, EventDraft};
+use crate::builder::{EventBuilder, EventDraft, NewEvent};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, ensure, format_error, role_of};
@@ -160,7 +160,7 @@ fn read_messages(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<(
         let role = role_of(NAME, message)?;
         let draft = EventDraft::whole(at, message);
         match (&*role, message.get("content")) {
-            ("user", content) => add_user_events(builder, message, content, &draft),
+            ("user", _) => add_user_events(builder, message, &draft),
             ("assistant", Some(content)) => add_assistant_events(builder, message, content, draft),
             ("system", _) => {}
             _ => builder.count_unknown(message),
@@ -170,12 +170,8 @@ fn read_messages(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<(
 }
 
 /// Adds the tool results, then the request: all other blocks as one event.
-fn add_user_events(
-    builder: &mut EventBuilder,
-    message: JsonNode<'_>,
-    content: Option<JsonNode<'_>>,
-    draft: &EventDraft,
-) {
+fn add_user_events(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft) {
+    let content = message.get("content");
     let blocks = content.filter(|content| content.items().len() > 0);
     let Some(content) = blocks else {
         if content.is_none() {
@@ -229,7 +225,7 @@ fn block_event(
     block: JsonNode<'_>,
     text_kind: Kind,
     draft: EventDraft,
-) -> (Kind, EventDraft) {
+) -> NewEvent {
     if let Some(event) = known_block_event(builder, message, block, text_kind, draft.clone()) {
         return event;
     }

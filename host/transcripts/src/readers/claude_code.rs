@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 use super::values;
-use crate::builder::{EventBuilder, EventDraft, time_of};
+use crate::builder::{EventBuilder, EventDraft, NewEvent, time_of};
 use crate::json_index::{JsonNode, MemberFilter, span_of};
 use crate::lines::estimated_records;
 use crate::reader::{Reader, SummaryPair};
@@ -264,7 +264,7 @@ fn add_events(builder: &mut EventBuilder, node: JsonNode<'_>, at: ElementRef) ->
         return false;
     }
     let response = message.string("id").filter(|_| !is_user).map_or(0, |id| builder.response(id.span()));
-    let mut events: Vec<(Kind, EventDraft)> = Vec::with_capacity(content.items().len());
+    let mut events: Vec<NewEvent> = Vec::with_capacity(content.items().len());
     for (deletion, block) in builder.blocks(content) {
         let draft = EventDraft { response, ..draft.part(block, deletion) };
         let Some((kind, next)) = known_block_event(builder, node, block, text_kind, draft) else {
@@ -293,7 +293,7 @@ pub(super) fn known_block_event(
     block: JsonNode<'_>,
     text_kind: Kind,
     draft: EventDraft,
-) -> Option<(Kind, EventDraft)> {
+) -> Option<NewEvent> {
     Some(match &*block.text_of("type")? {
         "text" => (text_kind, EventDraft { body: block.string("text")?.span(), ..draft }),
         "image" | "document" => (text_kind, EventDraft { body: builder.new_string("[image]"), ..draft }),

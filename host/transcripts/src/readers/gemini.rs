@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::values;
-use crate::builder::{EventBuilder, EventDraft};
+use crate::builder::{EventBuilder, EventDraft, NewEvent};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, ensure, format_error};
@@ -243,8 +243,8 @@ pub(super) fn model_events(
     parts: &[(JsonNode<'_>, Deletion)],
     draft: &EventDraft,
     calls: &mut Calls,
-) -> Vec<(Kind, EventDraft)> {
-    let mut events: Vec<(Kind, EventDraft)> = Vec::new();
+) -> Vec<NewEvent> {
+    let mut events: Vec<NewEvent> = Vec::new();
     let mut thought: Option<usize> = None;
     for (part, deletion) in parts {
         let signature =
@@ -272,7 +272,7 @@ fn part_event(
     part: JsonNode<'_>,
     draft: EventDraft,
     calls: &mut Calls,
-) -> Option<(Kind, EventDraft)> {
+) -> Option<NewEvent> {
     if let Some(call) = call(part) {
         let args = call.non_null("args");
         let (id, span) = (calls.add(builder, call, Vec::new()), args.map_or(draft.span, JsonNode::span));
@@ -317,7 +317,7 @@ pub(super) fn user_events(
     parts: &[(JsonNode<'_>, Deletion)],
     draft: &EventDraft,
     calls: &mut Calls,
-) -> Vec<(Kind, EventDraft)> {
+) -> Vec<NewEvent> {
     let mut events = Vec::new();
     let mut request: Option<(Span, Vec<Span>)> = None;
     for (part, deletion) in parts {
@@ -344,7 +344,7 @@ pub(super) fn user_events(
 
 /// Returns the event of a tool result, with its edits. Google's responses are objects; by convention a member
 /// `error` marks a failed tool.
-pub(super) fn result_event(builder: &mut EventBuilder, response: JsonNode<'_>) -> (Kind, EventDraft) {
+pub(super) fn result_event(builder: &mut EventBuilder, response: JsonNode<'_>) -> NewEvent {
     let value = response.get("response");
     let is_error = value.is_some_and(|value| value.get("error").is_some() && value.get("output").is_none());
     let mut draft = EventDraft { span: value.unwrap_or(response).span(), ..EventDraft::default() };

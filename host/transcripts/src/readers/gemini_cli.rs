@@ -8,7 +8,7 @@ use serde_json::json;
 use super::gemini::{self, Calls, is_thought, parts};
 use super::gemini_log::{Log, LogMessage, WANTED as LOG_MEMBERS};
 use super::values;
-use crate::builder::{EventBuilder, EventDraft, time_of};
+use crate::builder::{EventBuilder, EventDraft, NewEvent, time_of};
 use crate::json_index::{JsonIndex, JsonNode, MemberFilter, span_of};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::Sample;
@@ -124,7 +124,7 @@ struct SeenResult {
 struct Chat {
     calls: Calls,
     /// The events of each message, and whether it begins a turn.
-    messages: Vec<(Vec<(Kind, EventDraft)>, bool)>,
+    messages: Vec<(Vec<NewEvent>, bool)>,
     seen_results: Vec<SeenResult>,
 }
 
@@ -154,11 +154,7 @@ impl Chat {
         }
     }
 
-    fn user_events(
-        &mut self,
-        builder: &mut EventBuilder,
-        message: &Message<'_>,
-    ) -> (Vec<(Kind, EventDraft)>, bool) {
+    fn user_events(&mut self, builder: &mut EventBuilder, message: &Message<'_>) -> (Vec<NewEvent>, bool) {
         let Some(content) = message.value.get("content") else {
             builder.count_unknown(message.value);
             return (Vec::new(), false);
@@ -218,11 +214,9 @@ impl Chat {
         builder: &mut EventBuilder,
         message: &Message<'_>,
         answers: &[JsonNode<'_>],
-    ) -> Vec<(Kind, EventDraft)> {
+    ) -> Vec<NewEvent> {
         let draft = message.draft();
-        if let Some(model) = message.value.text_of("model") {
-            builder.set_model(&model);
-        }
+        builder.read_model(message.value, "model");
         let content =
             message.value.non_null("content").map(|content| parts(builder, content)).unwrap_or_default();
         let mut events = thought_events(builder, message.value, &draft);
@@ -235,9 +229,7 @@ impl Chat {
             }
         }
         events.extend(drafts);
-        let Some(all) = message.value.non_empty_array("toolCalls") else {
-            return events;
-        };
+        let Some(all) = message.value.non_empty_array("toolCalls") else { return events };
         let mut results = Vec::new();
         for (at, call) in builder.elements(all, None) {
             let id = call.text_of("id").unwrap_or_default();
@@ -278,14 +270,8 @@ impl Chat {
     }
 }
 
-fn thought_events(
-    builder: &mut EventBuilder,
-    message: JsonNode<'_>,
-    draft: &EventDraft,
-) -> Vec<(Kind, EventDraft)> {
-    let Some(all) = message.non_empty_array("thoughts") else {
-        return Vec::new();
-    };
+fn thought_events(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft) -> Vec<NewEvent> {
+    let Some(all) = message.non_empty_array("thoughts") else { return Vec::new() };
     let mut events = Vec::new();
     for (at, thought) in builder.elements(all, None) {
         let texts = ["subject", "description", "summary"].into_iter();

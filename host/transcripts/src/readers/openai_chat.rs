@@ -129,7 +129,7 @@ fn read_messages(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<(
 
 fn add_assistant_events(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft) {
     let members = builder.members(message);
-    add_reasoning(builder, message, members, draft);
+    add_reasoning(builder, members, draft);
     match message.get("content").filter(has_content) {
         Some(content) if content.items().any(is_thought) => add_parts(builder, content, draft),
         Some(content) => {
@@ -139,7 +139,7 @@ fn add_assistant_events(builder: &mut EventBuilder, message: JsonNode<'_>, draft
             let draft = draft.part(content, Deletion::Value(content.span(), "null"));
             builder.add(Kind::Message, draft.with_body(body));
         }
-        None => add_other_content(builder, message, members, draft),
+        None => add_other_content(builder, members, draft),
     }
     if let Some(calls) = message.non_empty_array("tool_calls") {
         for (at, call) in builder.elements(calls, members.find("tool_calls")) {
@@ -160,12 +160,8 @@ fn has_content(value: &JsonNode<'_>) -> bool {
 }
 
 /// Adds the reasoning of a message as one event, which is deleted from all its members at once.
-fn add_reasoning(
-    builder: &mut EventBuilder,
-    message: JsonNode<'_>,
-    members: Members<'_>,
-    draft: &EventDraft,
-) {
+fn add_reasoning(builder: &mut EventBuilder, members: Members<'_>, draft: &EventDraft) {
+    let message = members.object;
     let mut deletions = Vec::new();
     let mut body = None;
     for name in THOUGHTS {
@@ -211,12 +207,8 @@ fn add_parts(builder: &mut EventBuilder, content: JsonNode<'_>, draft: &EventDra
 }
 
 /// Adds the message of an assistant without content: a refusal or audio.
-fn add_other_content(
-    builder: &mut EventBuilder,
-    message: JsonNode<'_>,
-    members: Members<'_>,
-    draft: &EventDraft,
-) {
+fn add_other_content(builder: &mut EventBuilder, members: Members<'_>, draft: &EventDraft) {
+    let message = members.object;
     let (name, value, text) = match (message.non_empty_string("refusal"), message.object("audio")) {
         (Some(refusal), _) => ("refusal", refusal, Some(refusal)),
         (None, Some(audio)) => ("audio", audio, audio.non_empty_string("transcript")),

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 
 use super::values;
-use crate::builder::{EventBuilder, EventDraft};
+use crate::builder::{EventBuilder, EventDraft, NewEvent};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, ensure, format_error};
@@ -296,7 +296,7 @@ fn request_draft(builder: &mut EventBuilder, message: &Message<'_>) -> Option<Ev
 }
 
 /// Adds the events of an assistant message. The results of one step follow all of its calls.
-fn collect_events(builder: &mut EventBuilder, message: &Message<'_>, events: &mut Vec<(Kind, EventDraft)>) {
+fn collect_events(builder: &mut EventBuilder, message: &Message<'_>, events: &mut Vec<NewEvent>) {
     let mut results = Vec::new();
     let mut response = builder.next_response();
     for (at, part) in builder.elements(message.parts, None).take(message.part_count) {
@@ -330,8 +330,8 @@ fn collect_tool_events(
     builder: &mut EventBuilder,
     part: JsonNode<'_>,
     draft: EventDraft,
-    events: &mut Vec<(Kind, EventDraft)>,
-    results: &mut Vec<(Kind, EventDraft)>,
+    events: &mut Vec<NewEvent>,
+    results: &mut Vec<NewEvent>,
 ) {
     let Some(state) = part.get("state") else { return };
     let draft = draft.with_id(builder.id_or_next(part.string("callID")));

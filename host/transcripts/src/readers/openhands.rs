@@ -57,6 +57,8 @@ const LISTS: [&str; 2] = ["history", "items"];
 
 struct Record {
     at: ElementRef,
+    /// The draft from which all its events start.
+    draft: EventDraft,
     /// As JSON: legacy events have numbers, events of the SDK have names.
     id: String,
     parent: Option<String>,
@@ -82,6 +84,7 @@ impl Record {
         let raw = |name: &str| event.non_null(name).map(as_json);
         Self {
             at,
+            draft: EventDraft { time: event_time(event), ..EventDraft::whole(at, event) },
             id: raw("id").unwrap_or_default(),
             parent: event.string("parent_id").map(as_json),
             cause: raw("cause"),
@@ -208,14 +211,13 @@ fn read_list(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), U
 
 fn read_record(builder: &mut EventBuilder, at: ElementRef, event: JsonNode<'_>) -> Record {
     let mut record = Record::new(at, event);
-    let draft = EventDraft { time: event_time(event), ..EventDraft::whole(at, event) };
     if event.string("kind").is_some() {
         if let (Some(id), Some(parent)) = (event.get("id"), event.string("parent_id")) {
             builder.add_link(at, id.span(), parent.span());
         }
-        sdk::read(builder, event, &draft, &mut record);
+        sdk::read(builder, event, &mut record);
     } else {
-        legacy::read(builder, event, &draft, &mut record);
+        legacy::read(builder, event, &mut record);
     }
     record
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::pi_path::{FirstKept, PiEntry, Reference, first_kept, path, redirect_references};
 use super::values;
-use crate::builder::{EventBuilder, EventDraft, time_of};
+use crate::builder::{EventBuilder, EventDraft, NewEvent, time_of};
 use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, ensure};
@@ -215,11 +215,7 @@ fn summary_text(builder: &mut EventBuilder, node: JsonNode<'_>, subject: &str) -
     Some(builder.new_string(&format!("{subject} is summarized:\n\n<summary>\n{text}\n</summary>")))
 }
 
-fn message_events(
-    builder: &mut EventBuilder,
-    message: JsonNode<'_>,
-    draft: EventDraft,
-) -> Vec<(Kind, EventDraft)> {
+fn message_events(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) -> Vec<NewEvent> {
     match message.text_of("role").as_deref() {
         // The last two have the same form: a message of an extension to the model.
         Some("user" | "custom" | "hookMessage") => {
@@ -247,11 +243,7 @@ fn message_events(
 }
 
 /// Returns the event of a message of the user's side: a text, or blocks of text and images.
-fn request_event(
-    builder: &mut EventBuilder,
-    node: JsonNode<'_>,
-    draft: EventDraft,
-) -> Option<(Kind, EventDraft)> {
+fn request_event(builder: &mut EventBuilder, node: JsonNode<'_>, draft: EventDraft) -> Option<NewEvent> {
     let content = node.get("content")?;
     let body = if content.is_string() {
         content.span()
@@ -278,17 +270,13 @@ fn request_event(
 }
 
 /// Returns the events of the assistant: text, reasoning, and calls.
-fn assistant_events(
-    builder: &mut EventBuilder,
-    message: JsonNode<'_>,
-    draft: &EventDraft,
-) -> Vec<(Kind, EventDraft)> {
+fn assistant_events(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &EventDraft) -> Vec<NewEvent> {
     let Some(content) = message.get("content") else { return Vec::new() };
     if content.is_string() {
         return vec![(Kind::Message, draft.text_part(content, Deletion::Nothing))];
     }
     let api = message.text_of("api").unwrap_or_default();
-    let mut events: Vec<(Kind, EventDraft)> = Vec::new();
+    let mut events: Vec<NewEvent> = Vec::new();
     let mut thought = None;
     for (deletion, block) in builder.blocks(content) {
         let Some((kind, draft)) = block_event(builder, block, &api, draft.part(block, deletion)) else {
@@ -314,7 +302,7 @@ fn block_event(
     block: JsonNode<'_>,
     api: &str,
     draft: EventDraft,
-) -> Option<(Kind, EventDraft)> {
+) -> Option<NewEvent> {
     let metadata = metadata(builder, block, api);
     let draft = EventDraft { metadata, ..draft };
     Some(match &*block.text_of("type")? {
@@ -372,7 +360,7 @@ fn metadata(builder: &mut EventBuilder, block: JsonNode<'_>, api: &str) -> Span 
     builder.new_json(&kept.to_string())
 }
 
-fn result_event(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) -> (Kind, EventDraft) {
+fn result_event(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) -> NewEvent {
     let content = message.get("content");
     let write = if content.is_some_and(JsonNode::is_string) { values::text } else { values::text_block };
     let id = message.string_span("toolCallId");

@@ -3,9 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::builder::{EventBuilder, EventDraft};
+use crate::builder::{EventBuilder, EventDraft, NewEvent};
 use crate::source_map::ElementRef;
-use jp_compact_core::event::Kind;
 use jp_compact_json::Span;
 
 #[derive(Default)]
@@ -13,7 +12,7 @@ pub(super) struct PiEntry {
     pub(super) at: ElementRef,
     pub(super) id: Option<String>,
     pub(super) parent: Option<String>,
-    pub(super) events: Vec<(Kind, EventDraft)>,
+    pub(super) events: Vec<NewEvent>,
     /// Whether the entry begins a turn.
     pub(super) starts_turn: bool,
     pub(super) reference: Reference,

@@ -1,7 +1,7 @@
 //! Attachments to a request: files named with `@`, files that a compaction attached again, and notes of hooks. The
 //! model receives them with the user's message, so they are events, and a summary covers them.
 
-use crate::builder::{EventBuilder, EventDraft};
+use crate::builder::{EventBuilder, EventDraft, NewEvent};
 use crate::json_index::JsonNode;
 use jp_compact_core::event::Kind;
 use jp_compact_json::Span;
@@ -18,11 +18,7 @@ const NAMES: [&str; 5] = ["displayPath", "filename", "filePath", "path", "hookNa
 const DEPTH_MAX: usize = 6;
 
 /// Returns the event of an attachment if it contains text or an image.
-pub(super) fn event(
-    builder: &mut EventBuilder,
-    line: JsonNode<'_>,
-    draft: EventDraft,
-) -> Option<(Kind, EventDraft)> {
+pub(super) fn event(builder: &mut EventBuilder, line: JsonNode<'_>, draft: EventDraft) -> Option<NewEvent> {
     let attachment = line.get("attachment")?;
     let kind = attachment.text_of("type")?;
     if SHOWN.contains(&&*kind) {

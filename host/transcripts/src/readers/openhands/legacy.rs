@@ -54,7 +54,7 @@ const SETTINGS: [&str; 14] = [
 /// Members of an observation that repeat arguments of its call.
 const COMMANDS: [&str; 2] = ["command", "code"];
 
-pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, record: &mut Record) {
     if let Some(response) = event.inner("tool_call_metadata", "model_response") {
         builder.read_model(response, "model");
         add_response_twins(response, record);
@@ -63,8 +63,8 @@ pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &Even
         let Some(args) = event.get("args") else { return };
         let is_user = event.text_is("source", "user");
         match &*action {
-            "message" => add_message(builder, args, is_user, draft, record),
-            "finish" | "reject" => add_final_message(args, draft, record),
+            "message" => add_message(builder, args, is_user, record),
+            "finish" | "reject" => add_final_message(args, record),
             "system" => {
                 if let Some(content) = args.text_of("content") {
                     builder.add_system(&content);
@@ -77,17 +77,17 @@ pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &Even
             }
             action if is_user || NOT_CALLS.contains(&action) => {}
             action => {
-                add_thoughts(event, args, draft, record);
+                add_thoughts(event, args, record);
                 // A `think` action without a call is the rest of a call that was deleted.
                 if action != "think" || event.get("tool_call_metadata").is_some() {
-                    add_call(builder, event, args, draft, record);
+                    add_call(builder, event, args, record);
                 }
             }
         }
     } else if let Some(observation) = event.text_of("observation")
         && !NOT_RESULTS.contains(&&*observation)
     {
-        add_result(builder, event, &observation, draft, record);
+        add_result(builder, event, &observation, record);
     } else if event.get("observation").is_none() {
         builder.count_unknown(event);
     }
@@ -111,13 +111,7 @@ pub(super) fn pair(pair: &SummaryPair<'_>, first: JsonNode<'_>, at: &str) -> Vec
     vec![request.into(), event("agent", pair.response).into()]
 }
 
-fn add_message(
-    builder: &mut EventBuilder,
-    args: JsonNode<'_>,
-    is_user: bool,
-    draft: &EventDraft,
-    record: &mut Record,
-) {
+fn add_message(builder: &mut EventBuilder, args: JsonNode<'_>, is_user: bool, record: &mut Record) {
     let Some(content) = args.string("content") else { return };
     let has_images = || args.get("image_urls").is_some_and(|images| images.raw().len() > 4);
     let body =
@@ -125,27 +119,27 @@ fn add_message(
     let kind = if is_user { Kind::ChatRequest } else { Kind::Message };
     record.starts_turn = is_user;
     if is_user || content.raw().len() > 2 {
-        record.add(kind, EventDraft { body, ..draft.clone() });
+        record.add(kind, EventDraft { body, ..record.draft.clone() });
     }
 }
 
 /// Adds the agent's last message. It has no result.
-fn add_final_message(args: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+fn add_final_message(args: JsonNode<'_>, record: &mut Record) {
     let non_empty = |name| args.non_empty_string(name);
     let (thought, text) = (non_empty("thought"), non_empty("final_thought"));
     if let (Some(thought), Some(_)) = (thought, text) {
-        add_text(Kind::Reasoning, thought, draft, record);
+        add_text(Kind::Reasoning, thought, record);
     }
     if let Some(text) = text.or(thought) {
-        add_text(Kind::Message, text, draft, record);
+        add_text(Kind::Message, text, record);
     }
 }
 
-fn add_thoughts(event: JsonNode<'_>, args: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+fn add_thoughts(event: JsonNode<'_>, args: JsonNode<'_>, record: &mut Record) {
     for name in ["reasoning_content", "thought"] {
         let value = args.get(name).map(|value| value.string("text").unwrap_or(value));
         if let Some(value) = value.filter(|value| value.is_string() && value.raw().len() > 2) {
-            add_text(Kind::Reasoning, value, draft, record);
+            add_text(Kind::Reasoning, value, record);
             let response = event.inner("tool_call_metadata", "model_response");
             let id = response.and_then(|response| response.get("id"));
             if let Some(last) = record.events.last_mut() {
@@ -156,18 +150,12 @@ fn add_thoughts(event: JsonNode<'_>, args: JsonNode<'_>, draft: &EventDraft, rec
 }
 
 /// Adds a text that is one member of the event.
-fn add_text(kind: Kind, text: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+fn add_text(kind: Kind, text: JsonNode<'_>, record: &mut Record) {
     let deletion = Deletion::Value(text.span(), "\"\"");
-    record.add(kind, EventDraft { body: text.span(), deletion, ..draft.clone() });
+    record.add(kind, EventDraft { body: text.span(), deletion, ..record.draft.clone() });
 }
 
-fn add_call(
-    builder: &mut EventBuilder,
-    event: JsonNode<'_>,
-    args: JsonNode<'_>,
-    draft: &EventDraft,
-    record: &mut Record,
-) {
+fn add_call(builder: &mut EventBuilder, event: JsonNode<'_>, args: JsonNode<'_>, record: &mut Record) {
     let metadata = event.get("tool_call_metadata");
     let metadata_member = |name: &str| metadata.and_then(|metadata| metadata.string(name));
     let id = metadata_member("tool_call_id");
@@ -188,7 +176,7 @@ fn add_call(
     deletions.extend(removed_members.map(|(element, _)| Deletion::Element(ElementRef { list, element })));
     deletions.extend(builder.members(event).find("tool_call_metadata").map(Deletion::Element));
     let deletion = Deletion::Several(deletions);
-    let draft = EventDraft { id: span_of(id), name, body, edits, deletion, ..draft.clone() };
+    let draft = EventDraft { id: span_of(id), name, body, edits, deletion, ..record.draft.clone() };
     record.add(Kind::ToolRequest, draft);
     if let Some(last) = record.events.last_mut() {
         last.twins.extend(id.map(|id| format!("call {}", as_json(id))));
@@ -220,15 +208,9 @@ fn arguments(args: JsonNode<'_>) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-fn add_result(
-    builder: &mut EventBuilder,
-    event: JsonNode<'_>,
-    observation: &str,
-    draft: &EventDraft,
-    record: &mut Record,
-) {
+fn add_result(builder: &mut EventBuilder, event: JsonNode<'_>, observation: &str, record: &mut Record) {
     let Some(content) = event.get("content") else { return };
-    let draft = builder.result(Some(content), values::text, draft.clone());
+    let draft = builder.result(Some(content), values::text, record.draft.clone());
     let mut draft = draft.with_edit(event.string("message"), values::empty_string);
     if let Some(extras) = event.get("extras") {
         draft.edits.extend(long_texts(extras, &COMMANDS));

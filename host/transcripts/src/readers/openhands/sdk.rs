@@ -40,13 +40,13 @@ pub(super) fn is_kind(kind: &str) -> bool {
     is_event || matches!(kind, "UserRejectObservation" | "Condensation" | "CondensationRequest")
 }
 
-pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, record: &mut Record) {
     match event.text_of("kind").as_deref() {
-        Some("MessageEvent") => add_message(builder, event, draft, record),
-        Some("ActionEvent") => add_action(builder, event, draft, record),
-        Some("ObservationEvent") => add_observation(builder, event, draft.clone(), record),
-        Some("AgentErrorEvent") => add_refusal(event, "error", draft, record),
-        Some("UserRejectObservation") => add_refusal(event, "rejection_reason", draft, record),
+        Some("MessageEvent") => add_message(builder, event, record),
+        Some("ActionEvent") => add_action(builder, event, record),
+        Some("ObservationEvent") => add_observation(builder, event, record),
+        Some("AgentErrorEvent") => add_refusal(event, "error", record),
+        Some("UserRejectObservation") => add_refusal(event, "rejection_reason", record),
         Some("SystemPromptEvent") => {
             let parts = ["system_prompt", "dynamic_context"].into_iter().filter_map(|name| event.get(name));
             parts.filter_map(|part| part.text_of("text")).for_each(|text| builder.add_system(&text));
@@ -86,7 +86,7 @@ pub(super) fn pair(pair: &SummaryPair<'_>, first: JsonNode<'_>, at: &str) -> Vec
     ]
 }
 
-fn add_message(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
+fn add_message(builder: &mut EventBuilder, event: JsonNode<'_>, record: &mut Record) {
     let Some(message) = event.get("llm_message") else { return };
     let blocks: Vec<JsonNode<'_>> = [message.get("content"), event.get("extended_content")]
         .into_iter()
@@ -105,23 +105,23 @@ fn add_message(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDra
     match message.text_of("role").as_deref() {
         Some("user") => {
             record.starts_turn = event.text_is("source", "user");
-            record.add(Kind::ChatRequest, EventDraft { body, ..draft.clone() });
+            record.add(Kind::ChatRequest, EventDraft { body, ..record.draft.clone() });
         }
         Some("assistant") => {
-            add_thoughts(builder, event, message, draft, record);
+            add_thoughts(builder, event, message, record);
             if !texts.is_empty() {
-                record.add(Kind::Message, EventDraft { body, ..draft.clone() });
+                record.add(Kind::Message, EventDraft { body, ..record.draft.clone() });
             }
         }
         _ => {}
     }
 }
 
-fn add_action(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraft, record: &mut Record) {
-    add_thoughts(builder, event, event, draft, record);
+fn add_action(builder: &mut EventBuilder, event: JsonNode<'_>, record: &mut Record) {
+    add_thoughts(builder, event, event, record);
     if let Some(thought) = event.non_empty_array("thought") {
         let body = builder.text(thought);
-        record.add(Kind::Message, EventDraft { body, ..draft.clone() });
+        record.add(Kind::Message, EventDraft { body, ..record.draft.clone() });
     }
     let call = event.get("tool_call");
     let call_member = |name: &str| call.and_then(|call| call.string(name));
@@ -130,7 +130,7 @@ fn add_action(builder: &mut EventBuilder, event: JsonNode<'_>, draft: &EventDraf
     let name = name.map_or_else(|| builder.new_string("unknown"), JsonNode::span);
     let arguments = call_member("arguments");
     let body = builder.arguments(arguments);
-    let draft = EventDraft { id, name, body, ..draft.clone() };
+    let draft = EventDraft { id, name, body, ..record.draft.clone() };
     let draft = draft.with_edit(arguments, values::empty_object_in_string);
     // The parsed arguments, and the argument in which the model describes the call.
     let draft = draft.with_edit(event.get("action"), values::null);
@@ -166,13 +166,7 @@ fn message_deletion(builder: &mut EventBuilder, event: JsonNode<'_>) -> Deletion
 }
 
 /// Adds reasoning: blocks, an item, or a text. An event may contain it in two of these forms.
-fn add_thoughts(
-    builder: &mut EventBuilder,
-    event: JsonNode<'_>,
-    holder: JsonNode<'_>,
-    draft: &EventDraft,
-    record: &mut Record,
-) {
+fn add_thoughts(builder: &mut EventBuilder, event: JsonNode<'_>, holder: JsonNode<'_>, record: &mut Record) {
     let get = |name: &str| {
         holder.get(name).or(event.get(name)).filter(|value| value.raw().len() > 2 && !value.is_null())
     };
@@ -203,17 +197,17 @@ fn add_thoughts(
     }
     for (body, metadata) in thoughts {
         let deletion = Deletion::Several(std::mem::take(&mut deletions));
-        record.add(Kind::Reasoning, EventDraft { body, metadata, deletion, ..draft.clone() });
+        record.add(Kind::Reasoning, EventDraft { body, metadata, deletion, ..record.draft.clone() });
     }
 }
 
-fn add_observation(builder: &mut EventBuilder, event: JsonNode<'_>, draft: EventDraft, record: &mut Record) {
+fn add_observation(builder: &mut EventBuilder, event: JsonNode<'_>, record: &mut Record) {
     let (Some(id), Some(observation)) = (event.string("tool_call_id"), event.get("observation")) else {
         return;
     };
     let content = observation.get("content").or(observation.string("output"));
     let write = if content.is_some_and(JsonNode::is_string) { values::text } else { values::text_block };
-    let mut draft = builder.result(content, write, draft.with_id(id.span()));
+    let mut draft = builder.result(content, write, record.draft.clone().with_id(id.span()));
     if content.is_none() {
         let write = |text: &str| format!(", \"content\": {}", values::text_block(text));
         draft.edits.extend(observation.new_member_site(write));
@@ -225,8 +219,8 @@ fn add_observation(builder: &mut EventBuilder, event: JsonNode<'_>, draft: Event
 }
 
 /// Adds the result of a call that was not made, because the program or the user rejected it.
-fn add_refusal(event: JsonNode<'_>, member: &str, draft: &EventDraft, record: &mut Record) {
+fn add_refusal(event: JsonNode<'_>, member: &str, record: &mut Record) {
     let (Some(id), Some(reason)) = (event.string("tool_call_id"), event.string(member)) else { return };
-    let draft = EventDraft { id: id.span(), body: reason.span(), ..draft.clone() };
+    let draft = EventDraft { id: id.span(), body: reason.span(), ..record.draft.clone() };
     record.add(Kind::ToolResponse { is_error: true }, draft.with_edit(Some(reason), values::text));
 }
