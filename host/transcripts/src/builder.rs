@@ -2,12 +2,12 @@
 //! and times. The source is never changed. A value that is not in the source as it is (an invented id, the joined
 //! text of several blocks) is appended to a second buffer, and its span begins after the end of the source.
 
-use std::borrow::Cow;
+mod lists;
+mod values;
 
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use jp_compact_core::estimate::IMAGE_LINE;
 use jp_compact_core::event::{Event, Kind};
 use jp_compact_core::external::{External, ExternalEvent};
 use jp_compact_core::index::{Index, SEVERAL_CONVERSATIONS, Unreadable};
@@ -16,15 +16,14 @@ use jp_compact_core::view::SUMMARY_NOTE;
 use jp_compact_core::{text, time};
 use jp_compact_json::{Malformed, Scanner, Span};
 
+pub(crate) use self::lists::Members;
 pub(crate) use crate::event_draft::{EventDraft, NewEvent};
 use crate::format::Format;
 use crate::json_index::{JsonIndex, JsonNode, MemberFilter};
 use crate::lines::{estimated_records, line_end, text_start};
 use crate::responses::Responses;
 use crate::sample;
-use crate::source_map::{
-    Deletion, ElementRef, EventSource, FirstRecord, Link, List, ListForm, SourceMap, element_deletion,
-};
+use crate::source_map::{ElementRef, EventSource, FirstRecord, Link, ListForm, SourceMap};
 use crate::transcript::Transcript;
 
 /// Collects the events and the [`SourceMap`] of one transcript.
@@ -156,46 +155,6 @@ impl EventBuilder {
         let index = JsonIndex::new(&bytes, whole, filter).map_err(unreadable)?;
         self.needs_repair |= index.needs_repair();
         read(self, JsonNode::new(&bytes, &index))
-    }
-
-    /// Adds a list of elements of the source. Returns its number.
-    pub(crate) fn add_list(
-        &mut self,
-        form: ListForm,
-        elements: Vec<Span>,
-        holder: Option<ElementRef>,
-    ) -> usize {
-        self.map.lists.push(List { form, elements, holder });
-        self.map.lists.len() - 1
-    }
-
-    /// Adds the items of an array as a list. Returns its number.
-    pub(crate) fn add_items(&mut self, array: JsonNode<'_>, holder: Option<ElementRef>) -> usize {
-        self.add_list(ListForm::Commas, array.items().map(JsonNode::span).collect(), holder)
-    }
-
-    /// Adds the items of an array as a list. Returns each with its position.
-    pub(crate) fn elements<'a>(
-        &mut self,
-        array: JsonNode<'a>,
-        holder: Option<ElementRef>,
-    ) -> impl Iterator<Item = (ElementRef, JsonNode<'a>)> + use<'a> {
-        let list = self.add_items(array, holder);
-        array.items().enumerate().map(move |(element, item)| (ElementRef { list, element }, item))
-    }
-
-    /// Returns the blocks of a content, each with its deletion. A single block is deleted with its record.
-    pub(crate) fn blocks<'a>(
-        &mut self,
-        content: JsonNode<'a>,
-    ) -> impl Iterator<Item = (Deletion, JsonNode<'a>)> + use<'a> {
-        let list = (content.items().len() > 1).then(|| self.add_items(content, None));
-        content.items().enumerate().map(move |(element, block)| (element_deletion(list, element), block))
-    }
-
-    /// Adds the members of an object as a list, so that a value can be deleted with its key.
-    pub(crate) fn members<'a>(&mut self, object: JsonNode<'a>) -> Members<'a> {
-        Members { list: self.add_list(ListForm::Commas, object.member_spans(), None), object }
     }
 
     /// Stores the name of a record and of the record that it follows.
@@ -460,152 +419,12 @@ impl EventBuilder {
         self.external.retain(|_| indices.next().is_some_and(&stays));
     }
 
-    /// Returns the span of a tool's name. A call without a name gets the name `unknown`.
-    pub(crate) fn tool_name(&mut self, call: JsonNode<'_>, member: &str) -> Span {
-        call.string(member).map(JsonNode::span).unwrap_or_else(|| self.new_string("unknown"))
-    }
-
-    /// Returns the span of a call's id, or of a new id.
-    pub(crate) fn id_or_next(&mut self, id: Option<JsonNode<'_>>) -> Span {
-        id.map_or_else(|| self.next_id(), JsonNode::span)
-    }
-
-    pub(crate) fn next_id(&mut self) -> Span {
-        self.id_count += 1;
-        self.new_string(&format!("call_{}", self.id_count))
-    }
-
-    /// Returns the span of a new JSON string with this text.
-    pub(crate) fn new_string(&mut self, text: &str) -> Span {
-        self.new_json(&serde_json::Value::from(text).to_string())
-    }
-
-    /// Returns the span of a new JSON value.
-    pub(crate) fn new_json(&mut self, json: &str) -> Span {
-        let start = self.bytes.len() + self.appended.len();
-        self.appended.extend_from_slice(json.as_bytes());
-        Span { start, end: start + json.len() }
-    }
-
-    /// Returns the span of a text: a string's own span, or the joined texts of an array of blocks, with one line for
-    /// each image.
-    pub(crate) fn text(&mut self, value: JsonNode<'_>) -> Span {
-        if value.is_string() {
-            return value.span();
-        }
-        let texts: Vec<_> = value.items().filter_map(block_text).collect();
-        self.new_string(&texts.join("\n"))
-    }
-
-    /// Returns the span of a text, or of a new empty string.
-    pub(crate) fn text_or_empty(&mut self, value: Option<JsonNode<'_>>) -> Span {
-        match value {
-            Some(value) => self.text(value),
-            None => self.new_string(""),
-        }
-    }
-
-    /// Returns the draft of a call: its name, and its arguments with the edit that empties them.
-    pub(crate) fn call(
-        &mut self,
-        holder: JsonNode<'_>,
-        name: &str,
-        arguments: Option<JsonNode<'_>>,
-        write: fn(&str) -> String,
-        draft: EventDraft,
-    ) -> EventDraft {
-        EventDraft { name: self.tool_name(holder, name), ..draft.with_arguments(arguments, write) }
-    }
-
-    /// Returns the draft of a result: the text of its content, and the edit that replaces the content.
-    pub(crate) fn result(
-        &mut self,
-        content: Option<JsonNode<'_>>,
-        write: fn(&str) -> String,
-        draft: EventDraft,
-    ) -> EventDraft {
-        draft.with_body(self.text_or_empty(content)).with_edit(content, write)
-    }
-
-    /// Returns the span of the arguments of a call, or of a new empty object.
-    pub(crate) fn arguments(&mut self, value: Option<JsonNode<'_>>) -> Span {
-        value.map_or_else(|| self.new_json("{}"), JsonNode::span)
-    }
-
-    /// Returns the span of a new object with the values that the provider needs back, under JP's names. Empty without
-    /// values.
-    pub(crate) fn provider_data(&mut self, values: &[(&str, Option<JsonNode<'_>>)]) -> Span {
-        let member =
-            |(name, value): &(&str, Option<JsonNode<'_>>)| Some(format!("\"{name}\":{}", (*value)?.lossy()));
-        let members: Vec<String> = values.iter().filter_map(member).collect();
-        if members.is_empty() {
-            Span::default()
-        } else {
-            self.new_json(&format!("{{{}}}", members.join(",")))
-        }
-    }
-
-    /// Returns the data that `OpenAI` needs back with an item of reasoning.
-    pub(crate) fn openai_item_data(&mut self, item: JsonNode<'_>) -> Span {
-        let encrypted = item.string("encrypted_content");
-        self.provider_data(&[("openai_item_id", item.string("id")), ("openai_encrypted_content", encrypted)])
-    }
-
-    /// Returns the body and the signature of one of Anthropic's blocks of reasoning.
-    pub(crate) fn thinking_block(&mut self, block: JsonNode<'_>) -> Option<(Span, Span)> {
-        let (body, name, value) = match (block.string("thinking"), block.string("data")) {
-            (Some(thought), _) => (thought.span(), "anthropic_thinking_signature", block.string("signature")),
-            (None, Some(data)) => (self.new_string(""), "anthropic_redacted_thinking", Some(data)),
-            (None, None) => return None,
-        };
-        Some((body, self.provider_data(&[(name, value)])))
-    }
-
-    /// Returns the span of several texts: the span of a single one, otherwise that of a new string.
-    pub(crate) fn one_or_joined(&mut self, texts: &[Span]) -> Span {
-        if let [one] = texts { *one } else { self.joined(texts) }
-    }
-
-    /// Returns the span of a new string that joins several texts by line breaks.
-    pub(crate) fn joined(&mut self, texts: &[Span]) -> Span {
-        let texts: Vec<String> = texts.iter().map(|span| self.unquoted(*span)).collect();
-        self.new_string(&texts.join("\n"))
-    }
-
     pub(crate) fn finish(self) -> Result<Transcript, Unreadable> {
         let Self { bytes, appended, events, external, map, .. } = self;
         let index = Index::from_events(bytes, appended.into(), events);
         let external = External { format: map.format.as_str(), events: external };
         Ok(Transcript::new(Stream::from_external(index, external)?, map))
     }
-}
-
-/// The members of an object, as elements of a list.
-#[derive(Clone, Copy)]
-pub(crate) struct Members<'a> {
-    pub(crate) list: usize,
-    pub(crate) object: JsonNode<'a>,
-}
-
-impl Members<'_> {
-    pub(crate) fn find(&self, name: &str) -> Option<ElementRef> {
-        Some(ElementRef { list: self.list, element: self.object.position(name)? })
-    }
-
-    /// Returns the deletion of a member.
-    pub(crate) fn deletion(&self, name: &str) -> Deletion {
-        self.find(name).map_or(Deletion::Nothing, Deletion::Element)
-    }
-}
-
-/// Returns the text of a block, or one line for an image.
-fn block_text(block: JsonNode<'_>) -> Option<Cow<'_, str>> {
-    let text = if block.is_string() { Some(block) } else { block.string("text") };
-    if let Some(text) = text {
-        return Some(text.text());
-    }
-    let kind = block.text_of("type")?;
-    (kind.ends_with("image") || kind == "image_url").then_some(IMAGE_LINE.into())
 }
 
 /// Parses a member that is an RFC 3339 time.
