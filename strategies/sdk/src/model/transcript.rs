@@ -81,6 +81,8 @@ impl TranscriptFormatter {
         let label = format!("turn {}, {author}:\n", line.turn);
         let mut body = String::new();
         indent(&mut body, &text);
+        // All pieces of a range are in memory, and a string that grew can have twice the capacity that it needs.
+        body.shrink_to_fit();
         let shown_chars = (label.chars().count() + body.chars().count()) as u64;
         // The host's estimator may not be characters / 4, so the event's tokens are scaled to the shortened text.
         let scaled = (line.tokens * shown_chars).div_ceil(raw_chars.max(1));
