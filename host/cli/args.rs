@@ -181,7 +181,7 @@ pub(crate) struct ModelArgs {
     /// A run is one command, such as a whole batch, or all calls of one MCP server. [default: as configured, else 2000000]
     #[arg(long, help_heading = "Models", value_name = "N")]
     llm_budget_tokens: Option<u64>,
-    /// Limit the requests to models in this run
+    /// Limit the number of requests to models in this run
     ///
     /// [default: as configured, else 500]
     #[arg(long, help_heading = "Models", value_name = "N")]

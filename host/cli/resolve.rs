@@ -68,7 +68,7 @@ pub(crate) fn report_unresolved(
     Ok(Some(exit))
 }
 
-/// The error of an argument that is not a transcript. `arguments` are all of them.
+/// Returns the error of an argument that is not a transcript. `arguments` contains all arguments of the command line.
 fn resolution_error(
     transcript: &OsStr,
     arguments: &[OsString],

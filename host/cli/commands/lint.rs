@@ -30,9 +30,9 @@ const RULES: &str = "docs/reference/lint-rules.md";
     after_help = "Examples:\n  jp-compact lint 17738399468\n  jp-compact lint events.json --provider all --json | jq .violations\n  jp-compact lint 17738399468 --provider ollama --context-window 8192"
 )]
 pub(crate) struct Args {
-    /// A conversation folder, events.json, id, other transcript, or -
+    /// A conversation folder, events.json, id, another agent's file, or -
     ///
-    /// Also another agent's transcript; `-` reads stdin.
+    /// `-` reads stdin.
     transcript: OsString,
     #[command(flatten)]
     input: FormatArgs,
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             conversation_id: read.id.clone(),
             providers: args.provider.as_ref().map(names),
             clean: errors == 0,
-            violations: violations.iter().map(document).collect(),
+            violations: violations.iter().map(violation_report).collect(),
         })?;
     } else {
         let path = short(&read.path, environment);
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     Ok(if errors == 0 { Exit::Done } else { Exit::Gate })
 }
 
-fn document(Violation { rule, provider, turn, event, message }: &Violation) -> ViolationReport {
+fn violation_report(Violation { rule, provider, turn, event, message }: &Violation) -> ViolationReport {
     ViolationReport {
         rule: rule.to_string(),
         provider: provider.map(|provider| provider.to_string()),

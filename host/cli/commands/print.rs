@@ -21,9 +21,9 @@ use crate::reports::conversation::{PrintForm, pieces, write};
     after_help = "Examples:\n  jp-compact print 17738399468 --compacted | less\n  jp-compact print events.json --compacted --as source > smaller.json\n  jp-compact print 17738399468 --compacted --as anthropic > body.json\n  jq '.[].type' < events.json; jp-compact print - --json < events.json"
 )]
 pub(crate) struct Args {
-    /// A conversation folder, events.json, id, other transcript, or -
+    /// A conversation folder, events.json, id, another agent's file, or -
     ///
-    /// Also another agent's transcript; `-` reads stdin.
+    /// `-` reads stdin.
     transcript: OsString,
     #[command(flatten)]
     input: FormatArgs,

@@ -18,9 +18,9 @@ use crate::reports::{overlays, steps};
     after_help = "Examples:\n  jp-compact show 17738399468\n  jp-compact show 17738399468 --json | jq .tokens"
 )]
 pub(crate) struct Args {
-    /// A conversation folder, events.json, id, other transcript, or -
+    /// A conversation folder, events.json, id, another agent's file, or -
     ///
-    /// Also another agent's transcript; `-` reads stdin.
+    /// `-` reads stdin.
     transcript: OsString,
     #[command(flatten)]
     input: FormatArgs,
