@@ -218,7 +218,7 @@ fn requires_configured_model_and_key() {
     error: strategy `asks` needs a model, and none is configured
 
     Caused by:
-      its options, the command line, the settings and the conversation name no model
+      no model is set by its options, the command line, the settings, or the conversation
 
     hint: give `--model PROVIDER/NAME`, or add these lines to your configuration
       [llm]

@@ -32,7 +32,7 @@ pub enum StrategyRunError {
     /// The events cannot be written to the file that the strategy reads.
     #[error("failed to write the events to its spool file")]
     Spool(#[source] io::Error),
-    #[error("its options, the command line, the settings and the conversation name no model")]
+    #[error("no model is set by its options, the command line, the settings, or the conversation")]
     NoModel,
     /// The payload violates a rule.
     #[error(transparent)]
