@@ -1,6 +1,6 @@
-//! The check that code blocks of a summary are verbatim: each block must be in one text of the raw events of the
-//! range, as the model was shown it, or in an earlier summary of the range, line for line. Blanks at the end of a line and
-//! a common indentation do not count. A block that a model did not see completely must not pass.
+//! The check that code blocks of a summary are verbatim. Each block must occur, line for line, in one text of the raw
+//! events of the range or in an earlier summary of the range. A text is searched as the model was shown it, so a block that
+//! the model did not see completely must not pass. Trailing whitespace and a common indentation are ignored.
 //!
 //! The model is asked once more after a failure. Then the answer is refused (`answer_refused`, exit code 17).
 //! Directives must be verbatim too, but cannot be checked, because they are not in a fence.
@@ -73,7 +73,7 @@ fn fenced(text: &str) -> Vec<String> {
     while let Some(line) = lines.next() {
         let Some(opening) = fence_mark(line) else { continue };
         let inner: Vec<&str> = lines.by_ref().take_while(|line| !closes_fence(line, opening)).collect();
-        let block = plain(&inner);
+        let block = dedent(&inner);
         if !block.is_empty() {
             blocks.push(block);
         }
@@ -82,7 +82,7 @@ fn fenced(text: &str) -> Vec<String> {
 }
 
 /// Removes trailing whitespace and the common indentation.
-fn plain(lines: &[&str]) -> String {
+fn dedent(lines: &[&str]) -> String {
     let filled = lines.iter().filter(|line| !line.trim().is_empty());
     let common = filled.map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
     let lines: Vec<&str> = lines.iter().map(|line| line.get(common..).unwrap_or("").trim_end()).collect();

@@ -37,7 +37,7 @@ impl StripMode {
         }
     }
 
-    /// Returns whether this mode changes a turn of which the view shows `kinds`.
+    /// Returns whether this mode removes anything from a turn. `kinds` counts the events of the turn in the view.
     fn affects(self, kinds: &Kinds) -> bool {
         match self {
             Self::Strip => kinds.tool_request_tokens + kinds.tool_response_tokens > 0,
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    const SHOWN: Kinds =
+    const UNSTRIPPED: Kinds =
         Kinds { tool_calls: 2, tool_request_tokens: 30, tool_response_tokens: 900, ..NOTHING };
     const STRIPPED: Kinds = Kinds { tool_calls: 2, ..NOTHING };
     const NOTHING: Kinds = Kinds {
@@ -120,23 +120,31 @@ mod tests {
 
     #[test]
     fn every_mode_proposes_its_policy() {
-        check("strip", &[SHOWN], &proposes(0, ToolCalls::Strip { request: true, response: true }));
-        check("strip-requests", &[SHOWN], &proposes(0, ToolCalls::Strip { request: true, response: false }));
-        check("strip-responses", &[SHOWN], &proposes(0, ToolCalls::Strip { request: false, response: true }));
-        check("omit", &[SHOWN], &proposes(0, ToolCalls::Omit));
+        check("strip", &[UNSTRIPPED], &proposes(0, ToolCalls::Strip { request: true, response: true }));
+        check(
+            "strip-requests",
+            &[UNSTRIPPED],
+            &proposes(0, ToolCalls::Strip { request: true, response: false }),
+        );
+        check(
+            "strip-responses",
+            &[UNSTRIPPED],
+            &proposes(0, ToolCalls::Strip { request: false, response: true }),
+        );
+        check("omit", &[UNSTRIPPED], &proposes(0, ToolCalls::Omit));
     }
 
     #[test]
     fn one_affected_turn_is_enough() {
         let strip = ToolCalls::Strip { request: true, response: true };
-        check("strip", &[NOTHING, STRIPPED, SHOWN], &proposes(2, strip));
+        check("strip", &[NOTHING, STRIPPED, UNSTRIPPED], &proposes(2, strip));
     }
 
     #[test]
     fn stripped_calls_can_only_be_omitted() {
         let declined = Outcome::decline("the view shows nothing to strip in range");
-        let requests_stripped = Kinds { tool_request_tokens: 0, ..SHOWN };
-        let responses_stripped = Kinds { tool_response_tokens: 0, ..SHOWN };
+        let requests_stripped = Kinds { tool_request_tokens: 0, ..UNSTRIPPED };
+        let responses_stripped = Kinds { tool_response_tokens: 0, ..UNSTRIPPED };
         check("strip", &[STRIPPED], &declined);
         check("strip-requests", &[requests_stripped], &declined);
         check("strip-responses", &[responses_stripped], &declined);
@@ -152,7 +160,7 @@ mod tests {
 
     #[test]
     fn ignores_calls_outside_the_range() {
-        let request = request(1, 1, &[SHOWN, NOTHING, SHOWN]);
+        let request = request(1, 1, &[UNSTRIPPED, NOTHING, UNSTRIPPED]);
         let declined = Outcome::decline("the view shows no tool call in range");
         assert_eq!(ask(&StripTools, &request, &[]), Ok(declined));
     }
@@ -160,7 +168,7 @@ mod tests {
     #[test]
     fn rejects_unknown_options_and_modes() {
         for (key, value) in [("mode", "shred"), ("modus", "strip")] {
-            let mut request = request(0, 0, &[SHOWN]);
+            let mut request = request(0, 0, &[UNSTRIPPED]);
             request.options.insert(key.to_owned(), Value::from(value));
             assert_eq!(ask(&StripTools, &request, &[]).unwrap_err().code, "options_invalid");
         }

@@ -19,7 +19,7 @@ pub enum Outcome {
         compactions: Vec<Payload>,
         /// Remarks to the user about the conversation.
         diagnostics: Vec<Diagnostic>,
-        /// The greatest number of merges between a summary and the raw events, if a model wrote it.
+        /// The greatest number of merges between a summary and the raw events. `None` if no model wrote a summary.
         merges: Option<u32>,
     },
     /// Nothing to compact. The host reports this reason.
@@ -50,7 +50,7 @@ impl Outcome {
     }
 }
 
-/// The error of a strategy. The host fails with it.
+/// The error of a strategy. The compaction fails with this error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StrategyError {
     /// The code for programs, in `snake_case`.

@@ -2,8 +2,8 @@
 //!
 //! A part ends where the next event does not fit, or where a turn begins and the part is at least half full. So the end of
 //! a part depends only on the events up to the next one, and stays the same while the conversation grows. A turn of at most
-//! half a part is never split. A longer turn is split between its events, and a longer event inside. Every text is in
-//! exactly one part.
+//! half a part is never split. A longer turn may be split between its events. An event that does not fit in one part is
+//! split at line ends if possible. Every text is in exactly one part.
 
 use super::transcript::TranscriptPiece;
 
