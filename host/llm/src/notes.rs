@@ -54,7 +54,7 @@ impl NoteCache {
         Some(self.folder.as_ref()?.join(format!("{key}.json")))
     }
 
-    /// Returns whether there is a note.
+    /// Returns whether there is a note with this key.
     pub(super) fn has(&self, key: &str) -> bool {
         self.file(key).is_some_and(|file| file.is_file())
     }
@@ -65,24 +65,24 @@ impl NoteCache {
         let bytes = small_file::read(&file, NOTE_BYTES_MAX).ok()??;
         let answer = serde_json::from_slice(&bytes).ok()?;
         // The time of the file is the time of its last use.
-        log(&file, private_file::write(&file, &bytes, PRIVATE));
+        log_failure(&file, private_file::write(&file, &bytes, PRIVATE));
         Some(answer)
     }
 
-    /// Keeps a note. A failure costs another request later.
+    /// Stores a note. If this fails, a later run sends the request again.
     pub(super) fn put(&self, key: &str, answer: &Answer) {
         let (Some(folder), Some(file)) = (&self.folder, self.file(key)) else { return };
         let Ok(bytes) = serde_json::to_vec(answer) else { return };
         if bytes.len() as u64 > NOTE_BYTES_MAX {
             return;
         }
-        log(&file, private_file::write(&file, &bytes, PRIVATE));
-        log(folder, prune(folder, self.bytes_max));
+        log_failure(&file, private_file::write(&file, &bytes, PRIVATE));
+        log_failure(folder, prune(folder, self.bytes_max));
     }
 }
 
-fn log(path: &Path, done: io::Result<()>) {
-    if let Err(error) = done {
+fn log_failure(path: &Path, result: io::Result<()>) {
+    if let Err(error) = result {
         tracing::debug!(%error, path = %path.display(), "failed to keep a note");
     }
 }
