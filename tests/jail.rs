@@ -6,14 +6,14 @@
 #![expect(clippy::disallowed_methods, reason = "tests compile their probe and start processes")]
 #![cfg(target_os = "linux")]
 
-#[path = "jail/closed.rs"]
-mod closed;
 #[path = "jail/denied.rs"]
 mod denied;
 #[path = "jail/fixture.rs"]
 mod fixture;
 #[path = "jail/granted.rs"]
 mod granted;
+#[path = "jail/unsupported_kernel.rs"]
+mod unsupported_kernel;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

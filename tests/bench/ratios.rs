@@ -54,8 +54,8 @@ fn main() -> io::Result<()> {
     bench.create_stripped()?;
     bench.measure_print(&mut table, "print, calls and reasoning stripped", "stripped")?;
     bench.measure_command(&mut table)?;
-    // These rows must come before the others. The others allocate a gigabyte in this process, and the peak memory of a
-    // child process would include it.
+    // All rows of peak memory must precede those of `spawn`, which allocate a gigabyte in this process. The peak memory
+    // of a later child process would include it.
     claude_code::add_rows(&mut table, &bench.folder, bench.runs, arguments.mb * 1_000_000)?;
     spawn::add_rows(&mut table, &bench.folder, bench.runs)?;
     let [small, middle, large] = ["small", "middle", "large"].map(|name| bench.events(name));

@@ -260,7 +260,7 @@ fn min_saving_is_configurable() {
     let output = run(&world, "conversation", "-n");
     assert!(!output.stderr.contains("(min_saving)"), "{}", output.stderr);
     run(&world, "conversation", "-n --set @min_saving=0.99").exits(0).reports("less than 99 % (min_saving)");
-    // No request is sent.
+    // The file of answers must exist, even if no request is sent.
     run(&world, "conversation", "-p heavy --llm-replay answers.json --set @min_saving=0.99").exits(2);
     world.write_file("answers.json", b"{}");
     let heavy = "-p heavy --llm-replay answers.json";

@@ -14,8 +14,8 @@ use crate::table::Tier;
 
 /// Larger than the buffer of a pipe. A run therefore hangs if nothing reads the pipe.
 const RESPONSE_BYTES: usize = 100_000;
-/// Longer than any run that ends by itself.
-const NEVER: Duration = Duration::from_secs(300);
+/// A deadline that no run reaches if it ends by itself.
+const LONG_DEADLINE: Duration = Duration::from_secs(300);
 
 /// A temporary folder with conversations. Its path identifies the processes that a run starts.
 pub(crate) struct World {
@@ -72,9 +72,10 @@ impl Plugins {
         {
             run_successfully(Command::new("cp").arg(&hostile).arg(bare.join(name)));
         }
-        let machine = if cfg!(target_arch = "x86_64") { 183_u8 } else { 62 };
+        // The ELF header of an executable for another architecture.
+        let other_machine = if cfg!(target_arch = "x86_64") { 183_u8 } else { 62 };
         let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0".to_vec();
-        elf.extend([machine, 0, 1, 0, 0, 0]);
+        elf.extend([other_machine, 0, 1, 0, 0, 0]);
         elf.resize(120, 0);
         for (name, bytes, mode) in [
             ("without-a-shebang", &b"echo hello\n"[..], "755"),
@@ -140,7 +141,7 @@ impl World {
         let file = self.path("reply");
         fs::write(&file, reply).unwrap();
         let (spec, tier) = (format!("plays:path={}", file.display()), Tier::Contained);
-        self.run_spec(&spec, tier, &PLUGINS.folder(tier), NEVER, &[])
+        self.run_spec(&spec, tier, &PLUGINS.folder(tier), LONG_DEADLINE, &[])
     }
 
     /// Installs the strategy in the folder of this world and returns its path.
@@ -156,7 +157,7 @@ impl World {
     pub(crate) fn run_own(&self, mode: &str, tier: Tier) -> RunOutput {
         let folder = self.path("plugins");
         let spec = format!("hostile:mode={mode},path={}", folder.join("hostile").display());
-        self.run_spec(&spec, tier, &folder, NEVER, &[])
+        self.run_spec(&spec, tier, &folder, LONG_DEADLINE, &[])
     }
 
     /// Returns the output of another command for the first conversation.
@@ -172,7 +173,7 @@ impl World {
     /// Starts a run without waiting for it.
     pub(crate) fn start(&self, mode: &str, tier: Tier) -> Child {
         let spec = format!("hostile:mode={mode}");
-        let mut command = self.command(&spec, tier, &PLUGINS.folder(tier), NEVER, &[]);
+        let mut command = self.command(&spec, tier, &PLUGINS.folder(tier), LONG_DEADLINE, &[]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 

@@ -29,7 +29,7 @@ fn granted_subprocesses_stay_in_the_process_group() {
     let fixture = Fixture::with_permissions(subprocess());
     fixture.check_allowed(&["fork"]);
     fixture.check_allowed(&["fork-by-library"]);
-    // The process that ends the group with the host is not a child of the strategy.
+    // The keeper, which ends the process group when the host is killed, is not a child of the strategy.
     fixture.check_denied_in_jail(&["wait-for-children-of-others"], "ECHILD");
     fixture.check_denied(&["setsid-in-a-child"], "EPERM");
     fixture.check_denied_in_jail(&["clone-namespace"], "EPERM");

@@ -54,7 +54,8 @@ impl World {
     }
 
     /// Copies and describes the strategies in advance, so that traced runs do not. Replaces the folder of
-    /// cached digests by a file, because the time decides when digests are written.
+    /// cached digests with a file, so that no run can write a digest. Otherwise the system calls of a run would
+    /// depend on the time.
     fn warm_up(&self) {
         self.succeeds(&[&["--strategy", "quick", "--dry-run"], &BUNDLED[..]].concat());
         let digests = self.root.join("home/.local/state/jp-compact/trust/digests");

@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod append;
-mod arrival;
 mod auto;
 mod bad_input;
 mod bounds;
@@ -12,6 +11,7 @@ mod fork;
 mod grammar;
 mod halves;
 mod history;
+mod incremental_index;
 mod inline;
 mod jp_view;
 mod lint;

@@ -55,8 +55,10 @@ fn rerun_command(args: &[&str], test: &str) -> Command {
 
 #[track_caller]
 fn check_abilities_without(feature: &str, expect: &str) {
-    let output =
-        rerun_command(&["without", feature], "closed::print_abilities").arg("--ignored").output().unwrap();
+    let output = rerun_command(&["without", feature], "unsupported_kernel::print_abilities")
+        .arg("--ignored")
+        .output()
+        .unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(stdout.contains(expect), "{stdout}");
 }
@@ -118,7 +120,8 @@ impl<'a> MachineWithout<'a> {
     }
 }
 
-/// Included at compile time, because the other user may not read the project's files.
+/// Included at compile time: if the user is root, the tests also run as another user, who may be unable to read the
+/// project's files.
 const SAMPLE: &[u8] = include_bytes!("../sample/events.json");
 /// Creates a file when it is started outside of a jail.
 const STRATEGY: &str = r#"#!/bin/sh

@@ -20,7 +20,7 @@ fn check(bytes: &[u8], stops: &[usize]) {
 }
 
 #[track_caller]
-fn check_everywhere(bytes: impl AsRef<[u8]>) {
+fn check_every_split(bytes: impl AsRef<[u8]>) {
     let bytes = bytes.as_ref();
     (0..=bytes.len()).for_each(|stop| check(bytes, &[stop]));
     check(bytes, &(0..=bytes.len()).collect::<Vec<_>>());
@@ -28,20 +28,20 @@ fn check_everywhere(bytes: impl AsRef<[u8]>) {
 
 #[test]
 fn indexes_input_split_at_any_byte() {
-    check_everywhere(Build::turns(2).say("caf\u{e9} \u{1f600}\n\\u00e9").unknown().bytes());
+    check_every_split(Build::turns(2).say("caf\u{e9} \u{1f600}\n\\u00e9").unknown().bytes());
 }
 
 #[test]
 fn number_may_continue_in_next_bytes() {
-    check_everywhere("[12, -3.5e7 , true ,null,\"\\u00e9\"]");
-    check_everywhere(" [ 12 ] ");
-    check_everywhere("[]\n");
+    check_every_split("[12, -3.5e7 , true ,null,\"\\u00e9\"]");
+    check_every_split(" [ 12 ] ");
+    check_every_split("[]\n");
 }
 
 #[test]
 fn errors_are_reported_at_the_end() {
     for bytes in ["", " ", "{}", "[{}{}]", "[1,]", "[1]x", "[1] ]", "[tru]", "[\"\\x\"]", "[1", "[\"a\n\"]"] {
-        check_everywhere(bytes);
+        check_every_split(bytes);
     }
 }
 
