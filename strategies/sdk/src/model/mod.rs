@@ -163,8 +163,10 @@ impl<'a> TextWriter<'a> {
             // Checked before the text is copied, because a range can be larger than the strategy's memory limit.
             self.fits(bytes)?;
             let asked = self.whole(pieces, self.prompt);
-            let needs =
-                BTreeMap::from([(TEXT_KEY.to_owned(), self.need(asked, self.window.last_tokens, false))]);
+            let needs = BTreeMap::from([(
+                TEXT_KEY.to_owned(),
+                self.need(asked, self.window.last_output_tokens, false),
+            )]);
             self.fits_a_reply(&needs)?;
             let state = TextState { is_last: true, size, ..TextState::default() };
             return Ok(Err(TextStep::Needs(needs, state)));
@@ -242,7 +244,7 @@ impl<'a> TextWriter<'a> {
         let texts = self.texts(state)?;
         if texts.iter().map(|text| listed_tokens(text)).sum::<u64>() <= self.window.last_room {
             let asked = self.merged(&texts, self.prompt);
-            needs.insert(TEXT_KEY.to_owned(), self.need(asked, self.window.last_tokens, false));
+            needs.insert(TEXT_KEY.to_owned(), self.need(asked, self.window.last_output_tokens, false));
             state.is_last = true;
             return Ok(());
         }
@@ -299,12 +301,12 @@ impl<'a> TextWriter<'a> {
         let chars = |text: &str| text.chars().count() as u64;
         let fits = |asked: &ModelRequest| {
             let chars = chars(&asked.system) + chars(&asked.content) + chars(&written.text) + chars(wrong);
-            self.window.fits(chars.div_ceil(4) + self.window.last_tokens)
+            self.window.fits(chars.div_ceil(4) + self.window.last_output_tokens)
         };
         let bare = Prompt { background: Vec::new(), ..self.prompt.clone() };
         let mut asked_with = [self.prompt, &bare].into_iter().map(asked);
         let asked = asked_with.find(fits).unwrap_or_else(|| bare.whole("", self.last_words()));
-        let mut need = self.need(asked, self.window.last_tokens, false);
+        let mut need = self.need(asked, self.window.last_output_tokens, false);
         if let NeedRequest::LlmComplete { messages, .. } = &mut need {
             messages.push(Message { role: Role::Assistant, content: written.text.clone() });
             messages.push(Message { role: Role::User, content: wrong.to_owned() });
@@ -323,7 +325,7 @@ impl<'a> TextWriter<'a> {
             seq: None,
         };
         let mut remarks = Vec::new();
-        let Window { window, last_tokens, wanted_tokens, event_chars_max, .. } = self.window;
+        let Window { window, last_output_tokens, allowed_tokens, event_chars_max, .. } = self.window;
         let parts = written.state.parts;
         if window.is_none() {
             let what = format!(
@@ -339,9 +341,10 @@ impl<'a> TextWriter<'a> {
             let what = format!("the range exceeds the model's window, so {parts} parts were merged");
             remarks.push(remark("in_parts", what));
         }
-        if let Some(window) = window.filter(|_| last_tokens < wanted_tokens) {
+        if let Some(window) = window.filter(|_| last_output_tokens < allowed_tokens) {
             let what = format!(
-                "the text has at most {last_tokens} tokens instead of {wanted_tokens}: an eighth of the model's window of {window}"
+                "the text has at most {last_output_tokens} tokens instead of {allowed_tokens}: an eighth of the \
+                 model's window of {window}"
             );
             remarks.push(remark("max_tokens_reduced", what));
         }
@@ -360,8 +363,8 @@ impl<'a> TextWriter<'a> {
 
     /// Returns the length that the model is told, if its window shortens the text.
     fn last_words(&self) -> Option<u64> {
-        let Window { last_tokens, wanted_tokens, .. } = self.window;
-        (last_tokens < wanted_tokens).then(|| words(last_tokens))
+        let Window { last_output_tokens, allowed_tokens, .. } = self.window;
+        (last_output_tokens < allowed_tokens).then(|| words(last_output_tokens))
     }
 
     fn fits_a_reply(&self, needs: &BTreeMap<String, NeedRequest>) -> Result<(), StrategyError> {
