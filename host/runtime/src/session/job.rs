@@ -23,7 +23,7 @@ pub(super) struct Job {
     /// The time limit for the worker.
     pub(super) deadline: Duration,
     /// The number of workers that died while serving this request.
-    pub(super) attempts: u32,
+    pub(super) failed_attempts: u32,
     /// Receives the reply.
     pub(super) reply_sender: oneshot::Sender<Reply>,
 }
@@ -81,7 +81,7 @@ impl Queue {
         self.closed.load(Ordering::Relaxed) && self.jobs().is_empty()
     }
 
-    /// Resolves when the queue has changed since this call.
+    /// Returns a future that resolves at the next change of the queue.
     pub(super) fn change(&self) -> Notified<'_> {
         self.changed.notified()
     }
@@ -100,13 +100,13 @@ impl Queue {
     }
 
     /// Counts an idle process for the lifetime of the guard.
-    pub(super) fn idle(&self) -> Counted<'_> {
-        Counted::new(&self.idle, &self.changed)
+    pub(super) fn idle(&self) -> CountGuard<'_> {
+        CountGuard::new(&self.idle, &self.changed)
     }
 
     /// Waits for a request that no idle process can take. Returns `None` when no more requests will come.
     pub(super) async fn take_for_vacant_slot(&self) -> Option<Job> {
-        let _vacant = Counted::new(&self.vacant, &self.changed);
+        let _vacant = CountGuard::new(&self.vacant, &self.changed);
         loop {
             let change = self.change();
             if self.idle.load(Ordering::Relaxed) == 0
@@ -122,21 +122,21 @@ impl Queue {
     }
 }
 
-/// Increments a count until it is dropped, and then notifies the waiters.
+/// Counts one process or slot until it is dropped. The drop notifies the waiters.
 #[derive(Debug)]
-pub(super) struct Counted<'a> {
+pub(super) struct CountGuard<'a> {
     count: &'a AtomicUsize,
     changed: &'a Notify,
 }
 
-impl<'a> Counted<'a> {
+impl<'a> CountGuard<'a> {
     fn new(count: &'a AtomicUsize, changed: &'a Notify) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self { count, changed }
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::Relaxed);
         self.changed.notify_waiters();

@@ -77,7 +77,7 @@ impl Pool {
     /// Sends a request to any free worker.
     pub(super) async fn ask(&self, id: &str, request: Vec<Bytes>, deadline: Duration) -> Reply {
         let (reply_sender, reply) = oneshot::channel();
-        self.queue.push(Job { id: id.to_owned(), request, deadline, attempts: 0, reply_sender });
+        self.queue.push(Job { id: id.to_owned(), request, deadline, failed_attempts: 0, reply_sender });
         reply.await.unwrap_or_else(|_| {
             let error = std::io::Error::other("the worker was stopped");
             Err(Error::Process(ProcessError::Io(error)))
@@ -212,8 +212,8 @@ impl WorkerSlot {
             return fail_first(unanswered, Error::Process(failure));
         }
         let Some(first) = unanswered.front_mut() else { return };
-        first.attempts += 1;
-        if first.attempts < ATTEMPTS_MAX {
+        first.failed_attempts += 1;
+        if first.failed_attempts < ATTEMPTS_MAX {
             return;
         }
         let WorkerEnded { status, stderr, .. } = ended;

@@ -13,7 +13,7 @@ pub(in crate::process) enum ProcessScope {
     Session,
 }
 
-/// Other systems do not show the open files of a process.
+/// Returns 0, because other systems do not show the open files of a process.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn bytes(_: Pid, _: ProcessScope, _: &PrivateDir) -> u64 {
     0
@@ -64,15 +64,15 @@ mod linux {
         // Open files are already counted. The remaining ones are only mapped.
         for pid in &pids {
             let maps = small_file::read_system_bytes(&format!("/proc/{pid}/maps")).unwrap_or_default();
-            for inode in maps.split(|byte| *byte == b'\n').filter_map(|line| removed_file(line, dir)) {
+            for inode in maps.split(|byte| *byte == b'\n').filter_map(|line| removed_inode(line, dir)) {
                 bytes += if counted_inodes.insert(inode) { FILE_BYTES_MAX } else { 0 };
             }
         }
         bytes
     }
 
-    /// Returns the inode of a removed file of the private directory from a line of `/proc/<pid>/maps`.
-    fn removed_file(line: &[u8], dir: &PrivateDir) -> Option<u64> {
+    /// Parses a line of `/proc/<pid>/maps`. Returns the inode if the line maps a removed file of the private directory.
+    fn removed_inode(line: &[u8], dir: &PrivateDir) -> Option<u64> {
         let line = line.strip_suffix(b" (deleted)")?;
         let path_start = line.iter().position(|byte| *byte == b'/')?;
         let (fields, path) = line.split_at(path_start);
