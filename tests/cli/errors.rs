@@ -120,7 +120,7 @@ fn conflict_error_suggests_another_run() {
     insta::assert_snapshot!(output.stderr, @r"
     error: /here/conversation/events.json shrank since it was read
 
-    hint: run it again
+    hint: run the command again
     ");
 }
 
@@ -170,7 +170,7 @@ fn permission_error_suggests_the_grant() {
     Caused by:
       /here/plugins/mine is not bundled, and cannot run in a jail: this machine lacks Landlock
 
-    hint: use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container whose profile lets landlock_create_ruleset through; `--sandbox=contained` runs it with your own permissions; use that only for plugins that you know
+    hint: use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container whose seccomp profile allows landlock_create_ruleset; `--sandbox=contained` runs it with your own permissions; use that only for plugins that you know
     ");
     let output = run_without_landlock(&world, &["--sandbox=require"]);
     insta::assert_snapshot!(output.stderr, @r"
@@ -179,7 +179,7 @@ fn permission_error_suggests_the_grant() {
     Caused by:
       `--sandbox=require` needs a jail, but this machine lacks Landlock
 
-    hint: use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container whose profile lets landlock_create_ruleset through; `--sandbox=contained` runs strategies without a jail
+    hint: use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container whose seccomp profile allows landlock_create_ruleset; `--sandbox=contained` runs strategies without a jail
     ");
     let output = run_plugin(&plugin_script("mine", &json!({"needs": ["llm"]}), STRIP)).exits(11);
     insta::assert_snapshot!(output.stderr, @r"

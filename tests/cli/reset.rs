@@ -50,7 +50,7 @@ fn numbers_include_overlays_of_jp() {
 fn rejects_invalid_numbers() {
     let (world, transcript) = compacted_world();
     let before = Transcript::capture(transcript.path);
-    world.run(&["conversation", "--reset=3"]).exits(2).reports("has no overlay 3; it has 2");
+    world.run(&["conversation", "--reset=3"]).exits(2).reports("has no overlay 3; it has 2 overlays");
     for number in ["0", "-1", "x", ""] {
         world.run(&["conversation", &format!("--reset={number}")]).exits(2);
     }

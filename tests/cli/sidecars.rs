@@ -68,7 +68,7 @@ fn reset_of_last_overlay_removes_sidecar() {
     let (world, transcript) = session();
     strip_tools(&world);
     world.run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"]).exits(0);
-    world.run(&["s.jsonl", "--reset=3"]).exits(2).reports("has no overlay 3; it has 2");
+    world.run(&["s.jsonl", "--reset=3"]).exits(2).reports("has no overlay 3; it has 2 overlays");
     world.run(&["s.jsonl", "--reset=1", "--dry-run"]).exits(0).reports("1 overlay would be removed");
     world.run(&["s.jsonl", "--reset=1"]).exits(0).reports("1 overlay removed");
     assert_eq!(read_sidecar(&world)["overlays"][0]["reasoning"], "strip");

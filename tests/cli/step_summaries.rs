@@ -33,7 +33,7 @@ fn check_view(world: &World, kept_steps: usize, summary: &str, before: &[Value],
     );
 }
 
-/// Returns the violated rules and the events. The messages of a body are numbered, and a summary changes the numbers.
+/// Returns the violated rules and their events. The message numbers are left out, because a summary changes them.
 fn rules(json: &str) -> Vec<(Value, Value)> {
     let violations: Vec<Value> = serde_json::from_str(json).unwrap();
     violations.into_iter().map(|violation| (violation["rule"].clone(), violation["event"].clone())).collect()
@@ -111,7 +111,7 @@ fn a_summary_from_the_first_step_is_one_message_after_the_request() {
     let note = blocks[1]["text"].as_str().unwrap();
     assert!(note.starts_with("[A model wrote this summary of the steps that were here."), "{note}");
     assert!(note.ends_with(&format!("\n    {SUMMARY}")), "{note}");
-    // A fork has the same turn, and no summarizer takes the note for the user's words.
+    // A fork has the same turn. The note is marked, so that a summarizer does not treat it as the user's words.
     let source = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
     world.write_file("fork.jsonl", source.text().as_bytes());
     assert!(source.text().contains("\"isMeta\":true"), "{}", source.text());
@@ -160,9 +160,9 @@ fn write_old_strategy(world: &World) {
 fn a_strategy_without_the_feature_gets_whole_turns() {
     let world = World::new();
     write_old_strategy(&world);
-    let long =
+    let add_calls =
         |talk: Conversation| (0..6).fold(talk, |talk, _| talk.call("Read", json!({}), &"x".repeat(2000)));
-    let talk = long(Conversation::bulky(2).turn("Go on."));
+    let talk = add_calls(Conversation::bulky(2).turn("Go on."));
     let transcript = world.write_conversation("talk", &talk);
     let trusted = ["--trust-dir", "plugins", "--sandbox=contained"];
     let run = |arguments: &[&str]| world.run(&[arguments, &trusted].concat());
@@ -170,15 +170,17 @@ fn a_strategy_without_the_feature_gets_whole_turns() {
     ran.reports("reduced turns 0-2.3 to turns 0-1: the strategy compacts whole turns only");
     let overlays = transcript.overlays();
     assert_eq!((&overlays[0]["type"], &overlays[0]["to_turn"]), (&json!("compaction"), &json!(1)));
-    // It is not sent a summary of steps by a newer strategy.
+    // The host does not send it the summary of steps that a newer strategy wrote.
     let model = Model::with_answer(SUMMARY);
     let mut newer =
         world.command(&["talk", "--strategy", "summarize", "--keep-steps", "3", "--model", "openai/g"]);
     world.finish(model.configure(&mut newer)).exits(0).reports("turns 0-2.2: summary");
     let again = run(&["talk", "--strategy", "old", "--keep-steps", "2"]);
     again.exits(0).reports("the summary of turns 0-1 is inside the summary of turns 0-2.2");
-    // One open turn has no whole turn.
+    // A range inside one open turn contains no whole turn.
     world.write_file("s.jsonl", &session());
     let nothing = run(&["s.jsonl", "--strategy", "old", "--keep-steps", "5"]).exits(0);
-    nothing.reports("nothing to compact: the strategy compacts whole turns only, and turns 0-0.25 has none");
+    nothing.reports(
+        "nothing to compact: the strategy compacts whole turns only, and there are none in turns 0-0.25",
+    );
 }

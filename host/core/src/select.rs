@@ -266,7 +266,7 @@ impl std::fmt::Display for NothingToCompact {
             Self::NoWholeTurn { range } => {
                 write!(
                     out,
-                    "nothing to compact: the strategy compacts whole turns only, and {range} has none"
+                    "nothing to compact: the strategy compacts whole turns only, and there are none in {range}"
                 )
             }
             Self::Bounds { turns } => {

@@ -129,7 +129,7 @@ impl StoreError {
                 "give a conversation folder, an events.json, or an id such as 17738399468 inside its workspace"
             }
             Self::UnknownId { workspace: None, .. } => {
-                "run it inside the workspace, or give the path of the conversation's folder"
+                "run the command inside the workspace, or give the path of the conversation's folder"
             }
             Self::UnknownId { .. } => "`jp conversation ls` lists the ids of this workspace",
             Self::Outside { .. } => {
@@ -150,9 +150,9 @@ impl StoreError {
                 "give a folder whose name begins with a new id, such as 17738399469 or 17738399469-fork"
             }
             Self::Locked { .. } => {
-                "run it again when that process is done, or wait longer with `--lock-timeout`"
+                "run the command again when that process is done, or wait longer with `--lock-timeout`"
             }
-            Self::Changed { .. } => "run it again",
+            Self::Changed { .. } => "run the command again",
             Self::TooLarge { .. } => "raise the limit with `ulimit -f`",
             Self::NotAFile { .. }
             | Self::Unreadable { .. }

@@ -128,7 +128,7 @@ pub fn create_new(dest: &Path, new: &Imported) -> Result<(), StoreError> {
         UnfinishedFolder::begin(parent, 0o700).map_err(unwritable("create a temporary folder for", dest))?;
     let files = [(EVENTS, &new.events), (BASE_CONFIG, &new.base_config), (METADATA, &new.metadata)];
     for (name, bytes) in files {
-        folder.write(name, 0o600, bytes).map_err(unwritable("write the events of", dest))?;
+        folder.write(name, 0o600, bytes).map_err(unwritable("write a file of", dest))?;
     }
     folder.publish(dest)
 }

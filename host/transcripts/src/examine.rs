@@ -69,8 +69,8 @@ pub fn examine(transcript: &Transcript) -> Result<Option<String>, NotUnderstood>
     let has_gaps = coverage.percent() < 90;
     Ok(has_gaps.then(|| {
         format!(
-            "the reader of `{2}` does not know {records} {1} ({lost} of {0} bytes of text): they stay in the file, \
-             and no overlay covers them",
+            "the reader of `{2}` does not know {records} {1} ({lost} of {0} bytes of text): unknown records stay in \
+             the file, and no overlay covers them",
             understood + lost,
             if records == 1 { "record" } else { "records" },
             transcript.format(),

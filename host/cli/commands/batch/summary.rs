@@ -44,13 +44,13 @@ fn tokens(TokenCounts { raw, view_after, jp, .. }: TokenCounts) -> String {
         None => format!("the views have {views}"),
         Some(jp) if jp.raw < raw => {
             let sent = reduction(jp.view_after, jp.raw);
-            format!("JP sends a model {sent} of its own conversations, all views have {views}")
+            format!("JP sends a model {sent} of its own conversations, and all views have {views}")
         }
         Some(jp) if jp.view_after == view_after => format!("JP sends a model {views}"),
         Some(jp) => {
             let sent = reduction(jp.view_after, jp.raw);
             format!(
-                "JP sends a model {sent}, jp-compact's own views have {views}: JP does not apply every overlay"
+                "JP sends a model {sent}, and jp-compact's own views have {views}: JP does not apply every overlay"
             )
         }
     }

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     path: PathBuf,
     /// A conversation folder, an events.json, an id, or - for stdin
     transcript: OsString,
-    /// Pass these options, a JSON object
+    /// Pass options to the strategy, as a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = parse_options)]
     options: Options,
     /// Request all turns except the last N

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// Check the core rules only, or unusual requests as well
     #[arg(long, value_enum, default_value = "full")]
     level: LevelArg,
-    /// Pass these options, a JSON object
+    /// Pass options to the strategy, as a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = spec::parse_object)]
     options: Map<String, Value>,
     /// Limit the time of one request

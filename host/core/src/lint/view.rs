@@ -18,7 +18,7 @@ pub fn check_view(stream: &Stream, overlays: &[Overlay], view: &View) -> Vec<Vio
     check_view_with_pairs(stream, &Pairs::new(stream), overlays, view)
 }
 
-/// Same as [`view()`], with known pairs.
+/// Same as [`check_view()`], with pairs that the caller has computed.
 #[must_use]
 pub fn check_view_with_pairs(
     stream: &Stream,
@@ -61,7 +61,7 @@ fn check_pairs(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option<u
 /// Checks G2: if a call of a message is answered, all calls of the message are answered before the next message.
 fn check_answers(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option<usize>) -> Vec<Violation> {
     let mut violations = Vec::new();
-    // The calls of the last message whose responses have not been reached.
+    // The answered calls of the last message. A call is removed at its response.
     let mut waiting: Vec<(usize, &Item)> = Vec::new();
     let mut has_response = false;
     for item in view.items() {
@@ -83,7 +83,8 @@ fn check_answers(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option
         if has_response || kind == Kind::ChatRequest {
             violations.extend(waiting.drain(..).map(|(call, item)| {
                 let id = stream.text(stream.events()[call].id);
-                let message = format!("the response to `{id}` does not directly follow its message");
+                let message =
+                    format!("the response to `{id}` does not directly follow the message with the call");
                 Violation::new(Rule::G2, position(stream, item), message)
             }));
             has_response = false;
@@ -134,7 +135,7 @@ fn ends_with_closed_step(stream: &Stream, pairs: &Pairs, range: TurnRange) -> bo
 /// Checks G4.
 fn check_summaries(stream: &Stream, view: &View) -> Vec<Violation> {
     let mut violations = Vec::new();
-    // The last turn in which a provider receives an event.
+    // The turn of the last item so far that a provider receives.
     let mut visible_turn = None;
     for (index, item) in view.items().iter().enumerate() {
         if let Part::SummaryRequest { .. } = item.part {

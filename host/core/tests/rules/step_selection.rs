@@ -132,7 +132,7 @@ fn other_strategies_get_whole_turns() {
     );
     assert_eq!(
         whole_turns(&long_turn(5).say("end"), between("2.1", "2.3")),
-        format!("nothing to compact: {note}, and steps 2.1-2.3 has none")
+        format!("nothing to compact: {note}, and there are none in steps 2.1-2.3")
     );
     assert_eq!(
         whole_turns(&long_turn(3).call("w", "read"), between("", "2")),

@@ -51,7 +51,7 @@ pub enum Error {
     /// The view would violate a lint rule.
     #[error("failed to append to {}: the view would violate a lint rule", path.display())]
     LintFailed { path: PathBuf, source: LintFailed },
-    #[error("{} has no overlay {number}; it has {overlays}", path.display())]
+    #[error("{} has no overlay {number}; it has {overlays} {}", path.display(), overlay_noun(*overlays))]
     NoSuchOverlay { path: PathBuf, number: usize, overlays: usize },
     #[error("{}", source.headline(name))]
     Strategy {
@@ -61,6 +61,10 @@ pub enum Error {
     },
     #[error("not allowed to ask a model")]
     NotAllowed(#[source] Box<Denial>),
+}
+
+fn overlay_noun(count: usize) -> &'static str {
+    if count == 1 { "overlay" } else { "overlays" }
 }
 
 fn no_format(path: &Path, program: Option<&str>) -> String {
@@ -88,7 +92,7 @@ pub enum StaleSnapshot {
 }
 
 impl Error {
-    /// Names the strategy that failed.
+    /// Creates the error of a strategy that failed.
     #[must_use]
     pub fn strategy(name: &str, source: impl Into<StrategyRunError>) -> Self {
         Self::Strategy { name: name.to_owned(), source: Box::new(source.into()) }

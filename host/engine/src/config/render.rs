@@ -7,7 +7,7 @@ use super::{Config, DEFAULT_PROFILE, Profile};
 
 impl Config {
     /// Formats the configuration as an equivalent file. With `explain`, a comment after each value names its origin.
-    /// Settings from JP's files are comments, because a configuration file has no keys for them.
+    /// Settings from JP's files are written as comments, because a configuration file has no keys for them.
     #[must_use]
     pub fn to_toml(&self, explain: bool) -> String {
         // The table, the key, and the line of each value.
@@ -67,8 +67,8 @@ impl Config {
             lines.push(format!("the conversation's own model is {model}  ({origin})"));
         }
         if let Some((profile, origin)) = &self.jp.rules {
-            let default = if self.default_profile == profile.name { ", the default one" } else { "" };
-            lines.push(format!("profile `{}`{default}, is JP's own rules  ({origin})", profile.name));
+            let noun = if self.default_profile == profile.name { "the default profile" } else { "profile" };
+            lines.push(format!("{noun} `{}` contains JP's own rules  ({origin})", profile.name));
             for call in &profile.calls {
                 lines.push(if call.options.is_empty() {
                     format!("  {}", call.strategy)

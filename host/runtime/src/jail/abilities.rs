@@ -12,12 +12,12 @@ pub(super) const LANDLOCK_FULL: u8 = 6;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Tier {
-    /// Deadline, limits, environment, descriptors, and process group.
+    /// Limits time and resources, clears the environment, closes descriptors, and starts a new process group.
     Contained,
-    /// Files and network as well, on a kernel that does not support the whole jail. A strategy that may start
-    /// processes can signal other processes of the user.
+    /// Also restricts files and network, on a kernel that does not support the whole jail. A strategy that may
+    /// start processes can signal other processes of the user.
     PartlyIsolated,
-    /// Files and network as well.
+    /// Also restricts files, network, and signals.
     Isolated,
 }
 
@@ -103,10 +103,10 @@ impl Abilities {
             0 => Some(MissingAbility {
                 what: "Landlock",
                 remedy: "use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container \
-                         whose profile lets landlock_create_ruleset through",
+                         whose seccomp profile allows landlock_create_ruleset",
             }),
             1..LANDLOCK_FULL => Some(MissingAbility {
-                what: "a Landlock that keeps signals in the jail (version 6)",
+                what: "a Landlock that blocks signals to processes outside the jail (version 6)",
                 remedy: "use Linux 6.12 or later, or do not grant `subprocess`",
             }),
             _ => None,

@@ -1,4 +1,4 @@
-//! The part of a transcript that its reader must understand, and refusals of all others.
+//! Tests of coverage: a transcript is refused if its reader understands too little of it.
 
 use jp_compact_core::index::Unreadable;
 use jp_compact_transcripts::Transcript;
@@ -33,8 +33,8 @@ fn warns_below_90_percent_and_refuses_below_half() {
     let warning = examine(&session(1000, 200)).unwrap().unwrap();
     assert_eq!(
         warning,
-        "the reader of `claude-code` does not know 1 record (200 of 1204 bytes of text): they stay in the file, and \
-         no overlay covers them"
+        "the reader of `claude-code` does not know 1 record (200 of 1204 bytes of text): unknown records stay in \
+         the file, and no overlay covers them"
     );
     assert!(examine(&session(1000, 1004)).unwrap().is_some());
     let refused = examine(&session(1000, 1005)).unwrap_err().to_string();
@@ -65,7 +65,7 @@ fn file_without_a_turn_is_refused() {
 }
 
 #[test]
-fn array_is_jps_only_with_jps_events() {
+fn array_without_jp_events_is_not_detected_as_jp() {
     for (text, expected) in [
         ("[]", Some(Format::Jp)),
         ("[1,2,3]", None),
@@ -97,7 +97,7 @@ fn unsupported_programs_are_not_detected_as_a_format() {
 }
 
 #[test]
-fn known_records_without_events_do_not_count() {
+fn known_records_without_events_do_not_lower_the_coverage() {
     let words = "many words that the model did not see ".repeat(100);
     let system = format!(r#"{{"type":"system","uuid":"x","sessionId":"s","content":"{words}"}}"#);
     let side = line(9, "user", &words).replacen('{', "{\"isSidechain\":true,", 1);

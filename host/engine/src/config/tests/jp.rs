@@ -209,7 +209,7 @@ fn settings_of_jp_are_shown_as_comments() {
     let shown = Config::from_layers(&[], settings).unwrap().to_toml(false);
     assert!(shown.contains("\n# the conversation's own model is a/b  (config.toml)\n"), "{shown}");
     assert!(
-        shown.contains("\n# profile `rules`, the default one, is JP's own rules  (config.toml)\n"),
+        shown.contains("\n# the default profile `rules` contains JP's own rules  (config.toml)\n"),
         "{shown}"
     );
     assert!(shown.contains("\n#   strip-tools {\"mode\":\"omit\"}\n"), "{shown}");
