@@ -163,7 +163,7 @@ impl<'a> ProposalCollector<'a> {
         let model = llm.map(|llm| &*llm.model);
         let cache_key = llm_failure_cache::key(strategy, &selected, model, &input_sha256, min_saving);
         match failures.get(&cache_key) {
-            Some(LlmFailure::Low(reason)) => {
+            Some(LlmFailure::LowSaving(reason)) => {
                 step.outcome = StrategyOutcome::Declined(format!("no model was asked again: {reason}"));
                 return Ok(());
             }
@@ -187,7 +187,7 @@ impl<'a> ProposalCollector<'a> {
         for request in &self.answered_requests {
             let step = report.steps.get(request.step_index);
             if let Some(StrategyOutcome::Declined(reason)) = step.map(|step| &step.outcome) {
-                failures.put(&request.cache_key, &LlmFailure::Low(reason.clone()));
+                failures.put(&request.cache_key, &LlmFailure::LowSaving(reason.clone()));
             }
         }
     }

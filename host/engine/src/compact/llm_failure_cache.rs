@@ -1,7 +1,7 @@
 //! Requests to a model that gave no usable answer: a summary that was rejected, or that saved too little. Automatic
-//! compaction must not pay for the same request twice. A request that the user types is always sent.
+//! compaction must not pay for the same request twice. A run that the user starts always sends its requests.
 
-use jp_compact_runtime::digest::of_bytes;
+use jp_compact_runtime::digest;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::private_file::Cache;
 use jp_compact_runtime::small_file;
@@ -13,7 +13,7 @@ use jp_compact_core::TurnRange;
 use jp_compact_core::select::Selected;
 
 /// The failures of earlier requests, by the digest of the request. If a failure cannot be stored, the same request is
-/// paid again.
+/// sent and paid again.
 #[derive(Debug, Clone)]
 pub struct LlmFailureCache(Cache<String, LlmFailure>);
 
@@ -24,7 +24,8 @@ pub(super) enum LlmFailure {
     /// The answer was rejected, with the reason.
     Refused(String),
     /// The answer would have saved too little, with the reason.
-    Low(String),
+    #[serde(rename = "low")]
+    LowSaving(String),
 }
 
 impl LlmFailureCache {
@@ -44,7 +45,7 @@ impl LlmFailureCache {
     }
 }
 
-/// Returns the digest of everything that decides the answer, and whether it saves enough.
+/// Returns the digest of all values that determine the answer and the check of its saving.
 pub(super) fn key(
     strategy: &PreparedStrategy,
     selected: &Selected,
@@ -62,5 +63,5 @@ pub(super) fn key(
         input_sha256,
         min_saving,
     ]);
-    of_bytes(request.to_string().as_bytes())
+    digest::of_bytes(request.to_string().as_bytes())
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use jp_compact_core::call::Call;
-use jp_compact_runtime::digest::of_bytes;
+use jp_compact_runtime::digest;
 use serde_json::Value;
 
 use super::Origin;
@@ -105,7 +105,7 @@ impl ModelDecision {
     #[must_use]
     pub fn sha256(&self) -> String {
         let rows = self.rows().into_iter().map(|(label, text)| vec![label, text]);
-        of_bytes(Value::from_iter(rows).to_string().as_bytes())
+        digest::of_bytes(Value::from_iter(rows).to_string().as_bytes())
     }
 }
 

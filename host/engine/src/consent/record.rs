@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use jp_compact_runtime::digest::of_bytes;
+use jp_compact_runtime::digest;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::trust::{self, Insecure};
 use jp_compact_runtime::{private_file, small_file};
@@ -140,7 +140,7 @@ fn real_path(path: &Path) -> Option<String> {
 }
 
 fn record_path(folder: &Path, approved_path: &str) -> PathBuf {
-    folder.join(format!("{}.json", of_bytes(approved_path.as_bytes())))
+    folder.join(format!("{}.json", digest::of_bytes(approved_path.as_bytes())))
 }
 
 /// Checks that no other user can write to the folder of the records.

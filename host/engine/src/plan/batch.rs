@@ -27,7 +27,8 @@ pub struct BatchPlanner<'a> {
     scopes: Scopes,
     planner: Mutex<Planner<'a>>,
     launcher: Launcher,
-    /// Whether settings from JP's files can change a run. Typed strategies without a model do not use them.
+    /// Whether settings from JP's files can change a run. Strategies from the command line do not use
+    /// them unless they need a model.
     uses_jp_settings: bool,
     now: Timestamp,
     in_memory: bool,
@@ -74,8 +75,8 @@ impl ThreadPlans {
 }
 
 impl<'a> BatchPlanner<'a> {
-    /// Creates a planner. Typed strategies are prepared at once, because their errors concern every transcript. With
-    /// `in_memory`, runs append nothing and return the views.
+    /// Creates a planner. Strategies from the command line are prepared immediately, because their errors concern
+    /// every transcript. With `in_memory`, runs append nothing and return the views.
     ///
     /// # Errors
     /// A strategy cannot be used.
@@ -102,8 +103,8 @@ impl<'a> BatchPlanner<'a> {
         })
     }
 
-    /// Rejects a typed profile that is neither in the configuration of the current folder nor in that of any of these
-    /// transcripts.
+    /// Rejects the profile of `--profile` if neither the configuration of the current folder nor that of one of these
+    /// transcripts has it.
     ///
     /// # Errors
     /// No configuration has the profile.
@@ -134,8 +135,8 @@ impl<'a> BatchPlanner<'a> {
         config::scope(self.environment, place).root().map(Path::to_path_buf)
     }
 
-    /// Begins a thread with one process per strategy. More processes would not help, because a batch starts as many
-    /// threads as can work at once.
+    /// Creates the state of a thread, with one process per strategy. More processes would not help, because a batch
+    /// starts as many threads as can work at once.
     #[must_use]
     pub fn begin_thread(&self) -> ThreadPlans {
         ThreadPlans { sessions: Arc::new(self.launcher.sessions(1)), plans: RefCell::default() }
@@ -153,8 +154,8 @@ impl<'a> BatchPlanner<'a> {
             JpSettings::default()
         };
         let scope = self.scopes.scope(self.environment, Some(place));
-        // The user approves settings from a transcript's own files for the transcript's folder. Without such settings,
-        // the folder does not matter, and transcripts of several folders share a plan.
+        // If a transcript's own files have settings, the user approves them for the transcript's folder, and the plan
+        // depends on the folder. Otherwise, transcripts of several folders share a plan.
         let scope = if jp.has_same_effect(&JpSettings::default()) {
             scope.without_transcript_folder()
         } else {
