@@ -91,11 +91,11 @@ fn install_broken(base: &Path, id: &str) -> PathBuf {
     path
 }
 
-/// Returns the failed checks, unless exactly the check with this id fails.
+/// Describes the failed checks if the check with this id is not the only one.
 fn unexpected_result(id: &str) -> Option<String> {
     let deadline = Duration::from_secs(if id == "R01" { 2 } else { 30 });
     let base = tempfile::tempdir().unwrap();
-    // A strategy cannot leave a process in the jail, because it cannot start one there.
+    // R03 fails if a child process outlives the strategy. In the jail, the strategy could not start one.
     let outcomes = run_checks_with_confinement(&install_broken(base.path(), id), deadline, id != "R03");
     let failed = outcomes.iter().filter(|outcome| matches!(outcome.verdict, CheckVerdict::Failed { .. }));
     let failed: Vec<_> = failed.map(|outcome| (outcome.check.id, &outcome.verdict)).collect();
@@ -195,7 +195,7 @@ const HOSTILE: [(&str, Option<&str>); 33] = [
     ("is sound", None),
 ];
 
-/// Returns the failed checks, unless exactly the expected check fails.
+/// Describes the failed checks if they differ from the expected result.
 fn unexpected_hostile_result((mode, expected): &(&str, Option<&str>)) -> Option<String> {
     let base = tempfile::tempdir().unwrap();
     let path = base.path().join("answers");
@@ -279,10 +279,10 @@ fn report_lists_passed_and_failed_checks() {
         (code, report["passed"].as_bool(), report["checks"][0]["id"].as_str()),
         (0, Some(true), Some("S01"))
     );
-    let core_of = |level| CHECKS.iter().filter(|check| check.level == level).count();
-    assert_eq!(count_checks(&core), (core_of(CheckLevel::Core), 0));
+    let checks_of_level = |level| CHECKS.iter().filter(|check| check.level == level).count();
+    assert_eq!(count_checks(&core), (checks_of_level(CheckLevel::Core), 0));
     let (_, full, _) = home.run(&["strategy", "test", strategy, "--level", "full", "--json"]);
-    assert_eq!(count_checks(&full), (CHECKS.len(), core_of(CheckLevel::Full)));
+    assert_eq!(count_checks(&full), (CHECKS.len(), checks_of_level(CheckLevel::Full)));
     let (_, default, _) = home.run(&["strategy", "test", strategy, "--json"]);
     assert_eq!(default, full);
     let (code, text, _) = home.run(&["strategy", "test", "/bin/true", "--only", "d02"]);
@@ -327,7 +327,7 @@ fn exchange_is_printed_with_all_rounds() {
 }
 
 #[test]
-fn exchange_has_the_exit_code_of_a_run() {
+fn strategy_run_exits_with_the_code_of_a_compaction() {
     if !world::has("python3") {
         return;
     }
@@ -413,7 +413,7 @@ fn check_template(language: &str, needs: &[&str]) {
     }
     assert!(stderr.contains("  jp-compact --strategy ./my-own CONVERSATION\n"), "{stderr}");
     check_passes(&base.path().join("my-own"));
-    // Only the sources are trusted, not a build folder of the compiler.
+    // The compiler's build folder is elsewhere, because trust covers all files in the folder of the strategy.
     assert!(!base.path().join("my-own/target").exists());
     new_command.assert().code(2);
 }

@@ -72,7 +72,7 @@ pub struct Description {
     /// The turns that the host sends.
     #[serde(default, deserialize_with = "strict::variant")]
     pub scope: Scope,
-    /// Optional members of the header: `previous_summaries`, `digest`. The host ignores unknown ones.
+    /// The optional header members to send: `previous_summaries`, `digest`. The host ignores unknown ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wants: Vec<String>,
     /// The optional parts of the protocol that the strategy supports: `worker`, `pipeline`, `events.file`, `needs.many`,

@@ -190,7 +190,7 @@ pub struct Decline {
     pub reason: String,
 }
 
-/// The error code for an unusable text of a model. The host treats it like an invalid payload.
+/// The error code for an unusable answer of a model. The host treats it like an invalid payload.
 pub const ANSWER_REFUSED: &str = "answer_refused";
 
 /// The strategy failed.

@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 
 use crate::support::{Agent, CommandOutput, Conversation, Model, World, plugin_script};
 
-/// A command with its schema, arguments that succeed and arguments that fail. The last ones follow the command.
+/// A command, its schema, arguments with which it succeeds, and arguments with which it fails.
 type Row = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
 
-/// Every command with `--json`. The empty name is the command without a name. An empty list is not run.
+/// Every command with `--json`. An empty name is `jp-compact` without a subcommand.
 const COMMANDS: [Row; 25] = [
     ("", "compact-report", &["talk", "-s", "strip-tools", "--keep-last=1"], &["talk", "missing"]),
     ("", "compact-report", &["talk", "-s", "strip-reasoning", "-n"], &["talk", "-s", "unknown"]),
@@ -109,7 +109,7 @@ fn run(world: &World, model: &Model, command: &str, extra: &[&str]) -> CommandOu
 }
 
 #[test]
-fn every_command_prints_its_document_and_its_failure() {
+fn documents_and_failures_of_every_command_match_their_schemas() {
     let (world, model) = (world(), Model::with_answer("Because."));
     for (command, schema, successful_arguments, failing_arguments) in COMMANDS {
         let output = run(&world, &model, command, successful_arguments);
@@ -184,7 +184,7 @@ fn total_of_several_conversations_has_a_schema() {
 }
 
 #[test]
-fn records_and_tools_have_the_same_errors() {
+fn batch_records_and_mcp_tools_report_the_same_errors() {
     let world = world();
     let records = b"{\"id\":1,\"path\":\"talk\"}\n{\"id\":2,\"path\":\"bad\"}\n";
     let answers = world.run_with_stdin(&["batch", "--ndjson", "--profile=light"], records).exits(0).lines();

@@ -71,7 +71,7 @@ const COMPACT: [&str; 7] = [
     "--keep-last=0",
 ];
 
-/// Returns an environment with a conversation and a strategy that runs this.
+/// Returns an environment with a conversation and a strategy that runs the shell code `run` for a request.
 fn world(run: &str) -> World {
     let world = World::new();
     world.write_conversation("conversation", &Conversation::with_turns(2));

@@ -119,8 +119,8 @@ fn build_c(folder: &Path) {
     assert!(compiler.args(args).current_dir(folder).status().unwrap().success());
 }
 
-/// Copies a file in another process. A file that this process had open for writing could not be executed
-/// while another test forks.
+/// Copies a file with `cp`. If this process wrote the file, a process that another test forks at the same time could
+/// inherit the open descriptor. The file could then not be executed.
 pub(crate) fn copy(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
 }

@@ -1,6 +1,6 @@
 //! The range of a new summary: it begins with a turn or with the first step of a turn, and splits no call and no older
 //! summary. In an open turn with signed thinking, the step after it must begin with thinking, because providers reject a
-//! tool loop that does not.
+//! tool loop that begins without.
 
 use crate::event::Kind;
 use crate::open;
@@ -62,7 +62,7 @@ pub fn allowed(stream: &Stream, pairs: &Pairs, range: TurnRange) -> Option<TurnR
     let mut range = range;
     loop {
         let whole = pairs.shrink(stream, range)?;
-        // From the middle of a turn, only its end is left.
+        // A range that would begin in the middle of a turn begins with the next turn instead.
         let start = Some(whole.start()).filter(|start| may_begin(*start));
         let start = start.unwrap_or(Position::turn(whole.from() + 1));
         let shorter = TurnRange::between(start, last_end(stream, pairs, whole.end())?)?;

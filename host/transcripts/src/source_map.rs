@@ -40,7 +40,9 @@ pub(crate) enum Deletion {
     /// No edit: the event is the whole record, or is deleted with another event.
     #[default]
     Nothing,
+    /// The element is removed from its list.
     Element(ElementRef),
+    /// The value with this span is replaced with this JSON.
     Value(Span, &'static str),
     /// All of these, because the event is in several places.
     Several(Vec<Self>),
@@ -61,8 +63,8 @@ pub(crate) fn element_deletion(list: Option<usize>, element: usize) -> Deletion 
     list.map_or(Deletion::Nothing, |list| Deletion::Element(ElementRef { list, element }))
 }
 
-/// The name of a record and of the record that it follows, as JSON values. An empty name marks a link that only mentions
-/// another record. An empty parent marks a record that follows none.
+/// The name of a record and of the record that it follows, as JSON values. A link with an empty name only
+/// mentions another record. A record with an empty parent follows none.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
     pub(crate) record: ElementRef,
@@ -96,14 +98,14 @@ pub(crate) struct SourceMap {
     /// Records that stay even if all their events are deleted. A summary of those events is inserted after the
     /// record.
     pub(crate) pinned: HashSet<ElementRef>,
-    /// Bytes of a record that must be in the pair that replaces it.
+    /// Bytes of a record that are copied into the summary pair that replaces it.
     pub(crate) carried: Vec<(ElementRef, Span)>,
     pub(crate) first_records: Vec<FirstRecord>,
     pub(crate) coverage: Coverage,
     pub(crate) warnings: Vec<String>,
     /// The system prompt, if the transcript contains one.
     pub(crate) system: Option<String>,
-    /// The model, by its provider's name for it.
+    /// The model, under the name that its provider uses.
     pub(crate) model: Option<String>,
 }
 

@@ -1,13 +1,13 @@
-//! Decisions of a fuzz input beyond its text: options, ranges, times.
+//! The part of a fuzz input that selects options, ranges, and times.
 
 use jiff::Timestamp;
 
-/// Bytes that decide. After the last byte every decision is the first option.
+/// Bytes that select values. After the last byte, the first value is always selected.
 #[derive(Debug, Clone)]
 pub struct Choices<'a>(&'a [u8]);
 
 impl<'a> Choices<'a> {
-    /// Splits an input at its last NUL into the text and the decisions.
+    /// Splits an input at its last NUL into the text and the choices.
     #[must_use]
     pub fn split(input: &'a [u8]) -> (&'a [u8], Self) {
         match input.iter().rposition(|byte| *byte == 0) {
@@ -28,7 +28,7 @@ impl<'a> Choices<'a> {
         usize::from(self.byte()).checked_rem(end).unwrap_or_default()
     }
 
-    /// Returns a decision between yes and no.
+    /// Returns a boolean.
     pub fn flag(&mut self) -> bool {
         self.byte() & 1 == 1
     }

@@ -71,7 +71,7 @@ fn named_pipe_is_rejected_without_blocking() {
 #[cfg(target_os = "linux")]
 #[test]
 fn file_larger_than_its_reported_size_is_a_growth_error() {
-    // Files of /proc report size 0. They are the only files that grow while they are read without a race.
+    // Files in /proc report size 0, so the test needs no second process that extends the file during the read.
     let error = read(&World::new().locate("/proc/self/status").unwrap()).unwrap_err();
     assert!(matches!(error, StoreError::Changed { how: "grew", .. }), "{error}");
 }

@@ -5,10 +5,10 @@ use crate::json_index::JsonNode;
 use std::borrow::Cow;
 
 /// The beginnings of texts that Codex injects for the whole session.
-const CONTEXT: [&str; 4] =
+const SESSION_PREFIXES: [&str; 4] =
     ["<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<INSTRUCTIONS>"];
 /// The beginnings of texts that Codex injects for a turn.
-const INJECTED: [&str; 6] = [
+const TURN_PREFIXES: [&str; 6] = [
     "<turn_aborted>",
     "<user_shell_command>",
     "<skill>",
@@ -31,9 +31,9 @@ pub(super) fn is_by_user(item: JsonNode<'_>, texts: &[Cow<'_, str>]) -> Option<b
     }
     let is_context =
         |kind: &Cow<'_, str>| kind.starts_with("environments.") || kind.starts_with("agents_md.");
-    if (!kinds.is_empty() && kinds.iter().all(is_context)) || all_begin_with(&CONTEXT) {
+    if (!kinds.is_empty() && kinds.iter().all(is_context)) || all_begin_with(&SESSION_PREFIXES) {
         return None;
     }
     let is_injected = kinds.iter().any(|kind| kind != "unknown");
-    Some(!is_injected && !all_begin_with(&INJECTED))
+    Some(!is_injected && !all_begin_with(&TURN_PREFIXES))
 }
