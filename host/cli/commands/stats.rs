@@ -113,6 +113,6 @@ fn read_sums(
     environment: &Environment,
 ) -> Result<(InputTranscript, (Stats, SentTotals)), Report> {
     let read = read_as(transcript, format, environment)?;
-    let sums = stats::sums(&read, estimator);
+    let sums = stats::count(&read, estimator);
     Ok((read, sums))
 }

@@ -14,7 +14,7 @@ use crate::input::InputTranscript;
 use crate::lines::EscapedLines;
 
 /// Counts the tokens of a conversation.
-pub(crate) fn sums(input: &InputTranscript, estimator: Estimator) -> (Stats, SentTotals) {
+pub(crate) fn count(input: &InputTranscript, estimator: Estimator) -> (Stats, SentTotals) {
     let survey = Survey::with_estimator(&input.stream, estimator);
     (stats(&survey), SentTotals::count(&survey))
 }

@@ -167,7 +167,7 @@ impl McpServer {
     fn stats(&self, arguments: &arguments::Inspect) -> Result<ToolOutput, Report> {
         let read = read(&self.check_transcript(&arguments.transcript)?, &self.environment)?;
         let estimator = self.run_args.counting.tokens.estimator();
-        let sums = stats::sums(&read, estimator);
+        let sums = stats::count(&read, estimator);
         let text = stats::text(&short(&read.path, &self.environment), &sums, estimator);
         tool_output((stats::document(&read, &sums, estimator), text))
     }
