@@ -29,9 +29,9 @@ use crate::transcript_results::TranscriptResults;
     after_help = "Examples:\n  jp-compact stats 17738399468\n  jp-compact stats .jp/conversations/*\n  jp-compact stats events.json --json | jq .by_tool"
 )]
 pub(crate) struct Args {
-    /// A conversation folder, events.json, id, other transcript, or -
+    /// A conversation folder, events.json, id, another agent's file, or -
     ///
-    /// Also another agent's transcript, or a folder to search for transcripts; `-` reads stdin.
+    /// Any other folder is searched for transcripts. `-` reads stdin.
     #[arg(value_name = "PATH", required = true)]
     transcripts: Vec<OsString>,
     #[command(flatten)]
