@@ -28,8 +28,8 @@ const TAIL_NOTE_FACTOR: u64 = 2;
 /// A part takes at most the room divided by this. Smaller parts make better notes, and the newest part, which is read in
 /// each run, is smaller too.
 const PART_DIVISOR: u64 = 2;
-/// An event has at most this many characters for each token of a part: three quarters of the part. The rest is for labels
-/// and indentation. Longer events are shortened, because otherwise one event could fill several requests.
+/// An event that is not a message has at most this many characters for each token of a part: three quarters of the part.
+/// The rest is for labels and indentation. Longer events are shortened, because one event could fill several requests.
 const EVENT_CHARS_PER_TOKEN: u64 = 3;
 /// The characters of an event if the window is unknown.
 const EVENT_CHARS_UNKNOWN: usize = 16_000;
