@@ -34,7 +34,7 @@ fn run_checks_with_confinement(path: &Path, deadline: Duration, is_jailed: bool)
     let runner = cargo_bin("compact-runner");
     let base = tempfile::tempdir().unwrap();
     let subject = TestedPlugin::at(path, &runner).unwrap();
-    let jail = subject.jail(Abilities::of_machine()).unwrap();
+    let jail = subject.jail(Abilities::detect()).unwrap();
     let confinement = if is_jailed { Confinement::Isolated(&jail) } else { Confinement::Contained };
     let setup = CheckSetup {
         runner: &runner,

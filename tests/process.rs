@@ -106,7 +106,7 @@ fn jail_for(program: &Path) -> Jail {
     let read = vec!["/proc".to_owned(), "/dev/zero".to_owned()];
     let granted = Permissions { subprocess: true, read, ..Permissions::default() };
     let shell = Path::new("/bin/sh").canonicalize().unwrap();
-    Jail::new(Abilities::of_machine(), program, &granted, Some(&shell)).unwrap()
+    Jail::new(Abilities::detect(), program, &granted, Some(&shell)).unwrap()
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {

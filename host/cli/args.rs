@@ -8,11 +8,11 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueP
 use clap::{ArgAction, Args, ValueEnum};
 use jiff::Timestamp;
 use jp_compact_core::render::Provider;
-use jp_compact_core::select::TypedSelection;
+use jp_compact_core::select::RequestedSelection;
 use jp_compact_core::spec::Spec;
 use jp_compact_core::{Bound, Overlap, bound};
 use jp_compact_engine::compact::Sandbox;
-use jp_compact_engine::plan::TypedChoice;
+use jp_compact_engine::plan::CommandLineChoice;
 use jp_compact_llm::{self as llm, ModelName};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::registry::{DiscoveryError, ExtraFolders, Registry};
@@ -97,10 +97,15 @@ pub(crate) struct StrategyChoiceArgs {
 /// Returns the strategies and turns that the user typed. `inline` is the value of `--compact`.
 pub(crate) fn typed_options<'a>(
     choice: &'a StrategyChoiceArgs,
-    selection: TypedSelection,
+    selection: RequestedSelection,
     inline: Option<&'a str>,
-) -> TypedChoice<'a> {
-    TypedChoice { strategies: &choice.strategies, profile: choice.profile.as_deref(), inline, selection }
+) -> CommandLineChoice<'a> {
+    CommandLineChoice {
+        strategies: &choice.strategies,
+        profile: choice.profile.as_deref(),
+        inline,
+        selection,
+    }
 }
 
 /// Options of all commands that compact.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use jp_compact_core::auto::{self, AutoVerdict, Threshold};
 use jp_compact_core::estimate::Estimator;
-use jp_compact_core::select::TypedSelection;
+use jp_compact_core::select::RequestedSelection;
 use jp_compact_core::{Stream, Survey, TurnRange};
 use jp_compact_engine::compact::{self, RunSettings, StrategyOutcome};
 use jp_compact_engine::plan::{AutoRequest, AutoWindow, ProfileOutcome};
@@ -45,7 +45,7 @@ pub(crate) async fn compact_if_due(
     for (name, planned) in config.auto.always.iter().zip(config.always_calls()?) {
         let planned = planned.with_foreign_value(request.foreign_auto.as_ref());
         let applied =
-            setup.planner.run_profile(&config, &planned, TypedSelection::default(), &opened).await?;
+            setup.planner.run_profile(&config, &planned, RequestedSelection::default(), &opened).await?;
         if matches!(&applied, ProfileOutcome::Done(run, _) if !run.io.dry_run) {
             // The file has changed.
             opened = setup.read(transcript)?;

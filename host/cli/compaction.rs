@@ -10,7 +10,7 @@ use jp_compact_core::projection::project_with_pairs;
 use jp_compact_core::source::Reset;
 use jp_compact_core::{Survey, View};
 use jp_compact_engine::compact::{self, Opened, RunSettings};
-use jp_compact_engine::plan::TypedChoice;
+use jp_compact_engine::plan::CommandLineChoice;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{CompactionReport, JpTokens, ResetDocument, TokenCounts};
 use tokio::task::JoinHandle;
@@ -28,7 +28,7 @@ impl RunningCompaction {
     /// Reads a transcript, plans its run, and starts it.
     pub(crate) async fn start(
         setup: &mut Setup<'_>,
-        typed: &TypedChoice<'_>,
+        typed: &CommandLineChoice<'_>,
         transcript: &OsStr,
     ) -> Result<Self, Report> {
         let opened = setup.read(transcript)?;

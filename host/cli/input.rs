@@ -86,7 +86,7 @@ pub(crate) fn warnings(stream: &Transcript, path: &Path, environment: &Environme
 }
 
 /// The error of a command that appends, if its transcript is `-`.
-pub(crate) fn stdin_is_only_read() -> Report {
+pub(crate) fn stdin_not_appendable() -> Report {
     let hint = "`print -` and `show -` read stdin; to compact, give a conversation folder or a file";
     Report::new(Exit::Usage, "cannot append to stdin (`-`)", Some(hint))
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::input::stdin_is_only_read;
+use crate::input::stdin_not_appendable;
 use crate::lines::EscapedLines;
 use crate::output;
 use crate::transcript_results::TranscriptResults;
@@ -76,7 +76,7 @@ fn resolution_error(
     commands: CommandNames,
 ) -> Option<Report> {
     if transcript == "-" {
-        return Some(stdin_is_only_read());
+        return Some(stdin_not_appendable());
     }
     match store::locate(transcript, environment) {
         Ok(_) => None,

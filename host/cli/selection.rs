@@ -2,7 +2,7 @@
 //! the same everywhere.
 
 use jp_compact_core::Bound;
-use jp_compact_core::select::{KeepLast, TypedSelection};
+use jp_compact_core::select::{KeepLast, RequestedSelection};
 
 use crate::args::parse_from;
 use crate::error::Report;
@@ -42,9 +42,9 @@ pub(crate) struct SelectionArgs {
 }
 
 impl SelectionArgs {
-    pub(crate) fn selection(&self) -> TypedSelection {
+    pub(crate) fn selection(&self) -> RequestedSelection {
         let &Self { from, to, keep_first, keep_last, keep_steps, keep_tokens } = self;
-        TypedSelection {
+        RequestedSelection {
             from: from.or(keep_first.map(Bound::turn)),
             to,
             keep_last: KeepLast { turns: keep_last, steps: keep_steps, tokens: keep_tokens },

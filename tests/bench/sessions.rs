@@ -88,7 +88,7 @@ pub(crate) fn add_rows(
             descriptions: &Descriptions::open(&environment),
             starter: &starter(),
             sandbox: Sandbox::Unspecified,
-            abilities: Abilities::of_machine(),
+            abilities: Abilities::detect(),
         };
         let plugin = registry.find("strip-tools").map_err(io::Error::other)?;
         preparation.describe(&plugin).await.map_err(io::Error::other)

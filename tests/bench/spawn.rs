@@ -20,7 +20,7 @@ const BALLAST_BYTES: usize = 1 << 30;
 
 /// Adds the rows of this module to the table.
 pub(crate) fn add_rows(table: &mut Table, folder: &Path, runs: usize) -> io::Result<()> {
-    let jail = Jail::new(Abilities::of_machine(), Path::new(TRUE), &Permissions::default(), None);
+    let jail = Jail::new(Abilities::detect(), Path::new(TRUE), &Permissions::default(), None);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let start = |confinement: Confinement<'_>| {
         let launch = Launch {

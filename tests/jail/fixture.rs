@@ -108,7 +108,7 @@ impl Fixture {
 
 /// Returns the oldest and the newest Landlock version that this machine can use.
 pub(crate) fn versions() -> [u8; 2] {
-    let abilities = Abilities::of_machine();
+    let abilities = Abilities::detect();
     assert!(abilities.tier() > Tier::Contained, "these tests need a machine that can jail: {abilities:?}");
     [1, abilities.landlock]
 }

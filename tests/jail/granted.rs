@@ -95,7 +95,7 @@ fn script_without_runtime_grant_reports_the_missing_grant() {
     let fixture = Fixture::new();
     let script = fixture.path("strategy");
     fs::write(fixture.path("text"), "#!/bin/sh\necho hello\n").unwrap();
-    let abilities = Abilities::of_machine();
+    let abilities = Abilities::detect();
     let script = Path::new(&script);
     install(Path::new(&fixture.path("text")), script);
     let launch = |interpreter| {

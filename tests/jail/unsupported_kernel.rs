@@ -67,12 +67,12 @@ fn check_abilities_without(feature: &str, expect: &str) {
 #[ignore = "a helper process of other tests"]
 #[expect(clippy::print_stdout, reason = "a helper process of other tests")]
 fn print_abilities() {
-    println!("{:?}", Abilities::of_machine());
+    println!("{:?}", Abilities::detect());
 }
 
 #[test]
 fn missing_kernel_features_are_detected() {
-    let abilities = Abilities::of_machine();
+    let abilities = Abilities::detect();
     assert!(abilities.seccomp);
     check_abilities_without("landlock", "Abilities { landlock: 0, seccomp: true }");
     check_abilities_without(

@@ -199,7 +199,7 @@ fn bundled_strategies_answer_equally_with_and_without_workers() {
             descriptions: &Descriptions::open(&environment),
             starter: &starter,
             sandbox: Sandbox::Unspecified,
-            abilities: Abilities::of_machine(),
+            abilities: Abilities::detect(),
         };
         let strategies = block_on(prepare(&specs, &Provenance::typed(), &preparation, &environment));
         let settings =

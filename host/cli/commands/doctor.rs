@@ -41,7 +41,7 @@ struct Facts<'a> {
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let registry = args.discovery.registry(environment)?;
-    let abilities = Abilities::here(environment);
+    let abilities = Abilities::detect_with_limits(environment);
     let bundled = registry.plugins().iter().filter(|plugin| plugin.bundled());
     let models = Models::open(Settings::default(), &LlmOptions::default(), environment)?;
     let facts = Facts {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::Parser;
 use jp_compact_core::append::NewTurn;
-use jp_compact_core::select::TypedSelection;
+use jp_compact_core::select::RequestedSelection;
 use jp_compact_engine::compact::{self, OnLowSaving, Opened};
 use jp_compact_engine::config::Config;
 use jp_compact_engine::consent::Asker;
@@ -116,7 +116,7 @@ async fn run_steps(
         let request = AutoRequest {
             profile: None,
             context_window: args.run_args.models.context_window,
-            selection: TypedSelection::default(),
+            selection: RequestedSelection::default(),
             estimator: args.run_args.counting.tokens.estimator(),
             foreign_auto: config.foreign_auto(),
         };

@@ -142,7 +142,7 @@ fn find_hint(error: &registry::Error) -> Option<ErrorHint> {
             return Some(ErrorHint::line(format!("make it executable with `chmod +x {}`", path.display())));
         }
         E::ReservedName { .. } => "rename the plugin; plugins cannot replace bundled strategies",
-        E::Hides { trusted, .. } => {
+        E::Shadows { trusted, .. } => {
             return Some(ErrorHint::line(format!(
                 "trust it, remove it, or use the trusted one with `--strategy {}`",
                 trust::quoted(trusted)

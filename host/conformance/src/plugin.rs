@@ -129,7 +129,7 @@ impl TestedPlugin {
 
     /// Returns the permissions that it lacks, and the permission that it probably tried to use, judged by its output.
     #[must_use]
-    pub fn lacks(&self, arguments: &str) -> (Vec<Grant>, Option<Grant>) {
+    pub fn missing_permissions(&self, arguments: &str) -> (Vec<Grant>, Option<Grant>) {
         let runtime = self.interpreter().map_or(Runtime::None, |path| trust::runtime(&path));
         let lacks_runtime =
             runtime != Runtime::None && !self.may_interpret() && arguments.contains("failed to start");

@@ -18,14 +18,14 @@ use crate::turn::TurnRange;
 
 /// The bounds that the user gave. [`Self::with`] adds the default for each missing side.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TypedSelection {
+pub struct RequestedSelection {
     pub from: Option<Bound>,
     pub to: Option<Bound>,
     /// The rules for the events to keep at the end. With `to` too, the earlier end counts.
     pub keep_last: KeepLast,
 }
 
-impl TypedSelection {
+impl RequestedSelection {
     /// Returns whether it has no bound.
     #[must_use]
     pub fn is_empty(&self) -> bool {

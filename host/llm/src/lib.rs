@@ -38,7 +38,7 @@ use budget::Budget;
 use client::{AnswerEnd, Client, ModelAnswer, Prompt, Timeouts};
 use jp_compact_runtime::digest;
 use jp_compact_runtime::environment::{Environment, Variables};
-use jp_compact_runtime::session::{self, Answering, Answers, Recorded};
+use jp_compact_runtime::session::{self, AnswerFuture, Answers, Recorded};
 use key::Keys;
 use notes::NoteCache;
 use record::Recording;
@@ -351,14 +351,14 @@ fn error_answer(code: &str, message: String) -> Answer {
 }
 
 impl Answers for Models {
-    fn answer<'a>(&'a self, request: &'a NeedRequest, model: Option<&'a str>) -> Answering<'a> {
+    fn answer<'a>(&'a self, request: &'a NeedRequest, model: Option<&'a str>) -> AnswerFuture<'a> {
         match &self.replayed {
             Some(replayed) => replayed.answer(request, model),
             None => Box::pin(self.complete(request, model)),
         }
     }
 
-    fn foresee(
+    fn check_budget(
         &self,
         requests: &BTreeMap<String, NeedRequest>,
         remaining: Option<RemainingNeeds>,

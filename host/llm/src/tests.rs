@@ -411,11 +411,11 @@ async fn a_note_is_not_paid_for_again() {
     assert_eq!(received(&server).await.len(), 1);
     // A note needs no budget.
     let many = (0..9).map(|key| (key.to_string(), note("what?"))).collect();
-    assert_eq!(models().foresee(&many, None, Some("openai/g")), None);
-    assert!(models().foresee(&many, None, Some("openai/h")).is_some());
+    assert_eq!(models().check_budget(&many, None, Some("openai/g")), None);
+    assert!(models().check_budget(&many, None, Some("openai/h")).is_some());
     // Nor do the remaining needs, because an earlier run kept notes of this conversation.
     let remaining = Some(RemainingNeeds { requests: 1, tokens: 1_000 });
-    assert_eq!(models().foresee(&many, remaining, Some("openai/g")), None);
+    assert_eq!(models().check_budget(&many, remaining, Some("openai/g")), None);
     // Another model, another text, and an answer that is not a note.
     models().answer(&note("what?"), Some("openai/h")).await;
     models().answer(&note("why?"), Some("openai/g")).await;
@@ -430,10 +430,10 @@ async fn remaining_needs_must_fit_into_the_budget() {
     let models = models_at(&server, home.path(), &options);
     let requests = [("a".to_owned(), note("what?"))].into();
     let remaining = |requests, tokens| Some(RemainingNeeds { requests, tokens });
-    assert_eq!(models.foresee(&requests, remaining(9, 900), Some("openai/g")), None);
-    let error = models.foresee(&requests, remaining(9, 1_000), Some("openai/g")).unwrap();
+    assert_eq!(models.check_budget(&requests, remaining(9, 900), Some("openai/g")), None);
+    let error = models.check_budget(&requests, remaining(9, 1_000), Some("openai/g")).unwrap();
     assert_eq!(error.code, BUDGET_EXHAUSTED);
-    assert!(models.foresee(&requests, remaining(500, 9), Some("openai/g")).is_some());
+    assert!(models.check_budget(&requests, remaining(500, 9), Some("openai/g")).is_some());
 }
 
 #[tokio::test]

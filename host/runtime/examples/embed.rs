@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let plugin = registry.find("strip-tools")?;
     let trust = Trust::open(&environment, &TrustOverrides::default())?;
     let cleared = trust.clear(&plugin).map_err(|error| format!("the strategy is not trusted: {error}"))?;
-    let confined = Confined::jailed(cleared, Abilities::here(&environment), registry.runner())?;
+    let confined = Confined::jailed(cleared, Abilities::detect_with_limits(&environment), registry.runner())?;
     let starter = Starter::new(registry.runner(), &environment.temp_dir);
     let known = starter.describe(&confined).await?;
     let strategy = Described::new(confined, known)?;

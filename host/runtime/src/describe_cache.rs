@@ -16,7 +16,7 @@ const FORMAT_VERSION: u32 = 2;
 
 /// A cached description and the result of checking it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct KnownDescription {
+pub struct CheckedDescription {
     /// The description as the plugin returned it.
     pub description: Description,
     /// Whether `options_schema` is a valid schema that accepts its own defaults. This check costs more than
@@ -24,7 +24,7 @@ pub struct KnownDescription {
     pub takes_defaults: bool,
 }
 
-impl KnownDescription {
+impl CheckedDescription {
     /// Checks a description.
     #[must_use]
     pub fn new(description: Description) -> Self {
@@ -41,7 +41,7 @@ struct CachedDescription {
     cache: u32,
     sha256: String,
     #[serde(flatten)]
-    known: KnownDescription,
+    known: CheckedDescription,
 }
 
 impl Descriptions {
@@ -58,13 +58,13 @@ impl Descriptions {
 
     /// Returns the description of the plugin with this digest.
     #[must_use]
-    pub fn get(&self, sha256: &str) -> Option<KnownDescription> {
+    pub fn get(&self, sha256: &str) -> Option<CheckedDescription> {
         let entry = self.0.get(&sha256.to_owned())?;
         (entry.cache == FORMAT_VERSION && entry.sha256 == sha256).then_some(entry.known)
     }
 
     /// Stores a description. A failure only costs time, so it is logged and ignored.
-    pub fn put(&self, sha256: &str, known: &KnownDescription) {
+    pub fn put(&self, sha256: &str, known: &CheckedDescription) {
         let entry =
             CachedDescription { cache: FORMAT_VERSION, sha256: sha256.to_owned(), known: known.clone() };
         self.0.put(&entry.sha256, &entry);
@@ -92,7 +92,7 @@ mod tests {
     fn invalid_entries_are_treated_as_missing() {
         let base = tempfile::tempdir().unwrap();
         let cache = Descriptions::new(Some(base.path().join("descriptions")));
-        let description = KnownDescription::new(Description::new("a", "1", "d"));
+        let description = CheckedDescription::new(Description::new("a", "1", "d"));
         assert_eq!(cache.get("12"), None);
         cache.put("12", &description);
         assert_eq!(cache.get("12"), Some(description.clone()));
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn does_not_cache_without_a_folder() {
         let cache = Descriptions::new(None);
-        cache.put("12", &KnownDescription::new(Description::new("a", "1", "d")));
+        cache.put("12", &CheckedDescription::new(Description::new("a", "1", "d")));
         assert_eq!(cache.get("12"), None);
     }
 }

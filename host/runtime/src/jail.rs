@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use jp_compact_schema::Permissions;
 
-pub use abilities::{Abilities, MissingAbility, Tier, lacks};
+pub use abilities::{Abilities, MissingAbility, Tier, describe_missing};
 
 use abilities::LANDLOCK_FULL;
 

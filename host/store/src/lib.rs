@@ -42,5 +42,5 @@ pub use self::{
     replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},
     sidecar_file::{SidecarContent, SidecarFile, is_events, is_sidecar_path},
     small::read_small,
-    snapshot::{read, read_file, read_own, read_seen, read_stdin},
+    snapshot::{read, read_file, read_own, read_stdin, read_with_progress},
 };

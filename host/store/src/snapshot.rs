@@ -30,7 +30,7 @@ const CHUNK_BYTES: usize = 512 << 10;
 ///
 /// The path is not a regular file, cannot be read, or changes during the read.
 pub fn read(place: &Place) -> Result<Bytes, StoreError> {
-    read_seen(place, |_| {})
+    read_with_progress(place, |_| {})
 }
 
 /// Like [`read`]. While a large file is read, calls `on_bytes` with all bytes so far.
@@ -38,7 +38,7 @@ pub fn read(place: &Place) -> Result<Bytes, StoreError> {
 /// # Errors
 ///
 /// Like [`read`]. The bytes passed to `on_bytes` are then invalid.
-pub fn read_seen(place: &Place, on_bytes: impl FnMut(&[u8])) -> Result<Bytes, StoreError> {
+pub fn read_with_progress(place: &Place, on_bytes: impl FnMut(&[u8])) -> Result<Bytes, StoreError> {
     read_open_seen(&mut place.open()?, place.path(), on_bytes)
 }
 

@@ -174,7 +174,7 @@ impl EventBuilder {
 
     /// Marks `element`, which is in another list, for deletion together with `record`.
     pub(crate) fn add_mention(&mut self, record: ElementRef, element: ElementRef) {
-        self.map.mentions.push((record, element));
+        self.map.deleted_with.push((record, element));
     }
 
     /// Stores the number of a record, in formats that number their records. The caller must add all records, in order.

@@ -92,7 +92,7 @@ pub(crate) struct SourceMap {
     pub(crate) lists: Vec<List>,
     pub(crate) links: Vec<Link>,
     /// Pairs of a record and an element that is deleted with it.
-    pub(crate) mentions: Vec<(ElementRef, ElementRef)>,
+    pub(crate) deleted_with: Vec<(ElementRef, ElementRef)>,
     /// The numbers of records, for formats that number them. Later records are renumbered.
     pub(crate) numbers: Vec<(ElementRef, Span)>,
     /// Records that stay even if all their events are deleted. A summary of those events is inserted after the
@@ -116,7 +116,7 @@ impl SourceMap {
             sources: Vec::new(),
             lists: Vec::new(),
             links: Vec::new(),
-            mentions: Vec::new(),
+            deleted_with: Vec::new(),
             numbers: Vec::new(),
             pinned: HashSet::new(),
             carried: Vec::new(),

@@ -16,7 +16,7 @@ use jp_compact_engine::batch::{
     self, BatchConfig, FoundFiles, Gates, PreviousReport, ReportLines, Shard, Tally, ViewFolder,
 };
 use jp_compact_engine::consent::Asker;
-use jp_compact_engine::plan::{BatchPlanner, TypedChoice};
+use jp_compact_engine::plan::{BatchPlanner, CommandLineChoice};
 use jp_compact_runtime::environment::Environment;
 
 use crate::args::{Providers, RunArgs, StrategyChoiceArgs, providers, typed_options};
@@ -184,7 +184,7 @@ fn read_previous_report(args: &Args, report_path: Option<&Path>) -> Result<Optio
     }
 }
 
-fn typed(args: &Args) -> TypedChoice<'_> {
+fn typed(args: &Args) -> CommandLineChoice<'_> {
     typed_options(&args.choice, args.selection.selection(), None)
 }
 

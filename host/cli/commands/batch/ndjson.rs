@@ -10,7 +10,7 @@ use jp_compact_engine::compact::{OnLowSaving, PreparedStrategy, RunSettings};
 use jp_compact_engine::config::{self, Config, JpSettings};
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::ndjson::{self, InputLine, LINE_BYTES_MAX, RecordFailure, RecordOptions};
-use jp_compact_engine::plan::TypedChoice;
+use jp_compact_engine::plan::CommandLineChoice;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{ErrorKind, ErrorReport};
 use jp_compact_transcripts::Format;
@@ -59,7 +59,7 @@ pub(crate) struct Request<'a> {
     pub(crate) args: &'a RecordArgs,
     /// Whether zero records are a success.
     pub(crate) allow_empty: bool,
-    pub(crate) typed: TypedChoice<'a>,
+    pub(crate) typed: CommandLineChoice<'a>,
     pub(crate) run_args: &'a RunArgs,
 }
 

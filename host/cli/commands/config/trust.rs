@@ -182,7 +182,7 @@ fn strategies_asking_models(
         descriptions: &Descriptions::open(environment),
         starter: &Starter { private_bytes_max, ..Starter::new(registry.runner(), &environment.temp_dir) },
         sandbox: args.discovery.sandbox(),
-        abilities: Abilities::here(environment),
+        abilities: Abilities::detect_with_limits(environment),
     };
     let calls: Vec<&Call> = config.profiles.values().flat_map(|profile| &profile.calls).collect();
     until_interrupted(async {

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 
 use jp_compact_core::Bound;
-use jp_compact_core::select::TypedSelection;
+use jp_compact_core::select::RequestedSelection;
 use rmcp::schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -50,7 +50,7 @@ pub(super) struct Compact {
 
 impl Compact {
     /// Returns the selected turns and steps. The rules are those of the command line.
-    pub(super) fn selection(&self) -> Result<TypedSelection, Report> {
+    pub(super) fn selection(&self) -> Result<RequestedSelection, Report> {
         let &Self { from, to, keep_first, keep_last, keep_steps, keep_tokens, .. } = self;
         let typed = SelectionArgs { from, to, keep_first, keep_last, keep_steps, keep_tokens };
         match typed.contradiction() {

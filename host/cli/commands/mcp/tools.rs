@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jp_compact_core::source::Reset;
 use jp_compact_engine::consent::Asker;
-use jp_compact_engine::plan::TypedChoice;
+use jp_compact_engine::plan::CommandLineChoice;
 use jp_compact_llm::Models;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_store as store;
@@ -31,7 +31,7 @@ use crate::compaction::{self, RunningCompaction};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::human::short;
-use crate::input::{read, stdin_is_only_read};
+use crate::input::{read, stdin_not_appendable};
 use crate::lines::EscapedLines;
 use crate::reports::{conversation, overlays, stats};
 use crate::setup::Setup;
@@ -146,7 +146,8 @@ impl McpServer {
         };
         let asker = Asker::Client { allowed: self.allow_model };
         let mut setup = Setup::with(models, &run_args, false, self.quiet, asker, &self.environment)?;
-        let typed = TypedChoice { profile: profile.as_deref(), selection, ..TypedChoice::default() };
+        let typed =
+            CommandLineChoice { profile: profile.as_deref(), selection, ..CommandLineChoice::default() };
         let outcome = match RunningCompaction::start(&mut setup, &typed, &transcript).await {
             Ok(compaction) => compaction.report(&self.environment).await,
             Err(report) => Err(report),
@@ -190,7 +191,7 @@ impl McpServer {
     /// Checks that a transcript is inside the served folder.
     fn check_transcript(&self, transcript: &str) -> Result<OsString, Report> {
         if transcript == "-" {
-            return Err(stdin_is_only_read());
+            return Err(stdin_not_appendable());
         }
         // This reports the error early. Opening a transcript checks its folder again.
         store::locate(OsStr::new(transcript), &self.environment)?;

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         descriptions: &Descriptions::open(environment),
         starter: &starter,
         sandbox: args.discovery.sandbox(),
-        abilities: Abilities::here(environment),
+        abilities: Abilities::detect_with_limits(environment),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let described = runtime.block_on(preparation.describe(&plugin)).map_err(failed)?;

@@ -25,7 +25,7 @@ pub(super) fn jail(
     if matches!(sandbox, Some(SandboxArg::Contained)) {
         return Ok(None);
     }
-    let abilities = Abilities::here(environment);
+    let abilities = Abilities::detect_with_limits(environment);
     match plugin.jail(abilities) {
         Some(jail) => Ok(Some(jail)),
         None => {
@@ -57,7 +57,7 @@ pub(super) fn missing_grants_hint(
     if failure.is_empty() {
         return None;
     }
-    let (requested, attempted) = plugin.lacks(failure);
+    let (requested, attempted) = plugin.missing_permissions(failure);
     if requested.is_empty() && attempted.is_none() {
         return None;
     }

@@ -109,7 +109,7 @@ fn describe(
         descriptions: &Descriptions::open(environment),
         starter: &Starter { private_bytes_max, ..Starter::new(registry.runner(), &environment.temp_dir) },
         sandbox: args.discovery.sandbox(),
-        abilities: Abilities::here(environment),
+        abilities: Abilities::detect_with_limits(environment),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(preparation.describe_candidate(candidate)))

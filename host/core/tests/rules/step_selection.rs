@@ -3,7 +3,8 @@
 
 use jp_compact_core::bound::Bound;
 use jp_compact_core::select::{
-    Keep, KeepLast, NothingToCompact, Selected, StrategyTraits, TypedSelection, resolve, select_for_strategy,
+    Keep, KeepLast, NothingToCompact, RequestedSelection, Selected, StrategyTraits, resolve,
+    select_for_strategy,
 };
 use jp_compact_core::{Survey, TurnRange};
 use serde_json::json;
@@ -18,13 +19,13 @@ fn long_turn(steps: usize) -> Build {
     })
 }
 
-fn between(from: &str, to: &str) -> TypedSelection {
+fn between(from: &str, to: &str) -> RequestedSelection {
     let bound = |text: &str| (!text.is_empty()).then(|| text.parse::<Bound>().unwrap());
-    TypedSelection { from: bound(from), to: bound(to), keep_last: KeepLast::default() }
+    RequestedSelection { from: bound(from), to: bound(to), keep_last: KeepLast::default() }
 }
 
-fn keeping(turns: Option<usize>, steps: Option<usize>, tokens: Option<u64>) -> TypedSelection {
-    TypedSelection { keep_last: KeepLast { turns, steps, tokens }, ..TypedSelection::default() }
+fn keeping(turns: Option<usize>, steps: Option<usize>, tokens: Option<u64>) -> RequestedSelection {
+    RequestedSelection { keep_last: KeepLast { turns, steps, tokens }, ..RequestedSelection::default() }
 }
 
 const STEPS: StrategyTraits =
@@ -40,7 +41,7 @@ fn describe_result(selected: Result<Selected, NothingToCompact>) -> String {
     }
 }
 
-fn selected(build: &Build, selection: TypedSelection, traits: StrategyTraits) -> String {
+fn selected(build: &Build, selection: RequestedSelection, traits: StrategyTraits) -> String {
     let stream = build.stream();
     let survey = Survey::new(&stream);
     let range = resolve(&survey, selection.with(Keep::DEFAULT), timestamp(0));
@@ -48,7 +49,7 @@ fn selected(build: &Build, selection: TypedSelection, traits: StrategyTraits) ->
 }
 
 #[track_caller]
-fn check(build: &Build, selection: TypedSelection, expected: &str) {
+fn check(build: &Build, selection: RequestedSelection, expected: &str) {
     assert_eq!(selected(build, selection, STEPS), expected);
 }
 
@@ -95,7 +96,7 @@ fn keep_tokens_keeps_the_newest_steps_that_fit() {
 fn typed_rules_combine() {
     check(&long_turn(5), keeping(Some(1), Some(2), None), "turns 0-1");
     check(&long_turn(5), keeping(Some(0), Some(3), Some(250)), "turns 0-2.1");
-    let to = TypedSelection {
+    let to = RequestedSelection {
         keep_last: KeepLast { steps: Some(4), ..KeepLast::default() },
         ..between("", "2.3")
     };
@@ -164,9 +165,9 @@ fn nearer_rules_replace_farther_ones() {
     let steps = KeepLast { steps: Some(5), ..KeepLast::default() };
     assert_eq!(steps.or(KeepLast::turns(3)), steps);
     assert_eq!(KeepLast::default().or(steps), steps);
-    let typed = between("1", "").or(TypedSelection { keep_last: steps, ..between("0", "9") });
-    assert_eq!(typed, TypedSelection { keep_last: steps, ..between("1", "9") });
+    let typed = between("1", "").or(RequestedSelection { keep_last: steps, ..between("0", "9") });
+    assert_eq!(typed, RequestedSelection { keep_last: steps, ..between("1", "9") });
     let typed = keeping(None, Some(2), None).or(between("0", "9"));
-    assert_eq!(typed, TypedSelection { ..keeping(None, Some(2), None) }.or(between("0", "")));
+    assert_eq!(typed, RequestedSelection { ..keeping(None, Some(2), None) }.or(between("0", "")));
     assert!(TurnRange::new(0, 0).is_some());
 }

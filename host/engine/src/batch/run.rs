@@ -157,7 +157,7 @@ async fn run_window(
     barrier: &Barrier,
     sender: mpsc::Sender<FinishedTranscript>,
 ) {
-    let thread = Thread { plans: planner.begin_thread(), expensive_runs: Semaphore::new(EXPENSIVE_MAX) };
+    let thread = Thread { plans: planner.thread_plans(), expensive_runs: Semaphore::new(EXPENSIVE_MAX) };
     let mut window = FuturesUnordered::new();
     let mut window_bytes = 0;
     loop {

@@ -51,7 +51,7 @@ pub fn open_as(
     }
     if format.is_none_or(|format| format == Format::Jp) && store::is_events(&place) {
         let mut indexer = Indexer::default();
-        let bytes = store::read_seen(&place, |bytes| indexer.advance(bytes))?;
+        let bytes = store::read_with_progress(&place, |bytes| indexer.advance(bytes))?;
         let stream = indexer.finish(bytes).and_then(Stream::from_index).map_err(unreadable)?.into();
         let stream = require_understood(stream, place.path())?;
         return Ok(Opened { place, sidecar_file: None, stream });

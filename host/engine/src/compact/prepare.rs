@@ -5,9 +5,9 @@ use std::path::Path;
 
 use jp_compact_core::select::{self, StrategyTraits};
 use jp_compact_core::spec::Spec;
-use jp_compact_runtime::describe_cache::{Descriptions, KnownDescription};
+use jp_compact_runtime::describe_cache::{CheckedDescription, Descriptions};
 use jp_compact_runtime::environment::Environment;
-use jp_compact_runtime::jail::{Abilities, Tier, lacks};
+use jp_compact_runtime::jail::{Abilities, Tier, describe_missing};
 use jp_compact_runtime::options;
 use jp_compact_runtime::registry::{Plugin, Registry};
 use jp_compact_runtime::session::{self, Confined, Described, Starter};
@@ -142,7 +142,7 @@ impl Preparation<'_> {
         let description = match self.descriptions.get(&candidate.sha256) {
             Some(known) => Ok(known),
             None if self.abilities.tier() == Tier::Contained => {
-                let missing = lacks(&self.abilities.missing());
+                let missing = describe_missing(&self.abilities.missing());
                 candidate.outcome = DescribeOutcome::Failed(format!("it cannot run in a jail: {missing}"));
                 return Ok(());
             }
@@ -158,7 +158,7 @@ impl Preparation<'_> {
         Ok(())
     }
 
-    async fn describe_in_jail(&self, candidate: &Candidate) -> Result<KnownDescription, StrategyRunError> {
+    async fn describe_in_jail(&self, candidate: &Candidate) -> Result<CheckedDescription, StrategyRunError> {
         let cleared = self.trust.clear_to_describe(candidate)?;
         let confined = Confined::jailed(cleared, self.abilities, &self.starter.runner)?;
         let description = self.starter.describe(&confined).await?;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use jp_compact_core::validate::Refusal;
-use jp_compact_runtime::jail::{MissingAbility, lacks};
+use jp_compact_runtime::jail::{MissingAbility, describe_missing};
 use jp_compact_runtime::{registry, session, trust};
 
 /// A strategy cannot be used, or its result is rejected.
@@ -18,7 +18,7 @@ pub enum StrategyRunError {
     #[error(transparent)]
     Session(#[from] session::Error),
     /// The plugin may only run in a jail, and this machine has none.
-    #[error("{} is not bundled, and cannot run in a jail: {}", path.display(), lacks(missing))]
+    #[error("{} is not bundled, and cannot run in a jail: {}", path.display(), describe_missing(missing))]
     NotContained { path: PathBuf, missing: Vec<MissingAbility> },
     /// The strategy needs a permission that was not granted.
     #[error("it needs `{need}`, which was not granted")]
@@ -81,7 +81,7 @@ impl StrategyRunError {
 
 fn find_headline(error: &registry::Error, name: &str) -> String {
     match error {
-        registry::Error::ReservedName { .. } | registry::Error::Hides { .. } => {
+        registry::Error::ReservedName { .. } | registry::Error::Shadows { .. } => {
             format!("strategy `{name}` is ambiguous")
         }
         registry::Error::NoPlugin { .. } => format!("failed to find a strategy at `{name}`"),

@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use std::mem;
 
 use jp_compact_core::estimate::{Estimate, Estimator};
-use jp_compact_core::select::{self, Selection, TypedSelection};
+use jp_compact_core::select::{self, RequestedSelection, Selection};
 use jp_compact_core::{Bound, Stream, TurnRange};
 use jp_compact_schema::{ContentKind, Description, STEPS};
 
@@ -23,7 +23,7 @@ pub struct AutoRequest<'a> {
     /// The context window in tokens, in place of the model's.
     pub context_window: Option<u64>,
     /// The turns and steps, in place of the configured ones.
-    pub selection: TypedSelection,
+    pub selection: RequestedSelection,
     pub estimator: Estimator,
     /// The configured value that requested the compaction, if that value is not the user's own.
     pub foreign_auto: Option<ForeignValue>,
@@ -59,7 +59,7 @@ impl Planner<'_> {
         &mut self,
         config: &Config,
         planned: &PlannedCalls<'_>,
-        selection: TypedSelection,
+        selection: RequestedSelection,
         opened: &Opened,
     ) -> Result<ProfileOutcome, Error> {
         let strategies = self.prepare_calls(planned).await?;

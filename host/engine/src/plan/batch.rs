@@ -12,7 +12,7 @@ use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::session::Sessions;
 use tokio::sync::Mutex;
 
-use super::{Error, Launcher, Planner, TypedChoice};
+use super::{CommandLineChoice, Error, Launcher, Planner};
 use crate::compact::{OnLowSaving, Opened, PreparedStrategy, RunSettings};
 use crate::config::{self, ConfigScope, JpSettings, Scopes};
 use jp_compact_store::{self as store, Place};
@@ -22,7 +22,7 @@ const PLANS_MAX: usize = 64;
 
 /// Plans the runs of a batch.
 pub struct BatchPlanner<'a> {
-    typed: TypedChoice<'a>,
+    typed: CommandLineChoice<'a>,
     environment: &'a Environment,
     scopes: Scopes,
     planner: Mutex<Planner<'a>>,
@@ -80,7 +80,11 @@ impl<'a> BatchPlanner<'a> {
     ///
     /// # Errors
     /// A strategy cannot be used.
-    pub fn open(typed: TypedChoice<'a>, in_memory: bool, mut planner: Planner<'a>) -> Result<Self, Error> {
+    pub fn open(
+        typed: CommandLineChoice<'a>,
+        in_memory: bool,
+        mut planner: Planner<'a>,
+    ) -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(Error::Spool)?;
         let uses_jp_settings = match typed.strategies {
@@ -138,7 +142,7 @@ impl<'a> BatchPlanner<'a> {
     /// Creates the state of a thread, with one process per strategy. More processes would not help, because a batch
     /// starts as many threads as can work at once.
     #[must_use]
-    pub fn begin_thread(&self) -> ThreadPlans {
+    pub fn thread_plans(&self) -> ThreadPlans {
         ThreadPlans { sessions: Arc::new(self.launcher.sessions(1)), plans: RefCell::default() }
     }
 

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use jp_compact_core::call::Call;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::render::Provider;
-use jp_compact_core::select::{Keep, Selection, TypedSelection};
+use jp_compact_core::select::{Keep, RequestedSelection, Selection};
 use jp_compact_core::spec::Spec;
 use jp_compact_core::{Overlap, inline};
 use jp_compact_runtime::clock::Clock;
@@ -97,7 +97,7 @@ impl std::fmt::Debug for User {
 
 /// The user's selection: the strategies or the profile, and the turns. The configuration replaces each missing part.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct TypedChoice<'a> {
+pub struct CommandLineChoice<'a> {
     /// The strategies. They exclude a profile and an inline form.
     pub strategies: &'a [Spec],
     /// The name of a profile.
@@ -105,7 +105,7 @@ pub struct TypedChoice<'a> {
     /// The value of `--compact`: empty, a profile, or JP's inline form.
     pub inline: Option<&'a str>,
     /// The turns and steps to compact.
-    pub selection: TypedSelection,
+    pub selection: RequestedSelection,
 }
 
 /// Plans the runs of a command. It prepares each list of strategies once.
@@ -154,7 +154,7 @@ impl<'a> Planner<'a> {
         Ok(Self {
             sessions: Arc::new(launcher.sessions(if many_transcripts { default_workers() } else { 0 })),
             descriptions: Descriptions::open(environment),
-            abilities: Abilities::here(environment),
+            abilities: Abilities::detect_with_limits(environment),
             prepared: Vec::new(),
             shown_warnings: BTreeSet::new(),
             options,
@@ -190,7 +190,11 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     /// A strategy or profile cannot be used, or the configuration is invalid.
-    pub async fn plan(&mut self, typed: &TypedChoice<'_>, opened: &Opened) -> Result<RunSettings, Error> {
+    pub async fn plan(
+        &mut self,
+        typed: &CommandLineChoice<'_>,
+        opened: &Opened,
+    ) -> Result<RunSettings, Error> {
         let config = self.config(opened)?;
         let (strategies, selection) = self.prepare_strategies(typed, &config).await?;
         Ok(self.run_settings(strategies, &config, selection, OnLowSaving::Warn))
@@ -204,11 +208,11 @@ impl<'a> Planner<'a> {
     pub async fn plan_inline(
         &mut self,
         inline: &str,
-        selection: TypedSelection,
+        selection: RequestedSelection,
         config: &Config,
         on_low_saving: OnLowSaving,
     ) -> Result<RunSettings, Error> {
-        let typed = TypedChoice { inline: Some(inline), selection, ..TypedChoice::default() };
+        let typed = CommandLineChoice { inline: Some(inline), selection, ..CommandLineChoice::default() };
         let (strategies, keep) = self.prepare_profile(&typed, config).await?;
         Ok(self.run_settings(strategies, config, selection.with(keep), on_low_saving))
     }
@@ -219,7 +223,7 @@ impl<'a> Planner<'a> {
     /// A strategy or profile cannot be used.
     pub async fn prepare_strategies(
         &mut self,
-        typed: &TypedChoice<'_>,
+        typed: &CommandLineChoice<'_>,
         config: &Config,
     ) -> Result<(Vec<PreparedStrategy>, Selection), Error> {
         let (strategies, keep) = match typed.strategies {
@@ -260,7 +264,7 @@ impl<'a> Planner<'a> {
     /// Prepares the calls of the typed profile, the inline form, or the default profile.
     async fn prepare_profile(
         &mut self,
-        typed: &TypedChoice<'_>,
+        typed: &CommandLineChoice<'_>,
         config: &Config,
     ) -> Result<(Vec<PreparedStrategy>, Keep), Error> {
         let mut planned = match (typed.profile, typed.inline) {
@@ -277,7 +281,7 @@ impl<'a> Planner<'a> {
         // A typed bound overrides the bound of a rule of JP.
         for range in planned.calls.iter_mut().filter_map(|call| call.range.as_mut()) {
             let Selection { from, to, keep_last, keep } = *range;
-            *range = typed.selection.or(TypedSelection { from, to, keep_last }).with(keep);
+            *range = typed.selection.or(RequestedSelection { from, to, keep_last }).with(keep);
         }
         Ok((self.prepare_calls(&planned).await?, config.keep(planned.profile)))
     }

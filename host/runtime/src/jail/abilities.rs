@@ -61,7 +61,7 @@ impl Abilities {
     /// Asks the kernel. Does not distinguish Landlock versions that the jail does not need.
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
     #[must_use]
-    pub fn of_machine() -> Self {
+    pub fn detect() -> Self {
         let landlock = (1..=LANDLOCK_FULL).rev().find(|version| has_landlock(*version)).unwrap_or(0);
         Self { landlock, seccomp: rustix::thread::secure_computing_mode().is_ok() }
     }
@@ -69,14 +69,14 @@ impl Abilities {
     /// This system has no jail.
     #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
     #[must_use]
-    pub fn of_machine() -> Self {
+    pub fn detect() -> Self {
         Self { landlock: 0, seccomp: false }
     }
 
     /// Returns the features of this machine without those that a test disables. Tests cannot add features.
     #[must_use]
-    pub fn here(environment: &Environment) -> Self {
-        let Self { landlock, seccomp } = Self::of_machine();
+    pub fn detect_with_limits(environment: &Environment) -> Self {
+        let Self { landlock, seccomp } = Self::detect();
         let landlock = environment.landlock_max.map_or(landlock, |max| max.min(landlock));
         Self { landlock, seccomp: seccomp && !environment.without_seccomp }
     }
@@ -142,7 +142,7 @@ fn has_landlock(version: u8) -> bool {
 
 /// Formats the missing features for an error message.
 #[must_use]
-pub fn lacks(missing: &[MissingAbility]) -> String {
+pub fn describe_missing(missing: &[MissingAbility]) -> String {
     let features: Vec<_> = missing.iter().map(|missing| missing.what).collect();
     format!("this machine lacks {}", features.join(" and "))
 }

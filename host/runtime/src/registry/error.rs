@@ -30,7 +30,7 @@ pub enum Error {
     ReservedName { plugin: PathBuf, bundled: PathBuf },
     /// The plugin is not trusted, and shadows a trusted plugin of the same name.
     #[error("{} is not trusted, and shadows the trusted {}", plugin.display(), trusted.display())]
-    Hides { plugin: PathBuf, trusted: PathBuf },
+    Shadows { plugin: PathBuf, trusted: PathBuf },
     /// The path does not lead to a plugin.
     #[error("{}: {reason}", path.display())]
     NoPlugin { path: PathBuf, reason: String },

@@ -109,7 +109,7 @@ impl Registry {
         }
         match shadowed_plugins.find(|other| is_trusted(other)) {
             None => Ok(plugin),
-            Some(trusted) => Err(Error::Hides { plugin: plugin.path, trusted: trusted.path.clone() }),
+            Some(trusted) => Err(Error::Shadows { plugin: plugin.path, trusted: trusted.path.clone() }),
         }
     }
 

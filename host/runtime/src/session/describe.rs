@@ -7,7 +7,7 @@ use jp_compact_schema::{DescribeRequest, Description, Host, Mode, agree, from_li
 
 use super::error::Error;
 use super::{Confined, Starter};
-use crate::describe_cache::KnownDescription;
+use crate::describe_cache::CheckedDescription;
 use crate::registry::Plugin;
 
 /// The features of this host in addition to the plain exchange.
@@ -18,7 +18,7 @@ impl Starter {
     ///
     /// # Errors
     /// The plugin cannot be started, fails, or returns no valid description.
-    pub async fn describe(&self, confined: &Confined) -> Result<KnownDescription, Error> {
+    pub async fn describe(&self, confined: &Confined) -> Result<CheckedDescription, Error> {
         let host = Host {
             name: "jp-compact".into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -30,7 +30,7 @@ impl Starter {
         if !ended.status.success() {
             return Err(Error::Crashed { status: ended.status, answered: false, stderr: ended.stderr });
         }
-        read_description(&ended.stdout).map(KnownDescription::new)
+        read_description(&ended.stdout).map(CheckedDescription::new)
     }
 }
 
@@ -38,7 +38,7 @@ impl Starter {
 ///
 /// # Errors
 /// The first problem that was found.
-pub fn check(known: &KnownDescription, plugin: &Plugin) -> Result<(), Error> {
+pub fn check(known: &CheckedDescription, plugin: &Plugin) -> Result<(), Error> {
     let description = &known.description;
     agree(&description.protocols).map_err(Error::Version)?;
     let name = &plugin.name;

@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use jp_compact_core::reply::ReplyViolation;
 use jp_compact_schema::{AnswerError, ErrorReply, Mismatch};
 
-use crate::jail::{MissingAbility, lacks};
+use crate::jail::{MissingAbility, describe_missing};
 use crate::process::{ProcessError, Stderr};
 use crate::trust::Grant;
 
@@ -20,7 +20,7 @@ pub enum Error {
     #[error("{}: its path is not valid UTF-8", path.display())]
     PathNotText { path: PathBuf },
     /// A jail is required, and this machine has none.
-    #[error("`--sandbox=require` needs a jail, but {}", lacks(missing))]
+    #[error("`--sandbox=require` needs a jail, but {}", describe_missing(missing))]
     NoJail { missing: Vec<MissingAbility> },
     /// The strategy needs a permission that its description does not ask for.
     #[error("it needs `{need}`, which was not granted")]

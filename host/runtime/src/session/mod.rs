@@ -24,14 +24,14 @@ use jp_compact_core::request;
 use jp_compact_schema::version::COMPACT_DEADLINE_MS;
 use jp_compact_schema::{CompactRequest, Description, Events, EventsEnd, Mode};
 
-use crate::describe_cache::KnownDescription;
+use crate::describe_cache::CheckedDescription;
 use pool::Pool;
 
 pub use confined::Confined;
 pub use denied::guess;
 pub use describe::check;
 pub use error::{Error, Lacking};
-pub use needs::{Answering, Answers, Nobody, Recorded, key};
+pub use needs::{AnswerFuture, Answers, NoModel, Recorded, key};
 pub use one_shot::Starter;
 pub use spool::{Lines, Spool, Spooled};
 pub use watch::{Unwatched, Watch};
@@ -52,9 +52,9 @@ impl Described {
     ///
     /// # Errors
     /// The description is for another plugin, or the host cannot use it.
-    pub fn new(confined: Confined, known: KnownDescription) -> Result<Self, Error> {
+    pub fn new(confined: Confined, known: CheckedDescription) -> Result<Self, Error> {
         check(&known, &confined.cleared.plugin)?;
-        let KnownDescription { description, takes_defaults } = known;
+        let CheckedDescription { description, takes_defaults } = known;
         Ok(Self { confined, description, takes_defaults })
     }
 }
@@ -96,7 +96,7 @@ impl Sessions {
             starter,
             deadline: deadline.into(),
             workers_max: 0,
-            answers: Arc::new(Nobody),
+            answers: Arc::new(NoModel),
             watch: Arc::new(Unwatched),
             next_id: AtomicU64::new(1),
             pools: Mutex::default(),
@@ -197,7 +197,7 @@ impl Sessions {
                 return Ok(CompleteReply { terminal: Terminal::Needs(needs), logs });
             }
             let model = header.context.llm.as_ref().map(|llm| llm.model.as_str());
-            let known_error = self.answers.foresee(&needs.requests, needs.remaining, model);
+            let known_error = self.answers.check_budget(&needs.requests, needs.remaining, model);
             if many {
                 header.answers.clear();
             }

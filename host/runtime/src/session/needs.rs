@@ -12,16 +12,16 @@ use serde_json::{Map, Value};
 use crate::digest;
 
 /// A future answer.
-pub type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
+pub type AnswerFuture<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 
 /// Answers the needs of strategies.
 pub trait Answers: Debug + Send + Sync {
     /// Answers one request. `model` is used if the request names no model. A failure is an answer too.
-    fn answer<'a>(&'a self, request: &'a NeedRequest, model: Option<&'a str>) -> Answering<'a>;
+    fn answer<'a>(&'a self, request: &'a NeedRequest, model: Option<&'a str>) -> AnswerFuture<'a>;
 
     /// Returns an error if it is already known that some of these requests, or the `remaining` ones of later rounds,
     /// cannot be answered. `model` is used if a request names no model.
-    fn foresee(
+    fn check_budget(
         &self,
         _requests: &BTreeMap<String, NeedRequest>,
         _remaining: Option<RemainingNeeds>,
@@ -38,10 +38,10 @@ pub(super) fn asks_model(needs: &Needs) -> bool {
 
 /// Answers without a model.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Nobody;
+pub struct NoModel;
 
-impl Answers for Nobody {
-    fn answer<'a>(&'a self, _: &'a NeedRequest, _: Option<&'a str>) -> Answering<'a> {
+impl Answers for NoModel {
+    fn answer<'a>(&'a self, _: &'a NeedRequest, _: Option<&'a str>) -> AnswerFuture<'a> {
         Box::pin(async { error_answer("llm_unavailable", "this host has no model") })
     }
 }
@@ -78,7 +78,7 @@ impl Recorded {
 }
 
 impl Answers for Recorded {
-    fn answer<'a>(&'a self, request: &'a NeedRequest, _: Option<&'a str>) -> Answering<'a> {
+    fn answer<'a>(&'a self, request: &'a NeedRequest, _: Option<&'a str>) -> AnswerFuture<'a> {
         let not_recorded = || {
             let key = key(request);
             error_answer("llm_unavailable", &format!("no answer was recorded for the request {key}"))

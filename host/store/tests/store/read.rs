@@ -2,7 +2,7 @@
 
 use std::{error::Error, fs, os::unix::fs::symlink};
 
-use jp_compact_store::{StoreError, StoreErrorKind, read, read_seen};
+use jp_compact_store::{StoreError, StoreErrorKind, read, read_with_progress};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::world::{ID, STREAM, World};
@@ -28,7 +28,7 @@ fn large_file_is_read_completely() {
     let place = world.locate(ID).unwrap();
     assert_eq!(read(&place).unwrap(), bytes);
     let mut seen_bytes = 0;
-    let result = read_seen(&place, |so_far| {
+    let result = read_with_progress(&place, |so_far| {
         assert!(so_far.len() > seen_bytes && bytes.starts_with(so_far));
         seen_bytes = so_far.len();
     });

@@ -53,7 +53,7 @@ pub fn render(transcript: &Transcript, view: &View) -> Vec<Piece> {
     let mut pair_names = PairNames::default();
     let mut pairs = pairs(stream, map, &dispositions, &summaries, &deletions, &mut pair_names);
     edits.deleted.extend(deletions.records());
-    for (record, element) in &map.mentions {
+    for (record, element) in &map.deleted_with {
         if edits.deleted.contains(record) {
             edits.deleted.insert(*element);
         }
