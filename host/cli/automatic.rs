@@ -14,7 +14,7 @@ use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{self, AlwaysReport, AutoReport, TriggerReport, TriggerResult};
 
 use crate::error::Report;
-use crate::human::{counted, grouped, percent_change, short};
+use crate::human::{counted, grouped, percent_change, relative_path};
 use crate::lines::EscapedLines;
 use crate::reports::{compaction, sent_tokens};
 use crate::setup::Setup;
@@ -106,7 +106,7 @@ struct TranscriptText {
 
 impl TranscriptText {
     fn new(path: &Path, environment: &Environment) -> Self {
-        Self { path: short(path, environment), lines: EscapedLines::new() }
+        Self { path: relative_path(path, environment), lines: EscapedLines::new() }
     }
 
     fn add_line(&mut self, line: &str) {
@@ -197,7 +197,7 @@ fn origin_report(origin: WindowSource) -> document::WindowOrigin {
 /// [`compact_if_due`], because `--quiet` must not hide it.
 pub(crate) fn skip_warning(report: &AutoReport, environment: &Environment) -> Option<String> {
     let is_unknown = report.trigger.result == TriggerResult::UnknownWindow;
-    is_unknown.then(|| format!("{}: {}", short(Path::new(&report.path), environment), report.why))
+    is_unknown.then(|| format!("{}: {}", relative_path(Path::new(&report.path), environment), report.why))
 }
 
 /// Explains why a compaction is due or not.

@@ -16,7 +16,7 @@ use jp_compact_schema::document::{CompactionReport, JpTokens, ResetDocument, Tok
 use tokio::task::JoinHandle;
 
 use crate::error::Report;
-use crate::human::{counted, short};
+use crate::human::{counted, relative_path};
 use crate::lines::EscapedLines;
 use crate::reports::compaction;
 use crate::setup::Setup;
@@ -80,7 +80,7 @@ pub(crate) fn reset(
         tokens,
         saved: tokens.map(|tokens| tokens.saved_of_view()),
     };
-    let path = short(&report.path, environment);
+    let path = relative_path(&report.path, environment);
     let verb = if dry_run { "would be removed from" } else { "removed from" };
     let text = match report.removed {
         0 => format!("no overlay to remove in {path}"),

@@ -19,7 +19,7 @@ use jp_compact_schema::{ANSWER_REFUSED, Mismatch};
 use jp_compact_store::{StoreError, StoreErrorKind};
 
 use hint::run_hint;
-pub(crate) use hint::{ErrorHint, lacking};
+pub(crate) use hint::{ErrorHint, missing_permissions_hint};
 pub(crate) use usage::usage_error;
 
 use crate::exit::Exit;

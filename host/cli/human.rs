@@ -7,7 +7,7 @@ use jp_compact_core::{Position, TurnRange};
 use jp_compact_runtime::environment::Environment;
 
 /// A path. Inside the current folder, it is relative to that folder.
-pub(crate) fn short(path: &Path, environment: &Environment) -> String {
+pub(crate) fn relative_path(path: &Path, environment: &Environment) -> String {
     path.strip_prefix(&environment.cwd).unwrap_or(path).display().to_string()
 }
 
@@ -47,7 +47,7 @@ fn range(from: Position, to: Position) -> String {
 }
 
 /// The range of an overlay.
-pub(crate) fn covered(overlay: &Overlay) -> String {
+pub(crate) fn overlay_range(overlay: &Overlay) -> String {
     let &Overlay { from_turn, to_turn, from_step, to_step, .. } = overlay;
     range(Position { turn: from_turn, step: from_step }, Position { turn: to_turn, step: to_step })
 }

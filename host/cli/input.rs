@@ -11,7 +11,7 @@ use jp_compact_transcripts::{Format, Transcript};
 
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::human::short;
+use crate::human::relative_path;
 use crate::output;
 
 /// A transcript that is only read.
@@ -81,7 +81,7 @@ fn read_failure(error: compact::Error, requested: Option<Format>, detected: Opti
 
 /// The warnings about a transcript, with its path.
 pub(crate) fn warnings(stream: &Transcript, path: &Path, environment: &Environment) -> Vec<String> {
-    let path = short(path, environment);
+    let path = relative_path(path, environment);
     compact::warnings(stream).iter().map(|warning| format!("{path}: {warning}")).collect()
 }
 

@@ -74,12 +74,12 @@ fn introduction(candidate: &Candidate) -> EscapedLines {
     } else {
         text.line(format_args!("Strategy `{name}` is not trusted yet."));
     }
-    facts(candidate, &mut text);
+    add_facts(candidate, &mut text);
     text
 }
 
 /// Adds the facts about a plugin: its digest, manifest, description and requested permissions.
-pub(crate) fn facts(candidate: &Candidate, text: &mut EscapedLines) {
+pub(crate) fn add_facts(candidate: &Candidate, text: &mut EscapedLines) {
     let plugin = &candidate.plugin;
     let mut row = |label: &str, value: String| text.line(format_args!("  {label:<8}  {value}"));
     row("path", plugin.real.display().to_string());
@@ -109,10 +109,10 @@ pub(crate) fn facts(candidate: &Candidate, text: &mut EscapedLines) {
     for file in candidate.runs() {
         row("runs", format!("{} (trusted with the plugin)", file.real.display()));
     }
-    row("asks", list(&candidate.questions()));
+    row("asks", permission_list(&candidate.questions()));
 }
 
 /// A list of permissions.
-pub(crate) fn list(permissions: &[Grant]) -> String {
+pub(crate) fn permission_list(permissions: &[Grant]) -> String {
     if permissions.is_empty() { "no permission".into() } else { grants::joined(permissions) }
 }

@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::args::RunArgs;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::human::{counted, covered, short};
+use crate::human::{counted, overlay_range, relative_path};
 use crate::input::open_as;
 use crate::interrupt::until_interrupted;
 use crate::lines::EscapedLines;
@@ -165,8 +165,8 @@ fn plan_text(
     let verb = if dry_run { "would be copied" } else { "copied" };
     let mut text = EscapedLines::single(format_args!(
         "{}: {copied_turns} {verb} from {}, {}",
-        short(dest, environment),
-        short(source.place.path(), environment),
+        relative_path(dest, environment),
+        relative_path(source.place.path(), environment),
         counted(plan.stream.overlays().len(), "overlay")
     ));
     let clipped = effects.iter().filter(|effect| **effect == ForkEffect::Clipped).count();
@@ -176,7 +176,7 @@ fn plan_text(
     let mut notes = Vec::new();
     for ((effect, overlay), number) in effects.iter().zip(source.stream.overlays()).zip(1..) {
         if *effect == ForkEffect::SummaryDropped {
-            let range = covered(overlay);
+            let range = overlay_range(overlay);
             notes.push(format!(
                 "  note: dropped the summary of {range} (overlay {number}), because not all of its turns are copied"
             ));

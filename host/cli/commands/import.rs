@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::args::FormatArgs;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::human::{counted, short};
+use crate::human::{counted, relative_path};
 use crate::input::read_as;
 use crate::lines::EscapedLines;
 use crate::output;
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     let format = read.stream.format();
     if format == Format::Jp {
         let hint = "`jp-compact fork TRANSCRIPT DEST` copies a conversation";
-        let message = format!("{} is already a JP conversation", short(&read.path, environment));
+        let message = format!("{} is already a JP conversation", relative_path(&read.path, environment));
         return Err(Report::new(Exit::Usage, message, Some(hint)));
     }
     let dest = store::check_destination(&args.to, environment)?;
@@ -71,11 +71,11 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     } else if !quiet {
         let text = EscapedLines::single(format_args!(
             "{}: {}, {}, {} imported from {} ({format})",
-            short(&dest, environment),
+            relative_path(&dest, environment),
             counted(turns, "turn"),
             counted(events, "event"),
             counted(overlays, "overlay"),
-            short(&read.path, environment),
+            relative_path(&read.path, environment),
         ));
         output::info("imported", &json!({ "report": document }), &text);
     }

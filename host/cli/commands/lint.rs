@@ -14,7 +14,7 @@ use jp_compact_transcripts::Transcript;
 use crate::args::{FormatArgs, Providers, providers};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::human::{counted, short};
+use crate::human::{counted, relative_path};
 use crate::input::read_as;
 use crate::lines::EscapedLines;
 use crate::output;
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             violations: violations.iter().map(violation_report).collect(),
         })?;
     } else {
-        let path = short(&read.path, environment);
+        let path = relative_path(&read.path, environment);
         let summary = match (errors, warnings) {
             (0, 0) => "clean".into(),
             (0, warnings) => format!("clean, with {}", counted(warnings, "warning")),

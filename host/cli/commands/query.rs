@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::args::RunArgs;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::human::short;
+use crate::human::relative_path;
 use crate::input::open_as;
 use crate::interrupt::until_interrupted;
 use crate::lines::EscapedLines;
@@ -103,7 +103,7 @@ async fn run_steps(
     }
     let turn_outcome = if args.run_args.dry_run {
         if is_shown {
-            let path = short(opened.place.path(), environment);
+            let path = relative_path(opened.place.path(), environment);
             let text = format_args!("{path}: dry run, no model was called and no turn appended");
             let fields = json!({ "path": opened.place.path().to_string_lossy() });
             output::info("dry run", &fields, &EscapedLines::single(text));

@@ -13,7 +13,7 @@ use jp_compact_transcripts::Format;
 use crate::args::{FormatArgs, TokenArgs};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::human::{counted, short};
+use crate::human::{counted, relative_path};
 use crate::input::{InputTranscript, read_as};
 use crate::lines::EscapedLines;
 use crate::output;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
                 results.print(transcript, Ok((document, EscapedLines::new())))?;
                 let (stats, sent) = sums;
                 sent_totals.add(&sent);
-                conversations.push((short(&read.path, environment), stats));
+                conversations.push((relative_path(&read.path, environment), stats));
             }
             Err(report) => results.print(transcript, Err::<(StatsReport, _), _>(report))?,
         }

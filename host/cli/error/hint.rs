@@ -177,7 +177,11 @@ fn trust_hint(error: &trust::Error) -> Option<ErrorHint> {
 fn session_hint(name: &str, error: &session::Error) -> Option<ErrorHint> {
     use session::Error as E;
     if let E::Lacking(permissions) = error {
-        return Some(lacking(&permissions.asked, permissions.tried.as_ref(), &permissions.command));
+        return Some(missing_permissions_hint(
+            &permissions.asked,
+            permissions.tried.as_ref(),
+            &permissions.command,
+        ));
     }
     let text = match error {
         E::Version(mismatch) => mismatch.hint(),
@@ -212,7 +216,7 @@ fn stderr_hint(name: &str) -> ErrorHint {
 
 /// The hint of a failure that missing permissions may have caused. `asked` are those that the strategy asked for, `tried`
 /// is one that it seems to have needed, and `command` grants all of them.
-pub(crate) fn lacking(asked: &[Grant], tried: Option<&Grant>, command: &str) -> ErrorHint {
+pub(crate) fn missing_permissions_hint(asked: &[Grant], tried: Option<&Grant>, command: &str) -> ErrorHint {
     let mut lines = Vec::new();
     if !asked.is_empty() {
         lines.push(format!("it asked for {}, which was not granted;", grants::joined(asked)));

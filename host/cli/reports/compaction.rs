@@ -10,7 +10,7 @@ use jp_compact_schema::document::{
 use jp_compact_transcripts::Format;
 
 use super::sent_tokens;
-use crate::human::{counted, covered, grouped, short};
+use crate::human::{counted, grouped, overlay_range, relative_path};
 use crate::lines::EscapedLines;
 
 /// The report as a document.
@@ -118,7 +118,7 @@ pub(crate) fn text(
     environment: &Environment,
 ) -> EscapedLines {
     if let Some(nothing) = report.nothing_to_compact {
-        let path = short(&report.path, environment);
+        let path = relative_path(&report.path, environment);
         return EscapedLines::single(format_args!("{path}: {nothing}"));
     }
     let mut lines = EscapedLines::single(headline(report, run, environment));
@@ -138,7 +138,7 @@ pub(crate) fn text(
 
 /// The number of new overlays, and the file that they are appended to.
 fn headline(report: &compact::RunReport, run: &RunSettings, environment: &Environment) -> String {
-    let path = short(&report.path, environment);
+    let path = relative_path(&report.path, environment);
     let overlays_of = |step: &Step| match &step.outcome {
         StrategyOutcome::NewOverlays(overlays) => overlays.len(),
         _ => 0,
@@ -152,7 +152,7 @@ fn headline(report: &compact::RunReport, run: &RunSettings, environment: &Enviro
     if report.format == Format::Jp {
         return format!("{path}: {count} {verb}");
     }
-    format!("{path}: {count} {verb} to {}", short(&report.written_to, environment))
+    format!("{path}: {count} {verb} to {}", relative_path(&report.written_to, environment))
 }
 
 /// Adds the result of a strategy, its logs, and its diagnostics.
@@ -169,7 +169,7 @@ fn add_step_text(lines: &mut EscapedLines, step: &Step, format: Format) {
                 let kinds = made.overlay.policy_names().join(", ");
                 let is_ignored_by_jp = format == Format::Jp && !made.overlay.applied_by_jp;
                 let remark = if is_ignored_by_jp { " (not applied by JP itself)" } else { "" };
-                format!("  {}  {name}  {}: {kinds}{remark}", made.number, covered(&made.overlay))
+                format!("  {}  {name}  {}: {kinds}{remark}", made.number, overlay_range(&made.overlay))
             });
             lines.list("  ", entries);
         }

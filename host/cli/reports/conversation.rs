@@ -12,7 +12,7 @@ use jp_compact_transcripts as transcripts;
 use serde_json::{Map, Value};
 
 use crate::escape;
-use crate::human::covered;
+use crate::human::overlay_range;
 use crate::input::InputTranscript;
 
 /// The printed form of a conversation.
@@ -144,7 +144,7 @@ fn write_overlays(input: &InputTranscript, out: &mut dyn Write) -> io::Result<()
             out,
             "[overlay {number}, {}: {}, {}; --compacted applies it]",
             view::timestamp_text(overlay.stamp),
-            covered(overlay),
+            overlay_range(overlay),
             overlay.policy_names().join(", ")
         )?;
     }

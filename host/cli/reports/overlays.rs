@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use super::sent_tokens::SentTotals;
 use super::stats::{by_name, tables};
-use crate::human::{counted, covered, grouped, percent_change, short};
+use crate::human::{counted, grouped, overlay_range, percent_change, relative_path};
 use crate::input::InputTranscript;
 use crate::lines::{EscapedLines, LISTED_MAX};
 
@@ -78,7 +78,7 @@ pub(crate) fn report(
     };
     let mut text = EscapedLines::single(format_args!(
         "{}: {}, {}, {}",
-        short(&input.path, environment),
+        relative_path(&input.path, environment),
         counted(stream.turns(), "turn"),
         counted(stream.conversation_events(), "event"),
         counted(rows.len(), "overlay")
@@ -173,7 +173,7 @@ impl Row<'_> {
         };
         text.line(format_args!(
             "{number:>3}  {}: {}  {} -> {} tokens ({})  {}  {origin}",
-            covered(self.overlay),
+            overlay_range(self.overlay),
             self.overlay.policy_names().join(", "),
             grouped(self.before),
             grouped(self.after),

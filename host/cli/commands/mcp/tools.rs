@@ -30,7 +30,7 @@ use crate::args::RunArgs;
 use crate::compaction::{self, RunningCompaction};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::human::short;
+use crate::human::relative_path;
 use crate::input::{read, stdin_not_appendable};
 use crate::lines::EscapedLines;
 use crate::reports::{conversation, overlays, stats};
@@ -169,7 +169,7 @@ impl McpServer {
         let read = read(&self.check_transcript(&arguments.transcript)?, &self.environment)?;
         let estimator = self.run_args.counting.tokens.estimator();
         let sums = stats::count(&read, estimator);
-        let text = stats::text(&short(&read.path, &self.environment), &sums, estimator);
+        let text = stats::text(&relative_path(&read.path, &self.environment), &sums, estimator);
         tool_output((stats::document(&read, &sums, estimator), text))
     }
 

@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     row("executable", format!("{} ({})", plugin.path.display(), origin(&plugin)));
     row("sha256", described.confined.cleared.sha256.clone());
     if !plugin.bundled() {
-        row("granted", prompt::list(&granted));
+        row("granted", prompt::permission_list(&granted));
     }
     for (label, value) in capabilities(description) {
         row(label, value);

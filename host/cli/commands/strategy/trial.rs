@@ -64,7 +64,7 @@ pub(super) fn missing_grants_hint(
     let missing: Vec<_> = requested.iter().cloned().chain(attempted.clone()).collect();
     let all_grants = grants::joined(&plugin.all_with(&missing));
     let command = command_with(&trust::quoted(Path::new(&all_grants)));
-    Some(error::lacking(&requested, attempted.as_ref(), &command))
+    Some(error::missing_permissions_hint(&requested, attempted.as_ref(), &command))
 }
 
 fn find_plugin(path: &Path, registry: &Registry, environment: &Environment) -> Result<TestedPlugin, Report> {

@@ -81,8 +81,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     }
     let mut text = EscapedLines::for_consent();
     text.line(format_args!("strategy `{}` is trusted", record.name));
-    prompt::facts(&candidate, &mut text);
-    text.line(format_args!("  {:<8}  {}", "granted", prompt::list(&granted)));
+    prompt::add_facts(&candidate, &mut text);
+    text.line(format_args!("  {:<8}  {}", "granted", prompt::permission_list(&granted)));
     if !missing.is_empty() {
         let command = candidate.command_with(&grants::add(record.permissions.clone(), &missing));
         let missing = grants::joined(&missing);

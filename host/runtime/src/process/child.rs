@@ -129,7 +129,7 @@ impl Child {
             tokio::select! {
                 biased;
                 () = exit_signals.wait_for(*pid) => return,
-                () = watch.is_due() => {}
+                () = watch.due() => {}
             }
             if watch.measure(Some((*pid, scope))).is_some() {
                 self.signal(Signal::KILL);

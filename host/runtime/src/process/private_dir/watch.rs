@@ -44,7 +44,7 @@ impl SizeWatch {
     }
 
     /// Resolves when the next measurement is due. Never resolves again after a limit was exceeded.
-    pub(in crate::process) async fn is_due(&self) {
+    pub(in crate::process) async fn due(&self) {
         if self.exceeded.is_some() {
             std::future::pending::<()>().await;
         }
