@@ -307,3 +307,61 @@ fn rejects_sidecar_as_transcript() {
         world.run(&["batch", name, "--dry-run"]).exits(19);
     }
 }
+
+/// Returns a line of a session of Claude Code. `previous` is the number of lines before it.
+fn session_line(previous: usize, role: &str, content: Value) -> String {
+    let parent = previous.checked_sub(1).map(|parent| format!("u{parent}"));
+    let message = match role {
+        "user" => json!({"role": "user", "content": content}),
+        _ => json!({"id": format!("msg_{previous}"), "role": "assistant", "content": content}),
+    };
+    let line = json!({
+        "parentUuid": parent, "isSidechain": false, "sessionId": "s", "version": "2.1.0", "type": role,
+        "message": message, "uuid": format!("u{previous}"), "timestamp": "2026-03-01T09:00:00.120Z",
+    });
+    format!("{line}\n")
+}
+
+/// Returns a session whose turns have these numbers of calls.
+fn session_with_calls(calls_by_turn: &[usize]) -> Vec<u8> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut push = |role: &str, content: Value| lines.push(session_line(lines.len(), role, content));
+    for (turn, calls) in calls_by_turn.iter().enumerate() {
+        push("user", json!(format!("Request {turn}.")));
+        for call in 0..*calls {
+            let (id, path) = (format!("toolu_{turn}_{call}"), format!("src/{turn}_{call}.rs"));
+            push(
+                "assistant",
+                json!([{"type": "tool_use", "id": id, "name": "Read", "input": {"path": path}}]),
+            );
+            let content = format!("content {turn}.{call} {}", "fn parse() {} ".repeat(50));
+            push("user", json!([{"type": "tool_result", "tool_use_id": id, "content": content}]));
+        }
+        push("assistant", json!([{"type": "text", "text": "Done."}]));
+    }
+    lines.concat().into_bytes()
+}
+
+#[test]
+fn step_overlay_of_an_early_turn_applies_in_later_runs() {
+    // The last turn has fewer steps than the first, or more.
+    for calls_by_turn in [[6, 1], [2, 9]] {
+        let world = World::new();
+        world.write_file("s.jsonl", &session_with_calls(&calls_by_turn));
+        let last_step = calls_by_turn[0] - 1;
+        let to = format!("0.{last_step}");
+        let arguments = ["s.jsonl", "-s", "strip-tools:mode=strip-responses", "--from", "0.1", "--to", &to];
+        let report = world.run(&[&arguments[..], &["--json"]].concat()).exits(0).line();
+        let shown = show_json(&world);
+        assert_eq!(shown["tokens"]["view_after"], report["tokens"]["view_after"], "{shown:#}");
+        let view = world.run(&["print", "s.jsonl", "--compacted"]).exits(0);
+        for call in 0..=last_step {
+            let is_shown = view.text().contains(&format!("content 0.{call} "));
+            assert_eq!(is_shown, call == 0, "step 0.{call} in\n{}", view.text());
+        }
+        assert!(view.text().contains("content 1.0 "), "{}", view.text());
+        let second = ["s.jsonl", "-s", "strip-tools:mode=strip-requests", "--from", "0.0", "--to", &to];
+        world.run(&second).exits(0).reports("1 overlay appended");
+        assert_eq!(show_json(&world)["overlays"].as_array().map(Vec::len), Some(2));
+    }
+}

@@ -38,7 +38,10 @@ impl Steps {
             let external_event = external.and_then(|external| external.events.get(element));
             let response = external_event.map_or(NO_RESPONSE, |event| event.response);
             let step = current.add(event, response, index.bytes_at(event.id));
-            if let Some(count) = counts.get_mut(event.turn) {
+            // The other elements have no step. Those of a sidecar would set the count of another turn.
+            if event.kind.is_conversation()
+                && let Some(count) = counts.get_mut(event.turn)
+            {
                 *count = current.count as usize;
             }
             steps.push(step);

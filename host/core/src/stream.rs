@@ -206,10 +206,12 @@ impl Stream {
     pub fn with_overlays(self, overlays: &Index) -> Result<Self, Unreadable> {
         let mut index = self.index;
         let offset = index.bytes.len() + index.generated.len();
+        // The turns of the other index are not those of this stream.
+        let turn = index.turns.saturating_sub(1);
         for event in &overlays.events {
             if event.kind.is_overlay() || event.kind == Kind::Receipt {
                 let span = Span { start: event.span.start + offset, end: event.span.end + offset };
-                index.events.push(Event { span, ..*event });
+                index.events.push(Event { span, turn, ..*event });
             }
         }
         let mut generated = Vec::from(index.generated);
