@@ -7,8 +7,9 @@ mod usage;
 use std::error::Error;
 use std::ffi::OsStr;
 
+use jp_compact_config as config;
 use jp_compact_engine::compact::{self, StrategyRunError};
-use jp_compact_engine::{config, plan, query};
+use jp_compact_engine::{plan, query};
 use jp_compact_llm as llm;
 use jp_compact_runtime::process::ProcessError;
 use jp_compact_runtime::registry::DiscoveryError;

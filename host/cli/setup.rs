@@ -4,8 +4,8 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
+use jp_compact_config as config;
 use jp_compact_engine::compact::Opened;
-use jp_compact_engine::config;
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::plan::{Planner, RunOptions, User};
 use jp_compact_llm::Models;

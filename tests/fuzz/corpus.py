@@ -238,7 +238,7 @@ WORKSPACE, USER, FILE, SET, JP = (bytes([5 + layer]) for layer in range(5))
 
 
 def configurations(rng: random.Random):
-    folder = ROOT / "host/engine/src/config"
+    folder = ROOT / "host/config/src"
     files = [(folder / name).read_bytes() for name in ["example.toml", "built_in.toml"]]
     readme_examples = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     commented = files[0].replace(b"# ", b"").replace(b"#\n", b"\n")

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use assert_cmd::cargo::cargo_bin;
+use jp_compact_config::{ConfigScope, Provenance};
 use jp_compact_core::select::Selection;
 use jp_compact_core::{Bound, Overlap};
 use jp_compact_engine::compact::{
     MIN_SAVING, OnLowSaving, Preparation, PreparedStrategy, RunIo, RunLimits, RunPolicy, RunSettings,
     Sandbox, compact, open, prepare,
 };
-use jp_compact_engine::config::{ConfigScope, Provenance};
 use jp_compact_engine::consent::{Asker, ConsentContext};
 use jp_compact_llm::{LlmOptions, Models, Settings};
 use jp_compact_runtime::describe_cache::Descriptions;

@@ -9,7 +9,7 @@ use crate::paths::names_found;
 use crate::sources::{Name, Source};
 
 /// Every package of the workspace, and the packages of the workspace that it may depend on.
-const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 11] = [
+const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 12] = [
     ("jp-compact-schema", &[]),
     ("jp-compact-json", &[]),
     ("jp-compact-core", &["jp-compact-schema", "jp-compact-json"]),
@@ -19,6 +19,10 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 11] = [
     ("jp-compact-llm", &["jp-compact-schema", "jp-compact-core", "jp-compact-runtime"]),
     ("jp-compact-store", &["jp-compact-core", "jp-compact-transcripts", "jp-compact-runtime"]),
     (
+        "jp-compact-config",
+        &["jp-compact-schema", "jp-compact-core", "jp-compact-runtime", "jp-compact-llm", "jp-compact-store"],
+    ),
+    (
         "jp-compact-engine",
         &[
             "jp-compact-schema",
@@ -27,6 +31,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 11] = [
             "jp-compact-runtime",
             "jp-compact-llm",
             "jp-compact-store",
+            "jp-compact-config",
         ],
     ),
     ("jp-compact-strategy", &["jp-compact-schema"]),
@@ -40,6 +45,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 11] = [
             "jp-compact-conformance",
             "jp-compact-llm",
             "jp-compact-store",
+            "jp-compact-config",
             "jp-compact-engine",
             "jp-compact-strategy",
         ],
@@ -74,7 +80,7 @@ const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 22] = [
         ],
     ),
     ("futures-util", &["jp-compact-engine"]),
-    ("humantime", &["jp-compact-engine"]),
+    ("humantime", &["jp-compact-config"]),
     ("ignore", &["jp-compact-engine"]),
     ("quick-xml", &["jp-compact-engine"]),
     ("genai", &["jp-compact-llm"]),
@@ -82,7 +88,7 @@ const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 22] = [
     ("rustls", &["jp-compact-llm"]),
     ("secrecy", &["jp-compact-llm"]),
     ("memmap2", &["jp-compact-store"]),
-    ("toml", &["jp-compact", "jp-compact-conformance", "jp-compact-engine", "jp-compact-runtime"]),
+    ("toml", &["jp-compact", "jp-compact-conformance", "jp-compact-config", "jp-compact-runtime"]),
     ("jsonschema", &["jp-compact", "jp-compact-conformance", "jp-compact-runtime"]),
     ("libloading", &["jp-compact"]),
     ("libc", &["jp-compact"]),
@@ -101,6 +107,7 @@ const NAMED_CRATES: [(&str, &[&str]); 4] = [
             "jp_compact_conformance",
             "jp_compact_llm",
             "jp_compact_store",
+            "jp_compact_config",
             "jp_compact_engine",
             "clap",
             "clap_complete",

@@ -2,7 +2,7 @@
 //! variables for model keys are set. It must not start a strategy or print a key.
 
 use clap::Parser;
-use jp_compact_engine::config;
+use jp_compact_config as config;
 use jp_compact_llm::{LlmOptions, Models, Settings};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;

@@ -4,10 +4,10 @@
 use std::ffi::OsString;
 
 use clap::Parser;
+use jp_compact_config::Config;
 use jp_compact_core::append::NewTurn;
 use jp_compact_core::select::RequestedSelection;
 use jp_compact_engine::compact::{self, OnLowSaving, Opened};
-use jp_compact_engine::config::Config;
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::plan::AutoRequest;
 use jp_compact_engine::query;

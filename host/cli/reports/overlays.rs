@@ -1,5 +1,6 @@
 //! The overlays of a conversation, as a document and as text.
 
+use jp_compact_config as config;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::halves::Halves;
 use jp_compact_core::jp_view::jp_numbers;
@@ -9,7 +10,7 @@ use jp_compact_core::receipts::receipts;
 use jp_compact_core::stats::stats;
 use jp_compact_core::view::timestamp_text;
 use jp_compact_core::{Stream, Survey};
-use jp_compact_engine::{compact, config};
+use jp_compact_engine::compact;
 use jp_compact_llm::{ContextWindow, ModelName, WindowSource};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{ShowReport, ShownOverlay, ViewTokens};

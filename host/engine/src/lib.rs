@@ -1,12 +1,11 @@
-//! The engine of `jp-compact`: configuration, consent, planning, and the compaction of one transcript or many. It
-//! reads and writes transcripts through the store crate, asks models through the llm crate, and runs strategies through
-//! the runtime crate. It returns values, and never prints.
+//! The engine of `jp-compact`: consent, planning, and the compaction of one transcript or many. It reads and writes
+//! transcripts through the store crate, asks models through the llm crate, and runs strategies through the runtime
+//! crate. It returns values, and never prints.
 //!
 //! The interface is not stable.
 
 pub mod batch;
 pub mod compact;
-pub mod config;
 pub mod consent;
 pub mod digest;
 pub mod fork;

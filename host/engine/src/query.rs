@@ -15,8 +15,8 @@ use jp_compact_schema::{Answer, AnswerError, Completion, NeedRequest};
 use serde_json::Value;
 
 use crate::compact::{self, Opened, StaleSnapshot};
-use crate::config::{Config, Provenance};
 use crate::consent::{self, Allowed, ConsentContext, ModelUseRequest};
+use jp_compact_config::{Config, Provenance};
 use jp_compact_llm::Models;
 use jp_compact_store::{self as store, Current};
 

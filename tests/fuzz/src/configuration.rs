@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use jp_compact_core::Stream;
-use jp_compact_engine::config::{self, Config, ConfigError, JpSettings, PlannedCalls, Source};
+use jp_compact_config::{self as config, Config, ConfigError, JpSettings, PlannedCalls, Source};
 use jp_compact_runtime::environment::Environment;
 use serde_json::{Value, json};
 

@@ -14,7 +14,7 @@ use jp_compact_core::Overlap;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::select::Selection;
 use jp_compact_engine::compact::{OnLowSaving, RunIo, RunLimits, RunPolicy, RunSettings};
-use jp_compact_engine::config::ConfigScope;
+use jp_compact_config::ConfigScope;
 use jp_compact_engine::consent::{Asker, ConsentContext};
 use jp_compact_engine::ndjson::{self, InputLine, RecordFailure, RecordOptions};
 use jp_compact_llm::{LlmOptions, Models, Settings};

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
+use jp_compact_config::{self as config, Config, JpSettings};
 use jp_compact_core::select::Selection;
 use jp_compact_engine::compact::{OnLowSaving, PreparedStrategy, RunSettings};
-use jp_compact_engine::config::{self, Config, JpSettings};
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::ndjson::{self, InputLine, LINE_BYTES_MAX, RecordFailure, RecordOptions};
 use jp_compact_engine::plan::CommandLineChoice;

@@ -7,9 +7,9 @@ mod untrust;
 use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
+use jp_compact_config::{self as config, Config, EXAMPLE, JpSettings};
 use jp_compact_core::Stream;
 use jp_compact_engine::compact;
-use jp_compact_engine::config::{self, Config, EXAMPLE, JpSettings};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::LogLevel;
 use serde_json::json;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use jp_compact_engine::config;
+use jp_compact_config as config;
 use jp_compact_engine::consent::Approvals;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::ConfigUntrustReport;

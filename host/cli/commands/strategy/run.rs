@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Parser;
+use jp_compact_config as config;
 use jp_compact_conformance::{CheckSetup, Rejection, Speaker, TestedPlugin, rehearse};
 use jp_compact_core::select::Selection;
 use jp_compact_core::spec::Options;
 use jp_compact_core::{Bound, Survey, spec};
 use jp_compact_engine::compact::{self, StrategyRunError};
-use jp_compact_engine::config;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Confinement;
 use jp_compact_runtime::registry::{ExtraFolders, Registry};

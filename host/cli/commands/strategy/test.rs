@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
+use jp_compact_config as config;
 use jp_compact_conformance::{
     self as conformance, CHECKS, Check, CheckLevel, CheckOutcome, CheckSetup, CheckVerdict,
 };
 use jp_compact_core::spec;
-use jp_compact_engine::config;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Confinement;
 use jp_compact_runtime::registry::{ExtraFolders, Registry};

@@ -2,8 +2,8 @@
 //! jail; without a jail it must not start.
 
 use clap::Parser;
+use jp_compact_config as config;
 use jp_compact_engine::compact::{self, Preparation, StrategyRunError};
-use jp_compact_engine::config;
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;

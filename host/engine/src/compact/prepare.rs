@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::error::Error;
 use super::strategy_error::StrategyRunError;
-use crate::config::Provenance;
+use jp_compact_config::Provenance;
 
 /// The value of `--sandbox`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

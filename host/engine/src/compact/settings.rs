@@ -18,8 +18,8 @@ use super::error::Error;
 use super::guard::OnLowSaving;
 use super::llm_failure_cache::LlmFailureCache;
 use super::prepare::PreparedStrategy;
-use crate::config::ConfiguredModel;
 use crate::consent::{self, Allowed, ConsentContext, ModelUseRequest};
+use jp_compact_config::ConfiguredModel;
 
 /// The settings of a run, the same for every transcript.
 #[derive(Debug)]

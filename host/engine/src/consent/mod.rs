@@ -16,7 +16,7 @@ use jp_compact_runtime::trust::quoted;
 use jp_compact_schema::Llm;
 use serde_json::Value;
 
-use crate::config::{ConfigScope, ConfiguredModel, ForeignValue, ModelDecision, Provenance};
+use jp_compact_config::{ConfigScope, ConfiguredModel, ForeignValue, ModelDecision, Provenance};
 use jp_compact_llm::{ModelName, Models};
 
 pub use record::{Approval, Approvals, ApprovalsError};

@@ -14,7 +14,7 @@ use jp_compact_runtime::trust::{self, Insecure};
 use jp_compact_runtime::{private_file, small_file};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ForeignValue, ModelDecision};
+use jp_compact_config::{ForeignValue, ModelDecision};
 
 /// The version of the record format.
 const RECORD_VERSION: u32 = 1;

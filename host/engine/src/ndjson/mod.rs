@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::compact::Error;
 use crate::compact::{self, Opened, RunReport, RunSettings, StrategyOutcome};
-use crate::config::JpSettings;
+use jp_compact_config::JpSettings;
 use jp_compact_store::Place;
 
 pub use lines::{InputLine, LINE_BYTES_MAX, for_each_line};

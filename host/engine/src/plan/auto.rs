@@ -12,7 +12,7 @@ use jp_compact_schema::{ContentKind, Description, STEPS};
 
 use super::{Error, Planner};
 use crate::compact::{self, OnLowSaving, Opened, PreparedStrategy, RunReport, RunSettings, StrategyRunError};
-use crate::config::{Config, ForeignValue, OnFailure, PlannedCalls};
+use jp_compact_config::{Config, ForeignValue, OnFailure, PlannedCalls};
 use jp_compact_llm::{ContextWindow, ModelName, WindowSource};
 
 /// A request for an automatic compaction.

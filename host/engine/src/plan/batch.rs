@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 
 use super::{CommandLineChoice, Error, Launcher, Planner};
 use crate::compact::{OnLowSaving, Opened, PreparedStrategy, RunSettings};
-use crate::config::{self, ConfigScope, JpSettings, Scopes};
+use jp_compact_config::{self as config, ConfigScope, JpSettings, Scopes};
 use jp_compact_store::{self as store, Place};
 
 /// The maximum number of plans that a thread caches. Most transcripts share one configuration, and some have their own.

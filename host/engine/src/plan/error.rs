@@ -2,7 +2,9 @@
 
 use std::io;
 
-use crate::{compact, config};
+use jp_compact_config as config;
+
+use crate::compact;
 
 /// A run cannot be planned.
 #[derive(Debug, thiserror::Error)]

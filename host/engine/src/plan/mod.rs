@@ -35,8 +35,8 @@ use crate::compact::{
     self, LlmFailureCache, OnLowSaving, Opened, Preparation, PreparedStrategy, RunIo, RunLimits, RunPolicy,
     RunSettings, Sandbox, StrategyRunError,
 };
-use crate::config::{self, Config, JpSettings, PlannedCalls};
 use crate::consent::{Asker, ConsentContext};
+use jp_compact_config::{self as config, Config, JpSettings, PlannedCalls};
 use jp_compact_llm::Models;
 
 pub use auto::{AutoRequest, AutoWindow, ProfileOutcome};

@@ -4,6 +4,8 @@
 //! Each layer overrides the earlier ones: built-in defaults, the user's file, the workspace's
 //! `.jp-compact.toml`, `--config FILE`, `--set key=value`. A workspace file may come with a cloned
 //! repository, so it must not set every key (docs/reference/configuration.md#layers).
+//!
+//! The interface is not stable.
 
 mod checks;
 mod error;

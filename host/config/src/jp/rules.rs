@@ -8,7 +8,7 @@ use jp_compact_core::select::{Keep, KeepLast, Selection};
 use jp_compact_core::{Bound, inline};
 use serde_json::{Map, Value};
 
-use crate::config::{Profile, RULES_PROFILE};
+use crate::{Profile, RULES_PROFILE};
 
 /// The turns that a rule compacts by default: all except the first and the last.
 const DEFAULT_RANGE: Selection = Selection {
