@@ -55,6 +55,12 @@ fn forbidden_dependency_is_reported() {
         normal(),
         &["jp-compact-store depends on jp-compact-engine"],
     );
+    check_dependency(
+        "jp-compact-config",
+        "jp-compact-engine",
+        normal(),
+        &["jp-compact-config depends on jp-compact-engine"],
+    );
     check_dependency("jp-compact-llm", "reqwest", normal(), &[]);
 }
 
