@@ -92,7 +92,7 @@ impl NamedSchema {
 
 use Direction::{Document, HostToStrategy, StrategyToHost};
 
-static ALL: [NamedSchema; 34] = [
+static ALL: [NamedSchema; 35] = [
     NamedSchema::new::<DescribeRequest>(
         "describe-request",
         HostToStrategy,
@@ -111,6 +111,7 @@ static ALL: [NamedSchema; 34] = [
     NamedSchema::new::<doc::CompactionReport>("compact-report", Document, "the report of a compaction"),
     NamedSchema::new::<doc::ResetDocument>("reset-report", Document, "the report of `--reset`"),
     NamedSchema::new::<doc::AutoReport>("auto-report", Document, "the report of `auto`"),
+    NamedSchema::new::<doc::EvalReport>("eval-report", Document, "the report of `eval`"),
     NamedSchema::new::<doc::ForkReport>("fork-report", Document, "the report of `fork`"),
     NamedSchema::new::<doc::ImportReport>("import-report", Document, "the report of `import`"),
     NamedSchema::new::<doc::PrintReport>("print-report", Document, "the output of `print --json`"),

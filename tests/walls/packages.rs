@@ -9,7 +9,7 @@ use crate::paths::names_found;
 use crate::sources::{Name, Source};
 
 /// Every package of the workspace, and the packages of the workspace that it may depend on.
-const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 12] = [
+const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 14] = [
     ("jp-compact-schema", &[]),
     ("jp-compact-json", &[]),
     ("jp-compact-core", &["jp-compact-schema", "jp-compact-json"]),
@@ -34,6 +34,11 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 12] = [
             "jp-compact-config",
         ],
     ),
+    ("jp-compact-evidence", &["jp-compact-core"]),
+    (
+        "jp-compact-eval",
+        &["jp-compact-schema", "jp-compact-core", "jp-compact-engine", "jp-compact-evidence"],
+    ),
     ("jp-compact-strategy", &["jp-compact-schema"]),
     (
         "jp-compact",
@@ -47,16 +52,19 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 12] = [
             "jp-compact-store",
             "jp-compact-config",
             "jp-compact-engine",
+            "jp-compact-evidence",
+            "jp-compact-eval",
             "jp-compact-strategy",
         ],
     ),
 ];
 /// All other dependencies of the pure packages, and of the package that authors of strategies compile.
-const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 5] = [
+const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 6] = [
     ("jp-compact-schema", &["schemars", "serde", "serde_json"]),
     ("jp-compact-json", &["wide"]),
     ("jp-compact-core", PURE),
     ("jp-compact-transcripts", PURE),
+    ("jp-compact-evidence", &["regex", "serde", "serde_json", "sha2", "thiserror", "toml"]),
     ("jp-compact-strategy", &["rustix", "serde", "serde_json"]),
 ];
 const PURE: &[&str] = &["base64-simd", "bytes", "jiff", "memchr", "serde", "serde_json", "thiserror"];
@@ -75,6 +83,7 @@ const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 22] = [
             "jp-compact",
             "jp-compact-conformance",
             "jp-compact-engine",
+            "jp-compact-eval",
             "jp-compact-llm",
             "jp-compact-runtime",
         ],
@@ -88,7 +97,16 @@ const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 22] = [
     ("rustls", &["jp-compact-llm"]),
     ("secrecy", &["jp-compact-llm"]),
     ("memmap2", &["jp-compact-store"]),
-    ("toml", &["jp-compact", "jp-compact-conformance", "jp-compact-config", "jp-compact-runtime"]),
+    (
+        "toml",
+        &[
+            "jp-compact",
+            "jp-compact-conformance",
+            "jp-compact-config",
+            "jp-compact-evidence",
+            "jp-compact-runtime",
+        ],
+    ),
     ("jsonschema", &["jp-compact", "jp-compact-conformance", "jp-compact-runtime"]),
     ("libloading", &["jp-compact"]),
     ("libc", &["jp-compact"]),
@@ -109,6 +127,8 @@ const NAMED_CRATES: [(&str, &[&str]); 4] = [
             "jp_compact_store",
             "jp_compact_config",
             "jp_compact_engine",
+            "jp_compact_evidence",
+            "jp_compact_eval",
             "clap",
             "clap_complete",
             "clap_mangen",

@@ -9,6 +9,8 @@ mod config;
 mod conversation;
 mod doctor;
 mod error;
+mod eval;
+mod eval_cost;
 mod log;
 mod strategy;
 mod tokens;
@@ -28,6 +30,11 @@ pub use conversation::{
 };
 pub use doctor::{DoctorFolder, DoctorLimits, DoctorReport, KeyReport, MissingReport};
 pub use error::{ErrorKind, ErrorReport, Failure};
+pub use eval::{
+    EvalControl, EvalControls, EvalCutPoint, EvalGate, EvalGateFailure, EvalRecall, EvalRecallCount,
+    EvalReport, EvalRound, EvalRow, EvalStatus, EvalTranscript,
+};
+pub use eval_cost::{EvalCache, EvalCost, EvalPriceFamily, EvalPrices, EvalReplay};
 pub use log::{LogLevel, LogLine};
 pub use strategy::{
     CheckReport, CheckResult, FolderReport, StrategyListReport, StrategyRow, StrategyShowReport,

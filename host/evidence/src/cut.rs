@@ -1,0 +1,90 @@
+//! The cut points of a session: where a part of the characters of all tool results has been seen, moved to the end of the
+//! step. Short sessions have no cut point.
+
+use crate::event_text::TextRole;
+use crate::session::Session;
+
+/// The parts of the tool output at which a session is cut by default, in percent.
+pub const DEFAULT_CUTS: [f64; 3] = [40.0, 60.0, 80.0];
+/// The fewest tool results before a cut.
+pub const RESULTS_MIN: usize = 12;
+/// The fewest events of the assistant after a cut.
+pub const ASSISTANT_MIN: usize = 3;
+
+/// A point at which a session is compacted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cut {
+    /// The part of the tool output before the cut, in percent, as requested.
+    pub percent: f64,
+    /// The number of events of the prefix.
+    pub events: usize,
+    /// The number of tool results in the prefix.
+    pub results: usize,
+    /// The number of events of the model after the prefix.
+    pub assistant_after: usize,
+}
+
+impl Cut {
+    /// Returns the number of elements of the prefix.
+    #[must_use]
+    pub fn elements(&self, session: &Session<'_>) -> usize {
+        match session.events.get(self.events) {
+            Some(event) => event.element,
+            None => session.stream.events().len(),
+        }
+    }
+
+    /// Returns the reason to skip the cut.
+    #[must_use]
+    pub fn reason_to_skip(&self) -> Option<String> {
+        if self.results < RESULTS_MIN {
+            let results = self.results;
+            return Some(format!("{results} of at least {RESULTS_MIN} tool results before the cut"));
+        }
+        if self.assistant_after < ASSISTANT_MIN {
+            let after = self.assistant_after;
+            return Some(format!(
+                "{after} of at least {ASSISTANT_MIN} events of the assistant after the cut"
+            ));
+        }
+        None
+    }
+}
+
+/// Returns the cut points of a session, in order, each position once, with those that should be skipped.
+#[must_use]
+pub fn cut_points(session: &Session<'_>, percents: &[f64]) -> Vec<Cut> {
+    let mut cuts: Vec<Cut> = Vec::new();
+    for percent in percents {
+        let Some(cut) = cut_at(session, *percent) else { continue };
+        if cuts.iter().all(|other| other.events != cut.events) {
+            cuts.push(cut);
+        }
+    }
+    cuts
+}
+
+fn cut_at(session: &Session<'_>, percent: f64) -> Option<Cut> {
+    let is_result = |role| role == TextRole::Result;
+    let results = session.events.iter().filter(|event| is_result(event.role));
+    let total: usize = results.map(|event| event.chars).sum();
+    if total == 0 {
+        return None;
+    }
+    let target = total as f64 * percent / 100.0;
+    let mut seen = 0;
+    let reached = session.events.iter().position(|event| {
+        seen += if is_result(event.role) { event.chars } else { 0 };
+        is_result(event.role) && seen as f64 >= target
+    })?;
+    let step = |event: usize| (session.events[event].turn, session.events[event].step);
+    // The events of a step may be mixed with those of another step.
+    let last = (reached..session.events.len()).rev().find(|event| step(*event) == step(reached))?;
+    let (before, after) = session.events.split_at(last + 1);
+    Some(Cut {
+        percent,
+        events: before.len(),
+        results: before.iter().filter(|event| is_result(event.role)).count(),
+        assistant_after: after.iter().filter(|event| event.role.is_of_model()).count(),
+    })
+}

@@ -1,0 +1,107 @@
+//! The prices of cached input. They change often, so they are a file with its date and source, and the user can replace
+//! it.
+
+use serde::Deserialize;
+
+/// The prices of all families of models.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    pub source: String,
+    pub date: String,
+    /// Whether somebody compared the prices with the providers' pages.
+    #[serde(default)]
+    pub verified: bool,
+    /// The first family is the default.
+    pub families: Vec<PriceFamily>,
+}
+
+/// The prices of a family, relative to uncached input.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriceFamily {
+    pub name: String,
+    #[serde(default)]
+    pub models: String,
+    pub read: f64,
+    pub write: f64,
+    #[serde(default = "default_output")]
+    pub output: f64,
+    /// The cache keeps prefixes of a multiple of this number of tokens. 0 if it keeps the ends of requests.
+    #[serde(default)]
+    pub block: u64,
+}
+
+/// The price of output where a file has none.
+fn default_output() -> f64 {
+    5.0
+}
+
+/// The reason why a file is not a list of prices.
+#[derive(Debug, thiserror::Error)]
+pub enum PricesError {
+    #[error(transparent)]
+    Toml(#[from] toml::de::Error),
+    #[error("`families` is empty")]
+    Empty,
+    #[error("the prices of `{family}` must be finite and not negative")]
+    Negative { family: String },
+}
+
+impl Prices {
+    /// Returns the built-in prices.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self::parse(include_str!("prices.toml")).expect("a test reads the built-in file")
+    }
+
+    /// Parses the text of a file.
+    ///
+    /// # Errors
+    /// The text is not a list of prices.
+    pub fn parse(text: &str) -> Result<Self, PricesError> {
+        let prices: Self = toml::from_str(text)?;
+        if prices.families.is_empty() {
+            return Err(PricesError::Empty);
+        }
+        for family in &prices.families {
+            let is_price = |price: f64| price.is_finite() && price >= 0.0;
+            if ![family.read, family.write, family.output].into_iter().all(is_price) {
+                return Err(PricesError::Negative { family: family.name.clone() });
+            }
+        }
+        Ok(prices)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_prices_are_marked_as_unverified() {
+        let prices = Prices::built_in();
+        assert!(!prices.verified);
+        let names: Vec<_> = prices.families.iter().map(|family| family.name.as_str()).collect();
+        assert_eq!(names, ["anthropic", "openai", "gemini", "deepseek"]);
+    }
+
+    #[test]
+    fn rejects_files_without_prices() {
+        let file = |families: &str| format!("source = \"s\"\ndate = \"d\"\n{families}");
+        for (families, error) in [
+            ("families = []", "`families` is empty"),
+            ("[[families]]\nname = \"x\"\nread = -1\nwrite = 1", "the prices of `x` must be finite"),
+            ("[[families]]\nname = \"x\"\nread = nan\nwrite = 1", "the prices of `x` must be finite"),
+            ("[[families]]\nname = \"x\"\nwrite = 1", "missing field `read`"),
+            ("[[families]]\nname = \"x\"\nread = 1\nwrite = 1\nreads = 1", "unknown field `reads`"),
+        ] {
+            let found = Prices::parse(&file(families)).unwrap_err().to_string();
+            assert!(found.contains(error), "{found}");
+        }
+        assert_eq!(
+            Prices::parse(&file("[[families]]\nname = \"x\"\nread = 1\nwrite = 1")).unwrap().families.len(),
+            1
+        );
+    }
+}

@@ -1,0 +1,299 @@
+//! The anchors of a whole session, extracted once for all cuts and strategies. Only anchors that the model itself writes
+//! somewhere can be at risk, so only these are kept, as numbers. The memory of a session depends on the text of its model
+//! and not on the size of its tool results.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use jp_compact_core::event::Kind;
+use jp_compact_core::view::Part;
+use jp_compact_core::{Pairs, Stream, View};
+
+use crate::class::Class;
+use crate::constraint::constraints;
+use crate::event_text::{TextRole, arguments, changed_text, element_text};
+use crate::scan::{AnchorHash, command_line, for_each_anchor, for_each_quote, hash, is_use};
+
+/// The number of an anchor in a session.
+pub type AnchorId = u32;
+
+/// A session without overlays, and its anchors. Events are those with text, numbered from 0.
+#[derive(Debug)]
+pub struct Session<'a> {
+    pub stream: &'a Stream,
+    pub pairs: Pairs,
+    pub events: Vec<SessionEvent>,
+    /// The number of the event of each element, or [`NO_EVENT`].
+    event_of_element: Vec<u32>,
+    ids: HashMap<AnchorHash, AnchorId>,
+    /// The class of each anchor.
+    pub(crate) classes: Vec<Class>,
+    /// The events that name each anchor, in order.
+    pub(crate) occurrences: Vec<Vec<u32>>,
+    pub constraints: Vec<Constraint>,
+}
+
+const NO_EVENT: u32 = u32::MAX;
+
+/// An event with text.
+#[derive(Debug, Clone)]
+pub struct SessionEvent {
+    /// The element of the stream.
+    pub element: usize,
+    pub role: TextRole,
+    pub turn: usize,
+    /// The step in the turn. `None` for the user's events.
+    pub step: Option<usize>,
+    /// The number of characters of its text.
+    pub chars: usize,
+    /// The anchors that it names, sorted.
+    pub(crate) anchors: Box<[AnchorId]>,
+}
+
+/// A sentence of the user that binds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Constraint {
+    pub text: String,
+    /// The event.
+    pub event: usize,
+}
+
+/// An occurrence of an anchor in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occurrence {
+    pub id: AnchorId,
+    pub span: Range<usize>,
+    /// The anchor, if it is not a part of the text.
+    pub text: Option<String>,
+}
+
+impl<'a> Session<'a> {
+    /// Reads the anchors of a stream without overlays.
+    #[must_use]
+    pub fn new(stream: &'a Stream) -> Self {
+        let pairs = Pairs::new(stream);
+        let mut event_of_element = vec![NO_EVENT; stream.events().len()];
+        let mut events = Vec::new();
+        for (element, event) in stream.events().iter().enumerate() {
+            let Some(role) = TextRole::of_kind(event.kind) else { continue };
+            event_of_element[element] = events.len() as u32;
+            let step = stream.steps().step(element);
+            let anchors = Box::default();
+            events.push(SessionEvent { element, role, turn: event.turn, step, chars: 0, anchors });
+        }
+        let ids = HashMap::new();
+        let (classes, occurrences, constraints) = (Vec::new(), Vec::new(), Vec::new());
+        let mut session =
+            Self { stream, pairs, events, event_of_element, ids, classes, occurrences, constraints };
+        session.number_anchors();
+        session.find_occurrences();
+        session.find_constraints();
+        session
+    }
+
+    /// Returns the number of the event of an element, if it has text.
+    #[must_use]
+    pub fn event_of(&self, element: usize) -> Option<usize> {
+        let event = *self.event_of_element.get(element)?;
+        (event != NO_EVENT).then_some(event as usize)
+    }
+
+    /// Returns the class of an anchor.
+    #[must_use]
+    pub fn class(&self, id: AnchorId) -> Class {
+        self.classes[id as usize]
+    }
+
+    /// Returns the number of anchors.
+    #[must_use]
+    pub fn anchor_count(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// Returns the name of the tool of a call or a result.
+    #[must_use]
+    pub fn tool(&self, event: usize) -> Option<String> {
+        self.pairs.tool(self.stream, self.events[event].element).map(std::borrow::Cow::into_owned)
+    }
+
+    /// Numbers the anchors that the model writes. A quote must also be in a tool result.
+    fn number_anchors(&mut self) {
+        let mut quotes_of_model = HashSet::new();
+        let (ids, classes) = (&mut self.ids, &mut self.classes);
+        let mut number = |class, hash| {
+            ids.entry(hash).or_insert_with(|| {
+                classes.push(class);
+                (classes.len() - 1) as AnchorId
+            });
+        };
+        for event in self.events.iter().filter(|event| event.role.is_of_model()) {
+            let text = element_text(self.stream, event.element);
+            for_each_quote(&text, |quote, _| {
+                quotes_of_model.insert(quote);
+            });
+            if !is_use(Class::Path, event.role) {
+                continue;
+            }
+            for_each_anchor(&text, &mut |class, hash, _| number(class, hash));
+            if let Some(line) = command_of(self.stream, event.element) {
+                number(Class::Command, hash(Class::Command, &line));
+            }
+        }
+        if quotes_of_model.is_empty() {
+            return;
+        }
+        for event in self.events.iter().filter(|event| event.role == TextRole::Result) {
+            for_each_quote(&element_text(self.stream, event.element), |quote, _| {
+                if quotes_of_model.contains(&quote) {
+                    number(Class::Quote, quote);
+                }
+            });
+        }
+    }
+
+    fn find_occurrences(&mut self) {
+        self.occurrences = vec![Vec::new(); self.classes.len()];
+        let mut found = Vec::new();
+        for event in 0..self.events.len() {
+            let element = self.events[event].element;
+            let text = element_text(self.stream, element);
+            found.clear();
+            self.for_each_known(&text, &mut |id, _| found.push(id));
+            if let Some(line) = command_of(self.stream, element) {
+                found.extend(self.ids.get(&hash(Class::Command, &line)));
+            }
+            found.sort_unstable();
+            found.dedup();
+            for id in &found {
+                self.occurrences[*id as usize].push(event as u32);
+            }
+            self.events[event].chars = text.chars().count();
+            self.events[event].anchors = found.as_slice().into();
+        }
+    }
+
+    fn find_constraints(&mut self) {
+        for (event, SessionEvent { element, role, .. }) in self.events.iter().enumerate() {
+            if *role == TextRole::User {
+                let text = element_text(self.stream, *element);
+                let found = constraints(&text).map(|text| Constraint { text: text.to_owned(), event });
+                self.constraints.extend(found);
+            }
+        }
+    }
+
+    /// Calls `found` for each numbered anchor in a text, except for commands.
+    fn for_each_known(&self, text: &str, found: &mut impl FnMut(AnchorId, Range<usize>)) {
+        let known = |hash| self.ids.get(&hash).copied();
+        for_each_anchor(text, &mut |_, hash, span| {
+            if let Some(id) = known(hash) {
+                found(id, span);
+            }
+        });
+        for_each_quote(text, |hash, span| {
+            if let Some(id) = known(hash) {
+                found(id, span);
+            }
+        });
+    }
+
+    /// Returns the text of an anchor that an event names.
+    #[must_use]
+    pub fn anchor_text(&self, id: AnchorId, event: usize) -> Option<String> {
+        let element = self.events[event].element;
+        if self.class(id) == Class::Command {
+            return command_of(self.stream, element);
+        }
+        let text = element_text(self.stream, element);
+        let mut anchor_text = None;
+        self.for_each_known(&text, &mut |found, span| {
+            if found == id && anchor_text.is_none() {
+                anchor_text = Some(text[span].to_owned());
+            }
+        });
+        anchor_text
+    }
+
+    /// Returns the anchors and the texts of a view.
+    #[must_use]
+    pub fn read_view<'v>(&self, view: &'v View) -> SeenView<'v> {
+        let mut seen = SeenView::new(self.anchor_count());
+        for item in view.items() {
+            match item.part.element().filter(|_| matches!(item.part, Part::Kept(_) | Part::Short(_))) {
+                Some(element) => {
+                    if let Some(event) = self.event_of(element) {
+                        seen.add_event(self, event);
+                    }
+                }
+                None => {
+                    if let Some((_, text)) = changed_text(&item.part) {
+                        self.for_each_known(&text, &mut |id, _| seen.add(id));
+                        seen.texts.push(text);
+                    }
+                }
+            }
+        }
+        seen
+    }
+
+    /// Returns the anchors of whole events.
+    #[must_use]
+    pub fn read_events(&self, events: impl IntoIterator<Item = usize>) -> SeenView<'static> {
+        let mut seen = SeenView::new(self.anchor_count());
+        events.into_iter().for_each(|event| seen.add_event(self, event));
+        seen
+    }
+}
+
+/// The anchors in a view.
+#[derive(Debug, Clone)]
+pub struct SeenView<'v> {
+    /// One bit for each anchor.
+    bits: Vec<u64>,
+    /// The events that are shown whole.
+    events: HashSet<usize>,
+    /// The texts that are not those of whole events.
+    texts: Vec<std::borrow::Cow<'v, str>>,
+}
+
+impl SeenView<'_> {
+    fn new(anchors: usize) -> Self {
+        Self { bits: vec![0; anchors.div_ceil(64)], events: HashSet::new(), texts: Vec::new() }
+    }
+
+    fn add(&mut self, id: AnchorId) {
+        self.bits[id as usize / 64] |= 1 << (id % 64);
+    }
+
+    fn add_event(&mut self, session: &Session<'_>, event: usize) {
+        self.events.insert(event);
+        session.events[event].anchors.iter().for_each(|id| self.add(*id));
+    }
+
+    /// Returns whether an event of the view names the anchor.
+    #[must_use]
+    pub fn contains(&self, id: AnchorId) -> bool {
+        self.bits[id as usize / 64] & (1 << (id % 64)) != 0
+    }
+
+    /// Returns whether an event of the view contains the sentence.
+    #[must_use]
+    pub fn has_constraint(&self, session: &Session<'_>, constraint: &Constraint) -> bool {
+        if self.events.contains(&constraint.event) {
+            return true;
+        }
+        let sentence = constraint.text.as_str();
+        let in_event =
+            |event: &usize| element_text(session.stream, session.events[*event].element).contains(sentence);
+        self.texts.iter().any(|text| text.contains(sentence)) || self.events.iter().any(in_event)
+    }
+}
+
+/// Returns the first line of a shell command, if the element is a call of a shell.
+fn command_of(stream: &Stream, element: usize) -> Option<String> {
+    let event = &stream.events()[element];
+    if event.kind != Kind::ToolRequest {
+        return None;
+    }
+    command_line(&stream.text(event.name), &arguments(stream, element))
+}
