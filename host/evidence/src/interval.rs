@@ -41,8 +41,8 @@ pub fn percent(sessions: &[RecallCounts], class: Class) -> Option<Percent> {
 fn share<'a>(sessions: impl Iterator<Item = &'a RecallCounts>, class: Class) -> Option<(f64, u64)> {
     let (mut kept, mut at_risk) = (0, 0);
     for session in sessions {
-        kept += session.of(class).kept;
-        at_risk += session.of(class).at_risk;
+        kept += session.counts(class).kept;
+        at_risk += session.counts(class).at_risk;
     }
     (at_risk > 0).then(|| (kept as f64 * 100.0 / at_risk as f64, at_risk))
 }

@@ -59,7 +59,7 @@ pub struct RecallCounts([Counts; Class::ALL.len()]);
 
 impl RecallCounts {
     #[must_use]
-    pub fn of(&self, class: Class) -> Counts {
+    pub fn counts(&self, class: Class) -> Counts {
         self.0[class as usize]
     }
 
