@@ -146,7 +146,17 @@ impl From<StoreError> for Report {
 
 impl From<config::Error> for Report {
     fn from(error: config::Error) -> Self {
+        let error = match error {
+            config::Error::Store(error) => return error.into(),
+            error => error,
+        };
         let hint = match &error {
+            config::Error::NotSet { .. } => {
+                ErrorHint::line("`jp-compact config TRANSCRIPT --explain` prints the settings")
+            }
+            config::Error::RejectedSetting { source, .. } if source.allowed_in_user_file => ErrorHint::line(
+                "set it in your own configuration: ~/.config/jp-compact/config.toml, `--config` or `--set`",
+            ),
             config::Error::Invalid(invalid) if invalid.allowed_in_user_file => ErrorHint::line(
                 "set it in your own configuration: ~/.config/jp-compact/config.toml, `--config` or `--set`",
             ),

@@ -92,7 +92,7 @@ impl NamedSchema {
 
 use Direction::{Document, HostToStrategy, StrategyToHost};
 
-static ALL: [NamedSchema; 35] = [
+static ALL: [NamedSchema; 36] = [
     NamedSchema::new::<DescribeRequest>(
         "describe-request",
         HostToStrategy,
@@ -154,6 +154,11 @@ static ALL: [NamedSchema; 35] = [
         "the report of `strategy test`",
     ),
     NamedSchema::new::<doc::ConfigReport>("config-report", Document, "the report of `config`"),
+    NamedSchema::new::<doc::ConfigSettingsReport>(
+        "config-settings-report",
+        Document,
+        "the report of `config set` and `config unset`",
+    ),
     NamedSchema::new::<doc::ConfigTrustReport>(
         "config-trust-report",
         Document,

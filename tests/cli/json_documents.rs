@@ -13,7 +13,7 @@ use crate::support::{Agent, CommandOutput, Conversation, Model, World, plugin_sc
 type Row = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
 
 /// Every command with `--json`. An empty name is `jp-compact` without a subcommand.
-const COMMANDS: [Row; 25] = [
+const COMMANDS: [Row; 27] = [
     ("", "compact-report", &["talk", "-s", "strip-tools", "--keep-last=1"], &["talk", "missing"]),
     ("", "compact-report", &["talk", "-s", "strip-reasoning", "-n"], &["talk", "-s", "unknown"]),
     ("", "reset-report", &["talk", "--reset=1"], &["talk", "--reset=99"]),
@@ -35,6 +35,18 @@ const COMMANDS: [Row; 25] = [
     ("strategy test", "strategy-test-report", &["./plugin", "--only=D01"], &["missing"]),
     ("strategy untrust", "strategy-untrust-report", &["./plugin"], &["./plugin", "--nonsense"]),
     ("config", "config-report", &["talk"], &["--set=no.such=1"]),
+    (
+        "config set",
+        "config-settings-report",
+        &["--conversation=talk", "llm.model=a/b"],
+        &["--conversation=talk", "x=1"],
+    ),
+    (
+        "config unset",
+        "config-settings-report",
+        &["--conversation=talk", "llm"],
+        &["--conversation=talk", "llm"],
+    ),
     ("config trust", "config-trust-report", &["shared", "--yes"], &["missing"]),
     ("config trust", "config-approvals-report", &["--list"], &["--list", "--yes"]),
     ("config untrust", "config-untrust-report", &["shared"], &["--nonsense"]),

@@ -17,6 +17,7 @@ mod compact;
 mod config;
 mod consent;
 mod consent_sources;
+mod conversation_config;
 mod digest;
 mod doctor;
 mod errors;

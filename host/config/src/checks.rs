@@ -12,8 +12,13 @@ type TomlEntry<'a> = (&'a Spanned<DeString<'a>>, &'a Spanned<DeValue<'a>>);
 
 /// Returns the first error, and its offset in the text.
 pub(super) fn check(table: &DeTable<'_>, source: &Source) -> Option<(usize, ConfigError)> {
-    if matches!(source, Source::Workspace(_))
-        && let Some((span, message)) = forbidden_in_workspace(table)
+    let place = match source {
+        Source::Workspace(_) => Some("in a workspace file"),
+        Source::Conversation(_) => Some("for one conversation"),
+        _ => None,
+    };
+    if let Some(place) = place
+        && let Some((span, message)) = forbidden_in_workspace(table, place)
     {
         let error = ConfigError { allowed_in_user_file: true, ..ConfigError::new(source, message) };
         return Some((span.start, error));
@@ -22,13 +27,19 @@ pub(super) fn check(table: &DeTable<'_>, source: &Source) -> Option<(usize, Conf
     Some((span.start, ConfigError::new(source, message)))
 }
 
+/// Returns the first error in a text that is one layer.
+pub(super) fn check_text(text: &str, source: &Source) -> Option<ConfigError> {
+    let table = DeTable::parse(text).ok()?;
+    check(table.get_ref(), source).map(|(_, error)| error)
+}
+
 /// Finds a key that a workspace file must not set, such as an address to which an API key is sent. Returns its position
-/// and the error message.
-fn forbidden_in_workspace(table: &DeTable<'_>) -> Option<(Range<usize>, String)> {
+/// and the error message. `place` names the kind of file.
+fn forbidden_in_workspace(table: &DeTable<'_>, place: &str) -> Option<(Range<usize>, String)> {
     let allowed = ["conversation", "llm"];
     if let Some((key, _)) = entries(table).find(|(key, _)| !allowed.contains(&key.get_ref().as_ref())) {
         let message = format!(
-            "`{}` is not allowed in a workspace file; it cannot set folders, permissions, trust, environment or \
+            "`{}` is not allowed {place}; it cannot set folders, permissions, trust, environment or \
              commands",
             key.get_ref()
         );
@@ -37,7 +48,7 @@ fn forbidden_in_workspace(table: &DeTable<'_>) -> Option<(Range<usize>, String)>
     let llm = table_at(table, "llm")?;
     let (key, _) = entries(llm).find(|(key, _)| key.get_ref() != "model")?;
     let message = format!(
-        "`llm.{}` is not allowed in a workspace file; only `llm.model` is, because an address in a repository could \
+        "`llm.{}` is not allowed {place}; only `llm.model` is, because an address in a repository could \
          steal your key",
         key.get_ref()
     );

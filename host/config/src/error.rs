@@ -9,6 +9,18 @@ pub enum Error {
     /// A file, a key, or a value is invalid.
     #[error("failed to read the configuration {}", .0.source)]
     Invalid(#[source] Box<ConfigError>),
+    /// A setting for a conversation is invalid.
+    #[error("failed to set `{setting}`")]
+    RejectedSetting { setting: String, source: Box<ConfigError> },
+    /// A key that is to be removed is not set.
+    #[error("failed to unset `{key}`: the conversation does not set it")]
+    NotSet { key: String },
+    /// The conversation is in no folder that may be written.
+    #[error("failed to find a folder for the settings of the conversation")]
+    NoSettingsFile,
+    /// The settings of a conversation cannot be written.
+    #[error(transparent)]
+    Store(#[from] jp_compact_store::StoreError),
     #[error("there is no profile `{name}`")]
     NoSuchProfile { name: String, known: Vec<String> },
 }

@@ -35,11 +35,7 @@ pub(super) fn read_files(
         if let Source::Workspace(path) = &source
             && let Some(owner) = trust::other_owner(path)
         {
-            warnings.push(format!(
-                "skipped {}: it is owned by uid {owner}, neither root nor you; to use it, pass `--config {}`",
-                path.display(),
-                trust::quoted(path)
-            ));
+            warnings.push(other_owner_warning(path, owner));
             continue;
         }
         let bytes = match &source {
@@ -70,6 +66,15 @@ pub(super) fn nearest_root(environment: &Environment) -> Option<PathBuf> {
     environment.cwd.ancestors().find(is_root).map(Path::to_path_buf)
 }
 
-fn unreadable(source: &Source, error: &io::Error) -> Box<ConfigError> {
+/// Returns the warning about a file that another user owns.
+pub(super) fn other_owner_warning(path: &Path, owner: u32) -> String {
+    format!(
+        "skipped {}: it is owned by uid {owner}, neither root nor you; to use it, pass `--config {}`",
+        path.display(),
+        trust::quoted(path)
+    )
+}
+
+pub(super) fn unreadable(source: &Source, error: &io::Error) -> Box<ConfigError> {
     Box::new(ConfigError::new(source, error.to_string()))
 }

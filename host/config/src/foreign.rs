@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::Origin;
 use super::origin::Source;
 use jp_compact_llm::ModelName;
+use jp_compact_store as store;
 
 /// A configured value that is not the user's own, with its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -201,16 +202,30 @@ impl ConfigScope {
         self.transcript_folder.as_deref().filter(|_| self.is_of_transcript(origin))
     }
 
-    /// Returns the folder for which `config trust` shows a value from this origin.
+    /// Returns the folder for which `config trust` shows a value from this origin. For the settings of a conversation
+    /// it is the conversation.
     #[must_use]
-    pub fn shown_with(&self, origin: &Origin) -> Option<&Path> {
-        if self.is_of_transcript(origin) { self.transcript_folder.as_deref() } else { self.root.as_deref() }
+    pub fn shown_with(&self, origin: &Origin) -> Option<PathBuf> {
+        if let Source::Conversation(path) = &origin.source {
+            return store::transcript_of_settings(path);
+        }
+        let folder = if self.is_of_transcript(origin) {
+            self.transcript_folder.as_deref()
+        } else {
+            self.root.as_deref()
+        };
+        folder.map(Path::to_path_buf)
     }
 
     /// Returns whether a value is in the transcript or in a file next to it.
     fn is_of_transcript(&self, origin: &Origin) -> bool {
-        let Source::Jp(path) = &origin.source else { return false };
-        self.transcript_folder.is_some() && path.parent() == self.transcript_folder.as_deref()
+        match &origin.source {
+            Source::Conversation(_) => true,
+            Source::Jp(path) => {
+                self.transcript_folder.is_some() && path.parent() == self.transcript_folder.as_deref()
+            }
+            _ => false,
+        }
     }
 
     /// Returns the scope without the folder of the transcript. Equal scopes can share a plan if no setting comes from

@@ -66,6 +66,21 @@ pub(super) fn from_pair(pair: &str) -> Result<(Source, String), ConfigError> {
     Ok((source, format!("{key} = {value}")))
 }
 
+/// Parses a dotted key, such as `conversation.compaction.keep_last`. Returns `None` if it is not a key.
+pub(super) fn parse_key(key: &str) -> Option<KeyPath> {
+    let mut table = toml::from_str::<toml::Table>(&format!("{key} = 0")).ok()?;
+    let mut path = KeyPath::new();
+    loop {
+        let mut entries = std::mem::take(&mut table).into_iter();
+        let (Some((key, value)), None) = (entries.next(), entries.next()) else { return None };
+        path.push(key);
+        match value {
+            toml::Value::Table(inner) => table = inner,
+            _ => return Some(path),
+        }
+    }
+}
+
 /// Calls `visit` for each value that is merged as a whole.
 fn walk(table: &DeTable<'_>, path: &mut KeyPath, visit: &mut impl FnMut(&KeyPath, &Spanned<DeValue<'_>>)) {
     for (key, value) in table {

@@ -2,12 +2,14 @@
 //! own files. All other modules are pure functions of their texts.
 //!
 //! Each layer overrides the earlier ones: built-in defaults, the user's file, the workspace's
-//! `.jp-compact.toml`, `--config FILE`, `--set key=value`. A workspace file may come with a cloned
-//! repository, so it must not set every key (docs/reference/configuration.md#layers).
+//! `.jp-compact.toml`, the settings of the conversation, `--config FILE`, `--set key=value`. A workspace file and the
+//! settings of a conversation may come with a cloned repository, so they must not set every key
+//! (docs/reference/configuration.md#layers).
 //!
 //! The interface is not stable.
 
 mod checks;
+mod conversation;
 mod error;
 mod file;
 mod find;
@@ -32,6 +34,7 @@ use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
 use jp_compact_schema::ToolHint;
 use serde::Deserialize;
 
+pub use conversation::{ChangedSettings, SettingsChange, change_settings, conversation_settings};
 pub use error::Error;
 pub use foreign::{ConfigScope, ConfiguredModel, ForeignValue, ModelDecision, Provenance};
 pub use jp::JpSettings;
@@ -122,9 +125,29 @@ pub fn load(
     sets: &[String],
     jp: JpSettings,
 ) -> Result<Config, Error> {
+    let mut warnings = Vec::new();
+    let settings = match place {
+        Some(place) => conversation::read(environment, place, &mut warnings).map_err(Error::Invalid)?,
+        None => None,
+    };
+    let mut config = load_with(environment, place, settings, files, sets, jp)?;
+    config.warnings.extend(warnings);
+    Ok(config)
+}
+
+/// Like [`load`], with these settings of the conversation.
+fn load_with(
+    environment: &Environment,
+    place: Option<&Place>,
+    settings: Option<(Source, String)>,
+    files: &[PathBuf],
+    sets: &[String],
+    jp: JpSettings,
+) -> Result<Config, Error> {
     let scope = scope(environment, place);
-    let ConfigFiles { mut layers, warnings } =
-        find::read_files(environment, scope.root(), files).map_err(Error::Invalid)?;
+    let mut config_files = find::read_files(environment, scope.root(), files).map_err(Error::Invalid)?;
+    conversation::add_layer(&mut config_files, settings);
+    let ConfigFiles { mut layers, warnings } = config_files;
     add_sets(&mut layers, sets)?;
     let mut config = Config::from_layers(&layers, jp).map_err(Box::new).map_err(Error::Invalid)?;
     config.warnings.extend(warnings);

@@ -56,6 +56,13 @@ impl Merged {
         }
     }
 
+    /// Removes the value of a key, and the values of all keys below it. Returns whether there was one.
+    pub(super) fn remove(&mut self, path: &[String]) -> bool {
+        let count = self.leaves.len();
+        self.leaves.retain(|leaf, _| !leaf.starts_with(path));
+        self.leaves.len() < count
+    }
+
     /// Returns every value in the order of the keys.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&KeyPath, &toml::Value, &Origin)> {
         self.leaves.iter().map(|(path, (value, origin))| (path, value, origin))

@@ -12,6 +12,8 @@ pub enum Source {
     User(PathBuf),
     /// The file of a workspace. The user may not have written it, so it must not set every key.
     Workspace(PathBuf),
+    /// The settings of one conversation, in a file next to its transcript. The file has the limits of a workspace file.
+    Conversation(PathBuf),
     /// A file from `--config`.
     File(PathBuf),
     /// The text of a `--set`.
@@ -26,15 +28,16 @@ impl Source {
     pub fn is_users_own(&self) -> bool {
         match self {
             Self::BuiltIn | Self::User(_) | Self::File(_) | Self::Set(_) => true,
-            Self::Workspace(_) | Self::Jp(_) => false,
+            Self::Workspace(_) | Self::Conversation(_) | Self::Jp(_) => false,
         }
     }
 
-    /// Returns the path of a workspace file. The user could also pass it to `--config`.
+    /// Returns the path of a workspace file, or of the settings of a conversation. The user could also pass it to
+    /// `--config`.
     #[must_use]
     pub fn workspace_file(&self) -> Option<&Path> {
         match self {
-            Self::Workspace(path) => Some(path),
+            Self::Workspace(path) | Self::Conversation(path) => Some(path),
             _ => None,
         }
     }
@@ -44,7 +47,11 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built in"),
-            Self::User(path) | Self::Workspace(path) | Self::File(path) | Self::Jp(path) => {
+            Self::User(path)
+            | Self::Workspace(path)
+            | Self::Conversation(path)
+            | Self::File(path)
+            | Self::Jp(path) => {
                 write!(f, "{}", path.display())
             }
             Self::Set(text) => write!(f, "--set {text}"),

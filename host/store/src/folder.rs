@@ -20,6 +20,7 @@ use super::{
     place::{BASE_CONFIG, EVENTS},
     rename::rename,
     replace::check_size,
+    sidecar_file::{SETTINGS_AROUND, settings_paths, with_affixes},
     temporary::unique_name,
     workspace::{Workspace, folder_id, is_jp_id},
 };
@@ -103,7 +104,18 @@ pub fn create(
             .write(name, file_mode, &bytes)
             .map_err(unwritable("copy the other files of the source to", dest))?;
     }
+    copy_settings(source, &folder).map_err(unwritable("copy the settings of the source to", dest))?;
     folder.publish(dest)
+}
+
+/// Copies the settings of a conversation.
+fn copy_settings(source: &Place, folder: &UnfinishedFolder) -> io::Result<()> {
+    for path in settings_paths(source) {
+        let Some(bytes) = small_file::read(&path, small_file::CONFIGURATION)? else { continue };
+        let name = with_affixes(Path::new(EVENTS), SETTINGS_AROUND);
+        return folder.write(&name, fs::metadata(&path)?.mode() & 0o777, &bytes);
+    }
+    Ok(())
 }
 
 /// The files that JP needs, for a copy whose source lacks them.
@@ -146,7 +158,7 @@ impl UnfinishedFolder {
         Ok(Self { path, is_placed: false })
     }
 
-    fn write(&self, name: &str, mode: u32, bytes: &[u8]) -> io::Result<()> {
+    fn write(&self, name: impl AsRef<Path>, mode: u32, bytes: &[u8]) -> io::Result<()> {
         let path = self.path.join(name);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode | 0o600).open(path)?;
         file.write_all(bytes)?;

@@ -40,7 +40,9 @@ pub use self::{
     place::{Place, workspace_root},
     rehearse::{check_new, rehearse},
     replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},
-    sidecar_file::{SidecarContent, SidecarFile, is_events, is_sidecar_path},
+    sidecar_file::{
+        SidecarContent, SidecarFile, is_events, is_sidecar_path, settings_paths, transcript_of_settings,
+    },
     small::read_small,
     snapshot::{read, read_file, read_own, read_stdin, read_with_progress},
 };

@@ -4,7 +4,10 @@
 //!
 //! The lock is on the transcript's folder, because all processes that write the sidecar share this folder.
 //!
-//! Version 0.1.0 used another file name. If both files exist, the one with the new name counts. A write that is
+//! The settings of one conversation are in a file next to its transcript, too. They are written in the same way. A
+//! conversation of JP has them next to each of its copies, because JP can load any of them.
+//!
+//! Version 0.1.0 used another file name for sidecars. If both files exist, the one with the new name counts. A write that is
 //! interrupted between the creation of the new file and the removal of the old one therefore loses nothing.
 
 use std::{
@@ -32,12 +35,16 @@ use super::{
     temporary::{Temporary, remove_orphans},
 };
 
-/// The sidecar of a transcript.
+/// The prefix and suffix that are added to a transcript's file name. The result is the file with the settings of its
+/// conversation.
+pub(super) const SETTINGS_AROUND: (&str, &str) = (".", ".jp-compact.toml");
+
+/// The sidecar of a transcript, or the settings of its conversation.
 #[derive(Debug, Clone)]
 pub struct SidecarFile {
     place: Place,
-    /// The path in version 0.1.0.
-    old: PathBuf,
+    /// The path in version 0.1.0. `None` for settings, which that version did not have.
+    old: Option<PathBuf>,
     /// The transcript's file name.
     source: OsString,
 }
@@ -62,15 +69,22 @@ impl SidecarFile {
         } else {
             place.path().canonicalize().map_err(unreadable("find", place.path()))?
         };
-        let name = source.file_name().unwrap_or_default();
-        let with_affixes = |prefix: &str, suffix: &str| {
-            let mut affixed = OsString::from(prefix);
-            affixed.push(name);
-            affixed.push(suffix);
-            source.with_file_name(affixed)
-        };
-        let (path, old) = (with_affixes(AROUND.0, AROUND.1), with_affixes("", OLD_SUFFIX));
-        Ok(Self { place: place.at_path(path), old, source: name.to_owned() })
+        let (path, old) = (with_affixes(&source, AROUND), with_affixes(&source, ("", OLD_SUFFIX)));
+        let name = source.file_name().unwrap_or_default().to_owned();
+        Ok(Self { place: place.at_path(path), old: Some(old), source: name })
+    }
+
+    /// Returns the settings next to each copy of a conversation that may be written. The first copy is the one that JP
+    /// would load.
+    #[must_use]
+    pub fn settings_of(place: &Place) -> Vec<Self> {
+        let copies = copies_of(place).into_iter().filter(|copy| place.may_write(copy));
+        let settings = copies.map(|copy| Self {
+            place: place.at_path(with_affixes(&copy, SETTINGS_AROUND)),
+            old: None,
+            source: copy.file_name().unwrap_or_default().to_owned(),
+        });
+        settings.collect()
     }
 
     /// Returns the path that the next write uses.
@@ -83,9 +97,15 @@ impl SidecarFile {
         &self.place
     }
 
-    /// Returns the new and the old file name.
-    fn names(&self) -> [&OsStr; 2] {
-        [self.place.name(), self.old.file_name().unwrap_or_default()]
+    /// Returns the old file name, if there is one.
+    fn old_name(&self) -> Option<&OsStr> {
+        self.old.as_deref().and_then(Path::file_name)
+    }
+
+    /// Returns the new and the old path, each with its file name.
+    fn paths(&self) -> impl Iterator<Item = (&Path, &OsStr)> {
+        let old = self.old.as_deref().zip(self.old_name());
+        [(self.path(), self.place.name())].into_iter().chain(old)
     }
 
     /// Reads the sidecar, if there is one.
@@ -98,7 +118,7 @@ impl SidecarFile {
     }
 
     fn read_in(&self, folder: &OpenFolder) -> Result<Option<SidecarContent>, StoreError> {
-        for (path, name) in [self.path(), &self.old].into_iter().zip(self.names()) {
+        for (path, name) in self.paths() {
             let mut file = match folder.file(name, Links::Refuse) {
                 Err(StoreError::Unreadable { source, .. }) if is_absent(&source) => continue,
                 file => file?,
@@ -116,8 +136,8 @@ impl SidecarFile {
     ///
     /// The sidecar is a symbolic link.
     pub fn check_writable(&self) -> Result<(), StoreError> {
-        match [self.path(), &self.old].into_iter().find(|path| path.is_symlink()) {
-            Some(path) => Err(StoreError::Symlink { path: path.to_path_buf() }),
+        match self.paths().find(|(path, _)| path.is_symlink()) {
+            Some((path, _)) => Err(StoreError::Symlink { path: path.to_path_buf() }),
             None => Ok(()),
         }
     }
@@ -165,8 +185,9 @@ impl SidecarFile {
         temporary.fill(&[bytes]).map_err(unwritable("write a new version of", path))?;
         self.check_untouched(current, folder)?;
         temporary.rename_to(self.place.name()).map_err(unwritable("replace", path))?;
-        let [_, old] = self.names();
-        if folder.stamp(old)?.is_some() {
+        if let Some(old) = self.old_name()
+            && folder.stamp(old)?.is_some()
+        {
             self.sync(folder)?;
             self.remove_file(old, folder)?;
         }
@@ -177,17 +198,16 @@ impl SidecarFile {
     fn remove(&self, current: Option<&SidecarContent>, folder: &OpenFolder) -> Result<(), StoreError> {
         self.check_untouched(current, folder)?;
         let Some(current) = current else { return Ok(()) };
-        let [new, old] = self.names();
-        if current.path != self.old {
-            if folder.stamp(old)?.is_some() {
-                self.remove_file(old, folder)?;
+        let is_new = current.path == self.path();
+        if let Some(old) = self.old_name()
+            && (!is_new || folder.stamp(old)?.is_some())
+        {
+            self.remove_file(old, folder)?;
+            if is_new {
                 self.sync(folder)?;
             }
-            self.remove_file(new, folder)?;
-        } else {
-            self.remove_file(old, folder)?;
         }
-        Ok(())
+        if is_new { self.remove_file(self.place.name(), folder) } else { Ok(()) }
     }
 
     /// Fails if the sidecar has changed since it was read, by a process that ignores the lock.
@@ -196,7 +216,7 @@ impl SidecarFile {
         current: Option<&SidecarContent>,
         folder: &OpenFolder,
     ) -> Result<(), StoreError> {
-        for (path, name) in [self.path(), &self.old].into_iter().zip(self.names()) {
+        for (path, name) in self.paths() {
             let expected = current.filter(|current| current.path == path).map(|current| current.stamp);
             if folder.stamp(name)? != expected {
                 return Err(StoreError::Changed { path: path.to_path_buf(), how: "was changed" });
@@ -226,17 +246,53 @@ impl SidecarFile {
     }
 }
 
+/// Adds a prefix and a suffix to a file name.
+pub(super) fn with_affixes(path: &Path, (prefix, suffix): (&str, &str)) -> PathBuf {
+    let mut affixed = OsString::from(prefix);
+    affixed.push(path.file_name().unwrap_or_default());
+    affixed.push(suffix);
+    path.with_file_name(affixed)
+}
+
+/// Returns the paths of all copies of a conversation. The first one is the one that JP would load. If its path is a
+/// link, the link is followed. Other copies that are links are left out.
+fn copies_of(place: &Place) -> Vec<PathBuf> {
+    let loaded = place.path();
+    let resolved = loaded.is_symlink().then(|| loaded.canonicalize().ok()).flatten();
+    let mut copies = vec![resolved.unwrap_or_else(|| loaded.to_path_buf())];
+    copies.extend(place.twins().iter().filter(|twin| !twin.is_symlink()).cloned());
+    copies
+}
+
+/// Returns the paths at which the settings of a conversation can be, next to each copy of it.
+#[must_use]
+pub fn settings_paths(place: &Place) -> Vec<PathBuf> {
+    copies_of(place).iter().map(|copy| with_affixes(copy, SETTINGS_AROUND)).collect()
+}
+
+/// Returns the transcript that has its settings at this path.
+#[must_use]
+pub fn transcript_of_settings(path: &Path) -> Option<PathBuf> {
+    let name = without_affixes(path, SETTINGS_AROUND)?;
+    let transcript = path.with_file_name(OsStr::from_bytes(name));
+    if name == EVENTS.as_bytes() { transcript.parent().map(Path::to_path_buf) } else { Some(transcript) }
+}
+
+fn without_affixes<'a>(path: &'a Path, (prefix, suffix): (&str, &str)) -> Option<&'a [u8]> {
+    let name = path.file_name()?.as_bytes().strip_prefix(prefix.as_bytes())?;
+    name.strip_suffix(suffix.as_bytes()).filter(|name| !name.is_empty())
+}
+
 /// Returns whether a file has the name of JP's streams.
 #[must_use]
 pub fn is_events(place: &Place) -> bool {
     place.path().file_name().is_some_and(|name| name == EVENTS)
 }
 
-/// Returns whether a file has the new or the old name of a sidecar.
+/// Returns whether a file has the new or the old name of a sidecar, or the name of a conversation's settings.
 #[must_use]
 pub fn is_sidecar_path(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_bytes();
-    let source_name =
-        name.strip_prefix(AROUND.0.as_bytes()).and_then(|name| name.strip_suffix(AROUND.1.as_bytes()));
-    source_name.is_some_and(|name| !name.is_empty()) || name.ends_with(OLD_SUFFIX.as_bytes())
+    [AROUND, SETTINGS_AROUND].into_iter().any(|affixes| without_affixes(path, affixes).is_some())
+        || name.ends_with(OLD_SUFFIX.as_bytes())
 }

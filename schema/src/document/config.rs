@@ -50,6 +50,16 @@ pub struct CallReport {
     pub options: Map<String, Value>,
 }
 
+/// The report of `config set` and `config unset`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "config-settings-report")]
+pub struct ConfigSettingsReport {
+    /// The files with the settings of the conversation, one for each copy of it. Without settings they do not exist.
+    pub files: Vec<String>,
+    /// The settings of the conversation, in the form of a configuration file.
+    pub settings: Map<String, Value>,
+}
+
 /// The report of `config trust`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "config-trust-report")]

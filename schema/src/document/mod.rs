@@ -22,7 +22,7 @@ pub use compaction::{
 };
 pub use config::{
     ApprovalEntry, ApprovalsReport, ApprovedFolder, ApprovedValue, CallReport, ConfigReport,
-    ConfigTrustReport, ConfigUntrustReport, ProfileReport, ValueRow,
+    ConfigSettingsReport, ConfigTrustReport, ConfigUntrustReport, ProfileReport, ValueRow,
 };
 pub use conversation::{
     ForkOverlays, ForkReport, ImportReport, LintDocument, PrintItem, PrintOrigin, PrintReport, ShowReport,

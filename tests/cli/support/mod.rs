@@ -12,5 +12,5 @@ pub(crate) use agent::{Agent, wait_for_exit};
 pub(crate) use conversation::{Conversation, append_event, hourly_turns};
 pub(crate) use model::Model;
 pub(crate) use plugin::{DECLINE, STRIP, plugin_script};
-pub(crate) use transcript::Transcript;
+pub(crate) use transcript::{Transcript, file_names};
 pub(crate) use world::{CommandOutput, World, is_root};

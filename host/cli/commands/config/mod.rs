@@ -1,7 +1,11 @@
-//! `jp-compact config`: prints the configuration with the origin of each value, and manages approvals.
+//! `jp-compact config`: prints the configuration with the origin of each value, changes the settings of a conversation,
+//! and manages approvals.
 
 mod approvals;
+mod set;
+mod settings;
 mod trust;
+mod unset;
 mod untrust;
 
 use std::ffi::OsString;
@@ -21,10 +25,10 @@ use crate::input::read;
 use crate::lines::EscapedLines;
 use crate::{escape, output};
 
-/// Show the configuration, or approve the model settings in it
+/// Show the configuration, change it for one conversation, or approve it
 #[derive(Debug, Parser)]
 #[command(
-    after_help = "Examples:\n  jp-compact config --explain\n  jp-compact config --example > ~/.config/jp-compact/config.toml\n  jp-compact config 17738399468 --set conversation.compaction.keep_last=5\n  jp-compact config trust ~/project",
+    after_help = "Examples:\n  jp-compact config --explain\n  jp-compact config --example > ~/.config/jp-compact/config.toml\n  jp-compact config 17738399468 --set conversation.compaction.keep_last=5\n  jp-compact config set --conversation 17738399468 conversation.compaction.keep_last=5\n  jp-compact config trust ~/project",
     args_conflicts_with_subcommands = true
 )]
 pub(crate) struct Args {
@@ -32,7 +36,7 @@ pub(crate) struct Args {
     command: Option<Command>,
     /// Show the configuration of this transcript
     ///
-    /// It includes the file of the transcript's workspace and the settings of JP.
+    /// It includes the file of the transcript's workspace, the conversation's own settings, and the settings of JP.
     transcript: Option<OsString>,
     /// Print the origin of each value
     #[arg(long)]
@@ -49,12 +53,16 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Set(set::Args),
+    Unset(unset::Args),
     Trust(trust::Args),
     Untrust(untrust::Args),
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     match &args.command {
+        Some(Command::Set(args)) => return set::run(args, environment),
+        Some(Command::Unset(args)) => return unset::run(args, environment),
         Some(Command::Trust(args)) => return trust::run(args, environment),
         Some(Command::Untrust(args)) => return untrust::run(args, environment),
         None => {}

@@ -9,7 +9,7 @@
 mod record;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::trust::quoted;
@@ -175,7 +175,7 @@ fn check(
     // For a workspace, `config trust` shows only the values of its files. For the folder of a transcript, which is
     // deeper, it also shows the values of the transcript's files.
     let folders = unapproved.iter().filter_map(|foreign| consent.scope.shown_with(&foreign.origin));
-    match folders.max_by_key(|folder| folder.components().count()).map(Path::to_path_buf) {
+    match folders.max_by_key(|folder| folder.components().count()) {
         Some(folder) => Err(Denial::NotApproved { foreign: unapproved, folder }),
         None => Ok(()),
     }

@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 
 use super::{CommandLineChoice, Error, Launcher, Planner};
 use crate::compact::{OnLowSaving, Opened, PreparedStrategy, RunSettings};
-use jp_compact_config::{self as config, ConfigScope, JpSettings, Scopes};
+use jp_compact_config::{self as config, ConfigScope, JpSettings, Scopes, Source};
 use jp_compact_store::{self as store, Place};
 
 /// The maximum number of plans that a thread caches. Most transcripts share one configuration, and some have their own.
@@ -38,11 +38,13 @@ pub struct BatchPlanner<'a> {
 struct PlanKey {
     scope: ConfigScope,
     jp: JpSettings,
+    /// The settings of the conversation, with their origin.
+    settings: Option<(Source, String)>,
 }
 
 impl PlanKey {
     fn has_same_effect(&self, other: &Self) -> bool {
-        self.scope == other.scope && self.jp.has_same_effect(&other.jp)
+        self.scope == other.scope && self.settings == other.settings && self.jp.has_same_effect(&other.jp)
     }
 }
 
@@ -160,12 +162,13 @@ impl<'a> BatchPlanner<'a> {
         let scope = self.scopes.scope(self.environment, Some(place));
         // If a transcript's own files have settings, the user approves them for the transcript's folder, and the plan
         // depends on the folder. Otherwise, transcripts of several folders share a plan.
-        let scope = if jp.has_same_effect(&JpSettings::default()) {
+        let settings = config::conversation_settings(self.environment, place)?;
+        let scope = if settings.is_none() && jp.has_same_effect(&JpSettings::default()) {
             scope.without_transcript_folder()
         } else {
             scope
         };
-        let key = PlanKey { scope, jp };
+        let key = PlanKey { scope, jp, settings };
         if let Some(run) = thread.find(&key) {
             return Ok(run);
         }
