@@ -73,7 +73,12 @@ fn description(strategy: &Path) -> Description {
 
 #[test]
 fn description_has_the_name_of_the_executable() {
-    let other_strategies = [cargo_bin!("compact-strategy-micro"), cargo_bin!("compact-strategy-collapse")];
+    let other_strategies = [
+        cargo_bin!("compact-strategy-collapse"),
+        cargo_bin!("compact-strategy-extract"),
+        cargo_bin!("compact-strategy-micro"),
+        cargo_bin!("compact-strategy-trim"),
+    ];
     for strategy in strategies().into_iter().chain(summarizers()).chain(other_strategies) {
         let description = description(strategy);
         let stem = strategy.file_stem().unwrap().to_str().unwrap();

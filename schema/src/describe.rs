@@ -72,7 +72,8 @@ pub struct Description {
     /// The turns that the host sends.
     #[serde(default, deserialize_with = "strict::variant")]
     pub scope: Scope,
-    /// The optional header members to send: `previous_summaries`, `digest`. The host ignores unknown ones.
+    /// The optional members to send: `previous_summaries` and `digest` in the header, `hidden` in event lines. The host
+    /// ignores unknown ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wants: Vec<String>,
     /// The optional parts of the protocol that the strategy supports: `worker`, `pipeline`, `events.file`, `needs.many`,
@@ -92,6 +93,9 @@ pub struct Description {
 
 /// The feature of strategies that accept ranges with steps. For other strategies, the host rounds ranges to whole turns.
 pub const STEPS: &str = "steps";
+
+/// The optional member of event lines that marks events that the view does not show unchanged.
+pub const HIDDEN: &str = "hidden";
 
 impl Description {
     /// Returns a description that produces nothing, with input `none` and the defaults of all optional fields. Set other
@@ -121,7 +125,7 @@ impl Description {
         self.features.iter().any(|listed| listed == feature)
     }
 
-    /// Returns whether the strategy wants this optional member of the header.
+    /// Returns whether the strategy wants this optional member of a message.
     #[must_use]
     pub fn wants(&self, member: &str) -> bool {
         self.wants.iter().any(|wanted| wanted == member)

@@ -35,6 +35,10 @@ pub struct EventLine {
     pub step: Option<usize>,
     /// The event's size in tokens, counted by the request's estimator.
     pub tokens: u64,
+    /// Whether the view does not show the event unchanged: it is omitted, stripped, replaced, or covered by a summary.
+    /// Present only with `wants: ["hidden"]`, and only if true.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
     /// The event. Text that the transcript stores as base64 is decoded.
     // Unparsed, because most strategies read few of the events.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
@@ -45,7 +49,7 @@ impl EventLine {
     /// Creates a line for one event.
     #[must_use]
     pub fn new(seq: u64, turn: usize, tokens: u64, event: Box<RawValue>) -> Self {
-        Self { r#type: EventTag::Event, seq, turn, step: None, tokens, event }
+        Self { r#type: EventTag::Event, seq, turn, step: None, tokens, hidden: false, event }
     }
 
     /// Deserializes the event to a type of the strategy.

@@ -35,7 +35,7 @@ pub use context::{
     CompactionRef, Context, Hint, Kinds, Llm, PreviousSummary, Tokens, ToolCallsRef, ToolHint, Turn,
 };
 pub use describe::{
-    ContentKind, DescribeRequest, DescribeTag, Description, Determinism, Host, Input, STEPS, Scope,
+    ContentKind, DescribeRequest, DescribeTag, Description, Determinism, HIDDEN, Host, Input, STEPS, Scope,
 };
 pub use event::{EventLine, EventTag, EventsEnd, EventsEndTag, SUMMARY_NOTE};
 pub use line::{from_line, to_line};

@@ -15,15 +15,20 @@ fn strategy_list_prints_bundled_strategies() {
     insta::assert_snapshot!(world.normalize(output.text()), @r"
     collapse         bundled      trusted    not described yet  ([bin]/compact-strategy-collapse)
     digest           bundled      trusted    not described yet  ([bin]/compact-strategy-digest)
+    extract          bundled      trusted    not described yet  ([bin]/compact-strategy-extract)
     micro            bundled      trusted    not described yet  ([bin]/compact-strategy-micro)
     strip-reasoning  bundled      trusted    not described yet  ([bin]/compact-strategy-strip-reasoning)
     strip-tools      bundled      trusted    not described yet  ([bin]/compact-strategy-strip-tools)
     summarize        bundled      trusted    not described yet  ([bin]/compact-strategy-summarize)
+    trim             bundled      trusted    not described yet  ([bin]/compact-strategy-trim)
     ");
     let line = world.run(&["strategy", "list", "--json"]).exits(0).line();
     let names: Vec<_> =
         line["strategies"].as_array().unwrap().iter().map(|strategy| &strategy["name"]).collect();
-    assert_eq!(names, ["collapse", "digest", "micro", "strip-reasoning", "strip-tools", "summarize"]);
+    assert_eq!(
+        names,
+        ["collapse", "digest", "extract", "micro", "strip-reasoning", "strip-tools", "summarize", "trim"]
+    );
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use jp_compact_schema::version::{COMPACT_DEADLINE_MS, RESULT_BYTES_MAX};
 use jp_compact_schema::{
-    CompactRequest, CompactionRef, Context, Conversation, Description, EventLine, Events, EventsEnd, Input,
-    Limits, Llm, Outline, PROTOCOL, PreviousSummary, Range, RequestReason, STEPS, Scope, Tokens,
+    CompactRequest, CompactionRef, Context, Conversation, Description, EventLine, Events, EventsEnd, HIDDEN,
+    Input, Limits, Llm, Outline, PROTOCOL, PreviousSummary, Range, RequestReason, STEPS, Scope, Tokens,
     ToolCallsRef, ToolHint, Turn, to_line,
 };
 use serde_json::{Map, Value};
@@ -125,9 +125,11 @@ pub fn write_events(
 ) -> io::Result<u64> {
     let mut count = 0;
     let steps = parameters.description.has_feature(STEPS).then(|| survey.stream.steps());
+    let shown = parameters.description.wants(HIDDEN).then(|| shown_elements(survey));
     for (seq, element) in events(survey, parameters) {
         if let Some(mut event) = event_line(survey, seq, element) {
             event.step = steps.and_then(|steps| steps.step(element));
+            event.hidden = shown.as_ref().is_some_and(|shown| !shown[element]);
             out.write_all(&line(&event))?;
             count += 1;
         }
@@ -294,12 +296,7 @@ fn outline(survey: &Survey<'_>, scope: TurnRange, has_steps: bool) -> Outline {
         tokens: Vec::with_capacity(len),
         ..Outline::default()
     };
-    let mut shown = vec![false; stream.events().len()];
-    for item in survey.view.items() {
-        if let Part::Kept(element) = item.part {
-            shown[element] = true;
-        }
-    }
+    let shown = shown_elements(survey);
     let steps = has_steps.then(|| stream.steps());
     let (mut types, mut tools) = (NameTable::default(), NameTable::default());
     outline.step = steps.map(|_| Vec::with_capacity(len));
@@ -326,6 +323,17 @@ fn outline(survey: &Survey<'_>, scope: TurnRange, has_steps: bool) -> Outline {
     outline.types = types.names;
     outline.tools = tools.names;
     outline
+}
+
+/// Returns for each element whether the view shows it unchanged.
+fn shown_elements(survey: &Survey<'_>) -> Vec<bool> {
+    let mut shown = vec![false; survey.stream.events().len()];
+    for item in survey.view.items() {
+        if let Part::Kept(element) = item.part {
+            shown[element] = true;
+        }
+    }
+    shown
 }
 
 /// Returns the type of an element in an outline: JP's type or, instead of `chat_response`, the kind of response.

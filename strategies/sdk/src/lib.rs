@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod abi;
+pub mod calls;
 mod converse;
 pub mod dylib;
 pub mod event;

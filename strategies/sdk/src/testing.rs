@@ -74,6 +74,19 @@ pub fn ask(
     request: &CompactRequest,
     events: &[EventLine],
 ) -> Result<Outcome, StrategyError> {
+    exchange_with(request, events, |request, exchange| strategy.compact(request, exchange))
+}
+
+/// Calls a function with the request and an exchange that has these events.
+///
+/// # Errors
+///
+/// The error of the function.
+pub fn exchange_with<T>(
+    request: &CompactRequest,
+    events: &[EventLine],
+    run: impl FnOnce(&CompactRequest, &mut Exchange<'_>) -> Result<T, StrategyError>,
+) -> Result<T, StrategyError> {
     let count = events.len() as u64;
     let mut request = request.clone();
     let mut lines = Vec::new();
@@ -86,5 +99,5 @@ pub fn ask(
         lines.extend(to_line(&end).map_err(StrategyError::internal)?);
     }
     let mut input = lines.as_slice();
-    strategy.compact(&request, &mut Exchange::open(&request, &mut input, &mut io::sink())?)
+    run(&request, &mut Exchange::open(&request, &mut input, &mut io::sink())?)
 }

@@ -7,7 +7,7 @@ use jp_compact_core::request::{self, RequestParameters};
 use jp_compact_core::{Survey, TurnRange};
 use jp_compact_runtime::session::Lines;
 use jp_compact_runtime::session::spool::Sink;
-use jp_compact_schema::STEPS;
+use jp_compact_schema::{HIDDEN, STEPS};
 
 use super::RunSettings;
 use super::strategy_error::StrategyRunError;
@@ -20,10 +20,18 @@ pub(super) struct EventLinesCache {
 
 struct CachedFile {
     range: TurnRange,
-    /// Whether the lines have steps. Only strategies with the feature `steps` get them.
-    has_steps: bool,
+    members: LineMembers,
     lines: Arc<Lines>,
     count: u64,
+}
+
+/// The optional members of the lines.
+#[derive(PartialEq, Eq, Clone, Copy)]
+struct LineMembers {
+    /// Whether the lines have steps. Only strategies with the feature `steps` get them.
+    step: bool,
+    /// The number of overlays that the lines were marked with. `None` without the wish `hidden`.
+    hidden: Option<usize>,
 }
 
 impl EventLinesCache {
@@ -34,13 +42,16 @@ impl EventLinesCache {
         parameters: &RequestParameters<'_>,
         run: &RunSettings,
     ) -> Result<(Arc<Lines>, u64), StrategyRunError> {
-        let (range, has_steps) =
-            (request::scope(survey, parameters), parameters.description.has_feature(STEPS));
-        let reads_file = parameters.description.has_feature("events.file");
+        let description = parameters.description;
+        let range = request::scope(survey, parameters);
+        let members = LineMembers {
+            step: description.has_feature(STEPS),
+            hidden: description.wants(HIDDEN).then(|| survey.stream.overlays().len()),
+        };
+        let reads_file = description.has_feature("events.file");
         let spool = run.io.sessions.starter().spool.as_deref().filter(|_| reads_file);
         if spool.is_some()
-            && let Some(file) =
-                self.files.iter().find(|file| file.range == range && file.has_steps == has_steps)
+            && let Some(file) = self.files.iter().find(|file| file.range == range && file.members == members)
         {
             return Ok((Arc::clone(&file.lines), file.count));
         }
@@ -48,7 +59,7 @@ impl EventLinesCache {
         let count = request::write_events(survey, parameters, &mut sink).map_err(StrategyRunError::Spool)?;
         let lines = Arc::new(sink.finish().map_err(StrategyRunError::Spool)?);
         if matches!(*lines, Lines::File(_)) {
-            self.files.push(CachedFile { range, has_steps, lines: Arc::clone(&lines), count });
+            self.files.push(CachedFile { range, members, lines: Arc::clone(&lines), count });
         }
         Ok((lines, count))
     }

@@ -1,0 +1,303 @@
+//! The choice of lines: a greedy cover of the names that the view does not show elsewhere.
+//!
+//! The gain of a line is the weight of its new names, per byte. The best line is taken first, and the gains of the others
+//! shrink. Equal gains are ordered by position. All arithmetic is on whole numbers, so equal input gives equal output.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap};
+
+use jp_compact_strategy::calls::CallHistory;
+
+use crate::Options;
+use crate::anchors::{NameKind, for_each_name};
+use crate::candidates::LongCall;
+use crate::lines::{LineRole, split};
+
+/// The weight of the oldest name. The newest has one half more, because new names are needed more often.
+const OLDEST_WEIGHT: u64 = 1_000;
+
+/// The table of all names, with the ones that the view shows.
+#[derive(Default)]
+struct Names<'a> {
+    indexes: HashMap<&'a str, usize>,
+    is_shown: Vec<bool>,
+    kinds: Vec<NameKind>,
+}
+
+impl<'a> Names<'a> {
+    fn index(&mut self, kind: NameKind, name: &'a str) -> usize {
+        let next = self.is_shown.len();
+        let index = *self.indexes.entry(name).or_insert(next);
+        if index == next {
+            self.is_shown.push(false);
+            self.kinds.push(kind);
+        }
+        index
+    }
+
+    fn show(&mut self, text: &'a str) {
+        for_each_name(text, |kind, name| {
+            let index = self.index(kind, name);
+            self.is_shown[index] = true;
+        });
+    }
+}
+
+/// A line, or one name of a long line, that can stay.
+struct Piece<'a> {
+    candidate: usize,
+    /// The line within the candidate.
+    line: usize,
+    text: &'a str,
+    /// The indexes of its names.
+    names: Vec<usize>,
+}
+
+/// A piece in the order of its gain when it was last computed.
+struct Ranked {
+    gain: u64,
+    bytes: u64,
+    piece: usize,
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // Compares gain per byte. Of equal pieces the first one is the greatest.
+        let (left, right) = (self.gain * other.bytes, other.gain * self.bytes);
+        left.cmp(&right).then(other.piece.cmp(&self.piece))
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Ranked {}
+
+/// The lines of one candidate.
+struct Parts<'a> {
+    arguments: Vec<KeptLine<'a>>,
+    output: Vec<KeptLine<'a>>,
+}
+
+/// A line, and what stays of it.
+struct KeptLine<'a> {
+    text: &'a str,
+    role: LineRole,
+    is_kept: bool,
+    /// The names that stay of a long line.
+    names: Vec<&'a str>,
+}
+
+/// Returns the text that replaces each candidate.
+pub(crate) fn extract(
+    conversation: &CallHistory,
+    candidates: &[LongCall<'_>],
+    options: &Options,
+) -> Vec<String> {
+    let argument_texts = arguments_that_stay(conversation, candidates);
+    let mut names = Names::default();
+    show_the_rest(conversation, candidates, &argument_texts, &mut names);
+    let mut parts: Vec<Parts<'_>> = candidates.iter().map(|candidate| parts(candidate, options)).collect();
+    let bytes: usize = candidates.iter().map(LongCall::bytes).sum();
+    let mut budget = budget(bytes, options.budget);
+    for line in parts.iter().flat_map(|parts| parts.arguments.iter().chain(&parts.output)) {
+        if line.role == LineRole::Fixed {
+            names.show(line.text);
+            budget = budget.saturating_sub(line.text.len() + 1);
+        }
+    }
+    let pieces = pieces(&parts, &mut names);
+    for piece in choose(&pieces, &mut names, candidates.len(), budget) {
+        let Piece { candidate, line, text, .. } = pieces[piece];
+        let parts = &mut parts[candidate];
+        let arguments = parts.arguments.len();
+        let line = match line.checked_sub(arguments) {
+            None => &mut parts.arguments[line],
+            Some(line) => &mut parts.output[line],
+        };
+        if line.role == LineRole::Names { line.names.push(text) } else { line.is_kept = true }
+    }
+    candidates.iter().zip(parts).map(|(candidate, parts)| render(candidate, parts)).collect()
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "a share of a size in memory, rounded down"
+)]
+fn budget(bytes: usize, share: f64) -> usize {
+    (bytes as f64 * share) as usize
+}
+
+/// Returns the arguments of each call that stay in the view.
+fn arguments_that_stay(conversation: &CallHistory, candidates: &[LongCall<'_>]) -> Vec<String> {
+    let mut texts: Vec<String> = conversation
+        .calls
+        .iter()
+        .map(|call| if call.hidden { String::new() } else { call.argument_text() })
+        .collect();
+    for candidate in candidates.iter().filter(|candidate| candidate.arguments.is_some()) {
+        texts[candidate.call].clear();
+    }
+    texts
+}
+
+/// Marks the names of all texts that stay in the view.
+fn show_the_rest<'a>(
+    conversation: &'a CallHistory,
+    candidates: &[LongCall<'_>],
+    argument_texts: &'a [String],
+    names: &mut Names<'a>,
+) {
+    let mut shortens_output = vec![false; conversation.calls.len()];
+    for candidate in candidates {
+        shortens_output[candidate.call] = candidate.shortens_output;
+    }
+    conversation
+        .messages
+        .iter()
+        .filter(|message| !message.hidden)
+        .for_each(|message| names.show(&message.text));
+    argument_texts.iter().for_each(|text| names.show(text));
+    for (call, shortens_output) in conversation.calls.iter().zip(shortens_output) {
+        if let Some(result) = call.result.as_ref().filter(|result| !shortens_output && !result.hidden) {
+            names.show(&result.content);
+        }
+    }
+}
+
+fn parts<'a>(candidate: &'a LongCall<'_>, options: &Options) -> Parts<'a> {
+    let kept_lines = |text: &'a str, edge_lines, is_output| {
+        let lines = split(text, options.line_bytes, edge_lines, is_output).into_iter();
+        lines
+            .map(|line| KeptLine {
+                text: line.text,
+                role: line.role,
+                is_kept: line.role == LineRole::Fixed,
+                names: Vec::new(),
+            })
+            .collect()
+    };
+    Parts {
+        arguments: candidate.arguments.as_deref().map(|text| kept_lines(text, 0, false)).unwrap_or_default(),
+        output: if candidate.shortens_output {
+            kept_lines(candidate.output, options.edge_lines, true)
+        } else {
+            Vec::new()
+        },
+    }
+}
+
+/// Returns the lines and names that can stay and have a name that the view does not show yet.
+fn pieces<'a>(parts: &[Parts<'a>], names: &mut Names<'a>) -> Vec<Piece<'a>> {
+    let mut pieces = Vec::new();
+    for (candidate, parts) in parts.iter().enumerate() {
+        for (number, line) in parts.arguments.iter().chain(&parts.output).enumerate() {
+            let piece = |text, names| Piece { candidate, line: number, text, names };
+            match line.role {
+                LineRole::Fixed => {}
+                LineRole::Whole => {
+                    let mut new = Vec::new();
+                    for_each_name(line.text, |kind, name| new.push(names.index(kind, name)));
+                    new.sort_unstable();
+                    new.dedup();
+                    new.retain(|&name| !names.is_shown[name]);
+                    if !new.is_empty() {
+                        pieces.push(piece(line.text, new));
+                    }
+                }
+                LineRole::Names => for_each_name(line.text, |kind, name| {
+                    let index = names.index(kind, name);
+                    if !names.is_shown[index] {
+                        pieces.push(piece(name, vec![index]));
+                    }
+                }),
+            }
+        }
+    }
+    pieces
+}
+
+/// Chooses pieces until the budget is used up, and returns them in order.
+fn choose(pieces: &[Piece<'_>], names: &mut Names<'_>, candidates: usize, mut budget: usize) -> Vec<usize> {
+    let gain = |piece: usize, names: &Names<'_>| {
+        let new = pieces[piece].names.iter().filter(|&&name| !names.is_shown[name]);
+        let weights: u64 = new.map(|&name| kind_weight(names.kinds[name])).sum();
+        weights * age_weight(pieces[piece].candidate, candidates)
+    };
+    let rank = |piece: usize, gain| Ranked { gain, bytes: pieces[piece].text.len() as u64 + 1, piece };
+    let mut heap: BinaryHeap<Ranked> =
+        (0..pieces.len()).map(|piece| rank(piece, gain(piece, names))).collect();
+    let mut chosen = Vec::new();
+    while let Some(best) = heap.pop() {
+        let current = gain(best.piece, names);
+        let bytes = pieces[best.piece].text.len() + 1;
+        if current == 0 || bytes > budget {
+            continue;
+        }
+        // A gain only shrinks, so the piece is still the best if its gain is the same.
+        if current < best.gain {
+            heap.push(rank(best.piece, current));
+            continue;
+        }
+        budget -= bytes;
+        pieces[best.piece].names.iter().for_each(|&name| names.is_shown[name] = true);
+        chosen.push(best.piece);
+    }
+    chosen.sort_unstable();
+    chosen
+}
+
+fn age_weight(candidate: usize, candidates: usize) -> u64 {
+    OLDEST_WEIGHT + OLDEST_WEIGHT * candidate as u64 / (2 * candidates.max(1) as u64)
+}
+
+fn kind_weight(kind: NameKind) -> u64 {
+    match kind {
+        NameKind::Path => 3,
+        NameKind::Number | NameKind::Identifier => 2,
+    }
+}
+
+fn render(candidate: &LongCall<'_>, parts: Parts<'_>) -> String {
+    let mut text = String::new();
+    if candidate.arguments.is_some() {
+        let (total, kept) = (parts.arguments.len(), kept_texts(&parts.arguments));
+        text.push_str(&format!("[{} of {total} lines of the arguments]\n", kept.len()));
+        kept.iter().for_each(|line| push_line(&mut text, line));
+    }
+    if candidate.shortens_output {
+        let (total, kept) = (parts.output.len(), kept_texts(&parts.output));
+        text.push_str(&format!("[{} of {total} lines of the output of {}]\n", kept.len(), candidate.tool));
+        kept.iter().for_each(|line| push_line(&mut text, line));
+    } else {
+        text.push_str("[output]\n");
+        text.push_str(candidate.output);
+    }
+    text.truncate(text.trim_end_matches('\n').len());
+    text
+}
+
+fn push_line(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+}
+
+/// Returns the text of each line that stays, completely or by its names.
+fn kept_texts(lines: &[KeptLine<'_>]) -> Vec<String> {
+    let kept = |line: &KeptLine<'_>| match line.role {
+        LineRole::Names => (!line.names.is_empty()).then(|| line.names.join(" ")),
+        _ => line.is_kept.then(|| line.text.to_owned()),
+    };
+    lines.iter().filter_map(kept).collect()
+}

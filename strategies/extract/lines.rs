@@ -1,0 +1,107 @@
+//! The lines of one text, and which of them always stay.
+
+/// The maximum size of a line that stays because of its place or its meaning. A longer line is cut.
+const FIXED_LINE_BYTES_MAX: usize = 500;
+/// Words that mark a line as an error.
+const ERROR_WORDS: [&str; 4] = ["error", "failed", "panicked", "Traceback"];
+/// Words that mark a line with the exit code of a command.
+const EXIT_WORDS: [&str; 4] = ["exit code", "exit status", "exited with", "Exit code"];
+
+/// A line of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Line<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) role: LineRole,
+}
+
+/// The reason why a line stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineRole {
+    /// It always stays.
+    Fixed,
+    /// It stays if it is worth its size.
+    Whole,
+    /// Only its names can stay, because it is long.
+    Names,
+}
+
+/// Splits a text into lines. The first and last `edge_lines` lines with text stay, unless they are longer than `line_bytes`.
+/// If `is_output` is set, so do errors, exit codes, and the last line.
+pub(crate) fn split(text: &str, line_bytes: usize, edge_lines: usize, is_output: bool) -> Vec<Line<'_>> {
+    let texts: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let count = texts.len();
+    let line = |(index, text): (usize, &'_ str)| -> LineRole {
+        let is_edge = index < edge_lines || index + edge_lines >= count;
+        let is_last = index + 1 == count;
+        let is_short = text.len() <= line_bytes;
+        if is_output && (is_last || is_error_or_exit(text)) || is_edge && is_short {
+            LineRole::Fixed
+        } else if is_short {
+            LineRole::Whole
+        } else {
+            LineRole::Names
+        }
+    };
+    let mut lines = Vec::with_capacity(count);
+    for (index, text) in texts.into_iter().enumerate() {
+        let role = line((index, text));
+        // The rest of a cut line can still show its names.
+        let fixed = if role == LineRole::Fixed { cut(text) } else { text };
+        lines.push(Line { text: fixed, role });
+        if fixed.len() < text.len() {
+            lines.push(Line { text: &text[fixed.len()..], role: LineRole::Names });
+        }
+    }
+    lines
+}
+
+fn is_error_or_exit(line: &str) -> bool {
+    ERROR_WORDS.iter().chain(&EXIT_WORDS).any(|word| line.contains(word))
+}
+
+/// Returns the beginning of a line, at most [`FIXED_LINE_BYTES_MAX`] bytes.
+fn cut(line: &str) -> &str {
+    &line[..line.floor_char_boundary(FIXED_LINE_BYTES_MAX)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn roles(text: &str, line_bytes: usize, edge_lines: usize, is_output: bool) -> Vec<LineRole> {
+        split(text, line_bytes, edge_lines, is_output).iter().map(|line| line.role).collect()
+    }
+
+    #[test]
+    fn edges_and_the_last_line_stay() {
+        use LineRole::{Fixed, Whole};
+        let text = "a\nb\nc\n\nd\ne\n";
+        assert_eq!(roles(text, 160, 1, true), [Fixed, Whole, Whole, Whole, Fixed]);
+        assert_eq!(roles(text, 160, 2, true), [Fixed, Fixed, Whole, Fixed, Fixed]);
+        assert_eq!(roles(text, 160, 0, true), [Whole, Whole, Whole, Whole, Fixed]);
+        assert_eq!(roles(text, 160, 0, false), [Whole; 5], "of arguments, no line always stays");
+    }
+
+    #[test]
+    fn errors_and_exit_codes_stay() {
+        use LineRole::{Fixed, Whole};
+        let text = "start\nerror: no such file\n2 failed\nthread panicked\nTraceback (most recent)\nexit code 1\nx\nlast";
+        let expected = [Whole, Fixed, Fixed, Fixed, Fixed, Fixed, Whole, Fixed];
+        assert_eq!(roles(text, 160, 0, true), expected);
+    }
+
+    #[test]
+    fn of_long_lines_only_names_stay() {
+        let long = "x".repeat(161);
+        assert_eq!(roles(&format!("{long}\nend"), 160, 1, true), [LineRole::Names, LineRole::Fixed]);
+    }
+
+    #[test]
+    fn long_error_is_cut_at_a_character() {
+        let long = format!("error: {}", "ä".repeat(400));
+        let lines = split(&long, 160, 0, true);
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[0].text.len() + lines[1].text.len(), long.len());
+        assert!(lines[0].text.len() <= FIXED_LINE_BYTES_MAX);
+    }
+}

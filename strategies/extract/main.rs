@@ -1,0 +1,180 @@
+//! The strategy `extract`: shortens old tool results, and the arguments of old calls, to the lines that introduce names.
+//!
+//! A line is worth keeping if it has paths, numbers, or identifiers that the view shows nowhere else. Errors, exit codes,
+//! the last line, and the first and last lines of a result always stay. It keeps names and not passages: an edit that needs
+//! the exact text has to read the file again. A result that an overlay already hides is never proposed again, so that the
+//! beginning of the view stays the same from one run to the next.
+
+mod anchors;
+mod candidates;
+mod cover;
+mod lines;
+
+use std::process::ExitCode;
+
+use jp_compact_strategy::calls::CallHistory;
+use jp_compact_strategy::schema::{
+    CompactRequest, ContentKind, Description, Determinism, HIDDEN, Input, Payload, RequestAction,
+    ResponseAction, STEPS, Scope, SelectiveCall, ToolCalls,
+};
+use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, options, serve};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::candidates::LongCall;
+
+const BUDGET: f64 = 0.15;
+const KEEP_STEPS: usize = 3;
+const MIN_BYTES: usize = 400;
+const LINE_BYTES: usize = 160;
+const EDGE_LINES: usize = 5;
+/// Tools whose calls are state or instructions.
+const EXEMPT: [&str; 5] = ["LoadSkill", "Task", "TodoWrite", "TodoRead", "Ask"];
+/// The part of a reply that the texts may fill, because escaping makes them longer.
+const REPLY_SHARE: u64 = 2;
+
+struct Extract;
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Options {
+    budget: f64,
+    keep_steps: usize,
+    min_bytes: usize,
+    line_bytes: usize,
+    edge_lines: usize,
+    exempt: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            budget: BUDGET,
+            keep_steps: KEEP_STEPS,
+            min_bytes: MIN_BYTES,
+            line_bytes: LINE_BYTES,
+            edge_lines: EDGE_LINES,
+            exempt: EXEMPT.map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+impl Strategy for Extract {
+    fn describe(&self) -> Description {
+        Description {
+            produces: vec![ContentKind::ToolCalls],
+            input: Input::Full,
+            // Names that the rest of the conversation shows need not be kept twice.
+            scope: Scope::Conversation,
+            determinism: Determinism::Pure,
+            wants: vec![HIDDEN.to_owned()],
+            features: vec![
+                "worker".to_owned(),
+                "pipeline".to_owned(),
+                "events.file".to_owned(),
+                STEPS.to_owned(),
+            ],
+            options_schema: Some(json!({
+                "type": "object",
+                "properties": {
+                    "budget": {
+                        "description": "share of the old output and arguments that stays",
+                        "type": "number",
+                        "minimum": 0,
+                        "maximum": 1,
+                        "default": BUDGET,
+                    },
+                    "keep_steps": {
+                        "description": "number of newest steps with calls to keep, counted in the whole conversation",
+                        "type": "integer",
+                        "minimum": 0,
+                        "default": KEEP_STEPS,
+                    },
+                    "min_bytes": {
+                        "description": "maximum size of results and arguments to keep, in bytes",
+                        "type": "integer",
+                        "minimum": 0,
+                        "default": MIN_BYTES,
+                    },
+                    "line_bytes": {
+                        "description": "maximum size of a line; of a longer line only the names stay",
+                        "type": "integer",
+                        "minimum": 0,
+                        "default": LINE_BYTES,
+                    },
+                    "edge_lines": {
+                        "description": "number of first and of last lines of each result that stay",
+                        "type": "integer",
+                        "minimum": 0,
+                        "default": EDGE_LINES,
+                    },
+                    "exempt": {
+                        "description": "tools whose calls to keep",
+                        "type": "array",
+                        "items": {"type": "string"},
+                        "default": EXEMPT,
+                    },
+                },
+                "additionalProperties": false,
+            })),
+            ..Description::new(
+                "extract",
+                env!("CARGO_PKG_VERSION"),
+                "Shorten old tool calls to the lines that introduce names",
+            )
+        }
+    }
+
+    fn compact(
+        &self,
+        request: &CompactRequest,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<Outcome, StrategyError> {
+        let options: Options = options(request)?;
+        let conversation = CallHistory::read(exchange)?;
+        let range = request.requested_range;
+        let candidates = candidates::find(&conversation, range, &options);
+        if candidates.is_empty() {
+            return Ok(Outcome::decline("the view shows no old and long call in range that is not exempt"));
+        }
+        let extracts = cover::extract(&conversation, &candidates, &options);
+        let bytes_max = usize::try_from(request.limits.result_bytes_max / REPLY_SHARE).unwrap_or(usize::MAX);
+        let calls = entries(&candidates, extracts, bytes_max);
+        if calls.is_empty() {
+            return Ok(Outcome::decline("no old call in range would become shorter"));
+        }
+        let policy = ToolCalls::Selective { calls };
+        Ok(Outcome::propose(Payload { tool_calls: Some(policy), ..Payload::new(range) }))
+    }
+}
+
+/// Returns the entries of the calls that become shorter. The oldest come first, and the entries that do not fit into a reply
+/// are left for the next run.
+fn entries(candidates: &[LongCall<'_>], extracts: Vec<String>, bytes_max: usize) -> Vec<SelectiveCall> {
+    let mut entries = Vec::new();
+    let mut bytes = 0;
+    for (candidate, text) in candidates.iter().zip(extracts) {
+        if !candidate.is_shortened_by(&text) {
+            continue;
+        }
+        bytes += text.len();
+        if bytes > bytes_max {
+            break;
+        }
+        let entry = |seq| SelectiveCall { seq, request: None, response: None, omit: false };
+        if candidate.arguments.is_some() {
+            entries
+                .push(SelectiveCall { request: Some(RequestAction::Strip), ..entry(candidate.request_seq) });
+        }
+        let response = Some(ResponseAction::Replace(text));
+        entries.push(SelectiveCall { response, ..entry(candidate.response_seq) });
+    }
+    entries
+}
+
+fn main() -> ExitCode {
+    serve(Extract)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! The choice of calls and lines.
+
+use jp_compact_strategy::schema::{EventLine, Kinds, Range};
+use jp_compact_strategy::testing::{ask, request};
+use serde_json::Value;
+
+use super::*;
+
+/// A call: its step, its arguments, and its result.
+#[derive(Clone)]
+struct Row {
+    step: usize,
+    tool: &'static str,
+    arguments: Value,
+    content: String,
+    hidden: bool,
+}
+
+fn row(step: usize, content: &str) -> Row {
+    Row { step, tool: "Bash", arguments: json!({}), content: content.to_owned(), hidden: false }
+}
+
+fn line(seq: u64, step: Option<usize>, hidden: bool, event: &Value) -> EventLine {
+    let raw = serde_json::value::to_raw_value(event).unwrap();
+    EventLine { step, hidden, ..EventLine::new(seq, 0, 1, raw) }
+}
+
+/// Returns the events: a message of the user, then the calls. The call of row N has the seq 2N + 1, its result 2N + 2.
+fn events(user: &str, rows: &[Row]) -> Vec<EventLine> {
+    let mut events = vec![line(0, None, false, &json!({"type": "chat_request", "content": user}))];
+    for (number, row) in rows.iter().enumerate() {
+        let (seq, id) = (2 * number as u64 + 1, number.to_string());
+        let call =
+            json!({"type": "tool_call_request", "id": id, "name": row.tool, "arguments": row.arguments});
+        let result = json!({"type": "tool_call_response", "id": id, "content": row.content});
+        events.push(line(seq, Some(row.step), false, &call));
+        events.push(line(seq + 1, Some(row.step), row.hidden, &result));
+    }
+    events
+}
+
+fn asked(options: &Value) -> CompactRequest {
+    let mut request = request(0, 0, &[Kinds::default()]);
+    request.options = options.as_object().unwrap().clone();
+    request
+}
+
+fn calls(request: &CompactRequest, events: &[EventLine]) -> Vec<SelectiveCall> {
+    match ask(&Extract, request, events).unwrap() {
+        Outcome::Result { compactions, .. } => match compactions.into_iter().next().unwrap().tool_calls {
+            Some(ToolCalls::Selective { calls }) => calls,
+            other => panic!("{other:?}"),
+        },
+        Outcome::Decline(_) => Vec::new(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Returns the replaced rows with their texts.
+fn replaced(user: &str, rows: &[Row], options: &Value) -> Vec<(u64, String)> {
+    let calls = calls(&asked(options), &events(user, rows));
+    let text = |call: SelectiveCall| match call.response {
+        Some(ResponseAction::Replace(text)) => Some((call.seq / 2 - 1, text)),
+        _ => None,
+    };
+    calls.into_iter().filter_map(text).collect()
+}
+
+/// Lines of prose, without names.
+fn prose(lines: usize) -> String {
+    "the quick brown fox jumps over the lazy dog\n".repeat(lines)
+}
+
+/// Options that keep nothing because of its place.
+fn bare(budget: f64) -> Value {
+    json!({"budget": budget, "keep_steps": 0, "edge_lines": 0, "min_bytes": 100})
+}
+
+#[test]
+fn lines_with_new_names_stay() {
+    let content = format!("{}see src/lexer.rs\n{}done", prose(10), prose(10));
+    let found = replaced("Look.", &[row(0, &content)], &bare(0.2));
+    assert_eq!(found, [(0, "[2 of 22 lines of the output of Bash]\nsee src/lexer.rs\ndone".to_owned())]);
+}
+
+#[test]
+fn names_that_the_view_shows_elsewhere_do_not_stay() {
+    let content = format!("{}see src/lexer.rs\n{}done", prose(10), prose(10));
+    let found = replaced("Look at src/lexer.rs.", &[row(0, &content)], &bare(0.2));
+    assert_eq!(found, [(0, "[1 of 22 lines of the output of Bash]\ndone".to_owned())]);
+    // A result of a newest step is shown, too.
+    let rows = [row(0, &content), row(1, "src/lexer.rs")];
+    let mut options = bare(0.2);
+    options["keep_steps"] = json!(1);
+    assert_eq!(replaced("Look.", &rows, &options), found);
+}
+
+#[test]
+fn each_name_stays_once() {
+    let content = format!("{}see src/lexer.rs\n{}done", prose(10), prose(10));
+    let found = replaced("Look.", &[row(0, &content), row(1, &content)], &bare(0.2));
+    let count = found.iter().filter(|(_, text)| text.contains("src/lexer.rs")).count();
+    assert_eq!((found.len(), count), (2, 1));
+    assert!(found[1].1.contains("src/lexer.rs"), "the newest line is the best of equal ones: {found:?}");
+}
+
+#[test]
+fn budget_limits_the_lines() {
+    let names: String =
+        (0..50).map(|number| format!("value_name_{number} and some more words here\n")).collect();
+    let bytes = |budget: f64| replaced("Look.", &[row(0, &format!("{names}done"))], &bare(budget))[0].1.len();
+    let total = names.len();
+    assert!(bytes(0.1) < total / 8 && bytes(0.5) > total / 3 && bytes(0.5) < total * 6 / 10);
+}
+
+#[test]
+fn of_long_lines_only_names_stay() {
+    let content =
+        format!("{} src/lexer.rs {} lexer_state 40400\ndone", "word ".repeat(40), "word ".repeat(40));
+    let found = replaced("Look.", &[row(0, &content)], &bare(0.2));
+    let text = "[2 of 2 lines of the output of Bash]\nsrc/lexer.rs lexer_state 40400\ndone";
+    assert_eq!(found, [(0, text.to_owned())]);
+}
+
+#[test]
+fn errors_exit_codes_and_the_last_line_stay_without_budget() {
+    let content =
+        format!("{}error: unexpected token\n{}exit code 101\n{}last words", prose(9), prose(9), prose(9));
+    let found = replaced("Look.", &[row(0, &content)], &bare(0.0));
+    let text = "[3 of 30 lines of the output of Bash]\nerror: unexpected token\nexit code 101\nlast words";
+    assert_eq!(found, [(0, text.to_owned())]);
+}
+
+#[test]
+fn first_and_last_lines_stay() {
+    let content = format!("head 1\nhead 2\n{}tail 1\ntail 2", prose(20));
+    let mut options = bare(0.0);
+    options["edge_lines"] = json!(2);
+    let found = replaced("Look.", &[row(0, &content)], &options);
+    let text = "[4 of 24 lines of the output of Bash]\nhead 1\nhead 2\ntail 1\ntail 2";
+    assert_eq!(found, [(0, text.to_owned())]);
+}
+
+#[test]
+fn long_arguments_are_shortened_into_the_result() {
+    let arguments = json!({"path": "src/lexer.rs", "text": prose(20)});
+    let rows = [Row { arguments, ..row(0, "written") }];
+    let calls = calls(&asked(&bare(0.2)), &events("Write.", &rows));
+    let [request, response] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!((request.seq, request.request), (1, Some(RequestAction::Strip)));
+    let text = "[1 of 21 lines of the arguments]\nsrc/lexer.rs\n[output]\nwritten";
+    assert_eq!((response.seq, &response.response), (2, &Some(ResponseAction::Replace(text.to_owned()))));
+}
+
+#[test]
+fn newest_steps_short_exempt_and_hidden_results_stay() {
+    let long = prose(20);
+    let rows = [
+        row(0, &long),
+        Row { tool: "Task", ..row(0, &long) },
+        row(1, "short"),
+        Row { hidden: true, ..row(1, &long) },
+        row(2, &long),
+        row(3, &long),
+        row(4, &long),
+    ];
+    let found: Vec<u64> = replaced("Look.", &rows, &json!({})).into_iter().map(|(row, _)| row).collect();
+    assert_eq!(found, [0]);
+}
+
+#[test]
+fn results_outside_the_range_stay() {
+    let rows = [row(0, &prose(20)), row(1, &prose(20))];
+    let mut request = asked(&bare(0.2));
+    request.requested_range = Range { from_step: Some(1), to_step: Some(1), ..Range::turns(0, 0) };
+    let seqs: Vec<u64> = calls(&request, &events("Look.", &rows)).iter().map(|call| call.seq).collect();
+    assert_eq!(seqs, [4]);
+}
+
+#[test]
+fn call_without_a_result_stays() {
+    let mut events = events("Look.", &[Row { arguments: json!({"text": prose(20)}), ..row(0, "x") }]);
+    events.pop();
+    assert_eq!(calls(&asked(&bare(0.2)), &events), []);
+}
+
+#[test]
+fn reply_that_would_be_too_large_ends_with_the_last_call_that_fits() {
+    let content = format!("src/lexer.rs\n{}done", prose(20));
+    let rows = [row(0, &content), row(1, &content), row(2, &content)];
+    let mut request = asked(&bare(0.2));
+    request.limits.result_bytes_max = 200;
+    let seqs: Vec<u64> = calls(&request, &events("Look.", &rows)).iter().map(|call| call.seq).collect();
+    assert_eq!(seqs, [2, 4]);
+}
+
+#[test]
+fn declines_without_old_calls() {
+    let declined = Outcome::decline("the view shows no old and long call in range that is not exempt");
+    assert_eq!(ask(&Extract, &asked(&json!({})), &events("Hi", &[row(0, "short")])), Ok(declined));
+}
+
+#[test]
+fn unknown_options_are_rejected() {
+    let events = events("Hi", &[]);
+    assert_eq!(ask(&Extract, &asked(&json!({"keep": 1})), &events).unwrap_err().code, "options_invalid");
+}
