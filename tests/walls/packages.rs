@@ -9,7 +9,7 @@ use crate::paths::names_found;
 use crate::sources::{Name, Source};
 
 /// Every package of the workspace, and the packages of the workspace that it may depend on.
-const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 14] = [
+const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 15] = [
     ("jp-compact-schema", &[]),
     ("jp-compact-json", &[]),
     ("jp-compact-core", &["jp-compact-schema", "jp-compact-json"]),
@@ -39,6 +39,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 14] = [
         "jp-compact-eval",
         &["jp-compact-schema", "jp-compact-core", "jp-compact-engine", "jp-compact-evidence"],
     ),
+    ("jp-compact-page", &["jp-compact-schema", "jp-compact-eval"]),
     ("jp-compact-strategy", &["jp-compact-schema"]),
     (
         "jp-compact",
@@ -54,6 +55,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 14] = [
             "jp-compact-engine",
             "jp-compact-evidence",
             "jp-compact-eval",
+            "jp-compact-page",
             "jp-compact-strategy",
         ],
     ),
@@ -69,7 +71,7 @@ const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 6] = [
 ];
 const PURE: &[&str] = &["base64-simd", "bytes", "jiff", "memchr", "serde", "serde_json", "thiserror"];
 /// Crates that only these packages depend on, except in tests.
-const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 22] = [
+const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 24] = [
     ("bpe-openai", &["jp-compact"]),
     ("clap", &["jp-compact"]),
     ("clap_complete", &["jp-compact"]),
@@ -96,7 +98,9 @@ const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 22] = [
     ("reqwest", &["jp-compact-llm"]),
     ("rustls", &["jp-compact-llm"]),
     ("secrecy", &["jp-compact-llm"]),
+    ("maud", &["jp-compact-page"]),
     ("memmap2", &["jp-compact-store"]),
+    ("plotters", &["jp-compact-page"]),
     (
         "toml",
         &[
@@ -129,6 +133,7 @@ const NAMED_CRATES: [(&str, &[&str]); 4] = [
             "jp_compact_engine",
             "jp_compact_evidence",
             "jp_compact_eval",
+            "jp_compact_page",
             "clap",
             "clap_complete",
             "clap_mangen",

@@ -1,0 +1,100 @@
+//! The list of texts that the view no longer has although a later event used them: the text, its source, and its use.
+
+use jp_compact_eval::page::{PageCut, PageEvent, PageRow, PageUse};
+use jp_compact_schema::document::EvalReport;
+use maud::{Markup, html};
+
+use crate::Texts;
+use crate::frame::scrollable;
+use crate::ribbons::kind_name;
+use crate::text::{block, grouped, inline};
+
+/// The number of lost texts in the list.
+const LOST_MAX: usize = 150;
+/// The number of characters of a lost text in a line.
+const LINE_CHARS: usize = 160;
+
+pub(crate) fn section(report: &EvalReport, cuts: &[PageCut], best: usize, texts: Texts) -> Markup {
+    let rows = || {
+        cuts.iter().flat_map(move |cut| {
+            cut.rows.iter().filter(move |row| row.row == best).map(move |row| (cut, row))
+        })
+    };
+    let lost = || {
+        rows().flat_map(|(cut, row)| row.uses.iter().filter(|used| !used.kept).map(move |used| (cut, used)))
+    };
+    let count = lost().count();
+    let table = html! {
+        table {
+            thead { tr { th { "class" } @if texts == Texts::Shown { th { "text" } } th { "source" } th { "used in" } } }
+            tbody { @for (cut, used) in lost().take(LOST_MAX) { (lost_row(cut, used, texts)) } }
+        }
+    };
+    html! {
+        @if count == 0 {
+            p { "Nothing that was used later is missing in the view." }
+        } @else {
+            p {
+                (grouped(count as u64)) " uses, over all cuts. The first " (count.min(LOST_MAX)) " are in the list."
+                @if report.transcripts.len() > 1 { " The number of the transcript precedes that of the event." }
+            }
+            (scrollable("Texts that the view no longer has", &table))
+        }
+        (constraints(rows(), texts))
+    }
+}
+
+fn lost_row(cut: &PageCut, used: &PageUse, texts: Texts) -> Markup {
+    html! {
+        tr {
+            td { (used.class) }
+            @if texts == Texts::Shown { td.lost-text { (inline(&used.text, LINE_CHARS)) } }
+            td { (event(cut, used.source, texts)) }
+            td { (event(cut, used.use_event, texts)) }
+        }
+    }
+}
+
+/// The position of an event, which opens its text.
+fn event(cut: &PageCut, index: usize, texts: Texts) -> Markup {
+    let Some(event) = cut.events.get(index) else { return html! {} };
+    html! {
+        @if texts == Texts::Shown && !event.excerpt.is_empty() {
+            details { summary { (position(cut, index, event)) } (excerpt(event)) }
+        } @else { (position(cut, index, event)) }
+    }
+}
+
+fn position(cut: &PageCut, index: usize, event: &PageEvent) -> Markup {
+    html! {
+        (cut.transcript) "." (index) " " (kind_name(event.kind))
+        @if let Some(tool) = &event.tool { " " (inline(tool, 40)) }
+        ", turn " (event.turn) @if let Some(step) = event.step { "." (step) }
+    }
+}
+
+fn excerpt(event: &PageEvent) -> Markup {
+    let hidden = event.chars.saturating_sub(event.excerpt.chars().count());
+    html! {
+        (block(&event.excerpt))
+        @if hidden > 0 { p.muted { (grouped(hidden as u64)) " more characters" } }
+    }
+}
+
+fn constraints<'a>(rows: impl Iterator<Item = (&'a PageCut, &'a PageRow)>, texts: Texts) -> Markup {
+    let lost: Vec<_> = rows
+        .flat_map(|(cut, row)| row.lost_constraints.iter().map(move |constraint| (cut, constraint)))
+        .collect();
+    html! {
+        @if !lost.is_empty() {
+            h3 { "Sentences of the user that bind, and that the view no longer has: " (lost.len()) }
+            @if texts == Texts::Shown {
+                ul {
+                    @for (cut, constraint) in lost.iter().take(LOST_MAX) {
+                        li { (inline(&constraint.text, LINE_CHARS)) " " (event(cut, constraint.source, texts)) }
+                    }
+                }
+            }
+        }
+    }
+}

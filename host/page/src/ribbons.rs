@@ -1,0 +1,120 @@
+//! The ribbons of a page: for the last cut of the first transcripts, one for the recommended row, and one for each other row
+//! in a part that opens on demand.
+
+use jp_compact_eval::page::{PageCut, PageEventKind, PageRow};
+use jp_compact_schema::document::EvalReport;
+use maud::{Markup, html};
+
+use crate::ribbon::{ELEMENTS_MAX, RibbonArc, RibbonBlock, draw, state_name};
+use crate::rows::{is_control, title};
+use crate::text::grouped;
+
+/// The number of transcripts with ribbons.
+const TRANSCRIPTS_MAX: usize = 3;
+/// The number of blocks and arcs of a page, because each takes about 130 bytes.
+const PAGE_ELEMENTS_MAX: usize = 9_000;
+
+pub(crate) fn section(report: &EvalReport, cuts: &[PageCut], best: usize) -> Markup {
+    let mut left = PAGE_ELEMENTS_MAX;
+    let last_cuts = last_cuts(cuts);
+    let hidden = last_cuts.len().saturating_sub(TRANSCRIPTS_MAX);
+    html! {
+        p {
+            "One block for each event before the cut and after it, as wide as its tokens. An arc leads from a later use of a "
+            "path, number, identifier, or other text to the event that has it. A red arc leads to a text that the view no "
+            "longer has."
+        }
+        (legend())
+        @for cut in last_cuts.into_iter().take(TRANSCRIPTS_MAX) {
+            h3 { (report.transcripts.get(cut.transcript).map_or("", |transcript| transcript.path.as_str())) }
+            @let (first, others): (Vec<_>, Vec<_>) = shown_rows(report, cut).partition(|row| row.row == best);
+            @for row in first { (ribbon(report, cut, row, &mut left)) }
+            @for row in others {
+                details { summary { (row.row) " " (title(report, row.row)) } (ribbon(report, cut, row, &mut left)) }
+            }
+        }
+        @if hidden > 0 { p.muted { (hidden) " more transcripts have no ribbon here." } }
+    }
+}
+
+/// Returns the last cut of each transcript.
+fn last_cuts(cuts: &[PageCut]) -> Vec<&PageCut> {
+    let mut last: Vec<&PageCut> = Vec::new();
+    for cut in cuts {
+        match last.last_mut() {
+            Some(previous) if previous.transcript == cut.transcript => *previous = cut,
+            _ => last.push(cut),
+        }
+    }
+    last
+}
+
+fn shown_rows<'a>(report: &'a EvalReport, cut: &'a PageCut) -> impl Iterator<Item = &'a PageRow> {
+    cut.rows.iter().filter(|row| report.strategies.get(row.row).is_some_and(|row| !is_control(row)))
+}
+
+fn ribbon(report: &EvalReport, cut: &PageCut, row: &PageRow, left: &mut usize) -> Markup {
+    let arcs: Vec<RibbonArc> = row
+        .uses
+        .iter()
+        .map(|used| RibbonArc { source: used.source, later_use: used.use_event, is_lost: !used.kept })
+        .collect();
+    let blocks = blocks(cut, row);
+    let lost = arcs.iter().filter(|arc| arc.is_lost).count();
+    let name = title(report, row.row);
+    let label = format!(
+        "{name}: {} of {} events are changed, {lost} of {} later uses are lost",
+        row.shown.iter().filter(|shown| state_name(**shown) != "kept").count(),
+        cut.prefix,
+        arcs.len(),
+    );
+    let elements = blocks.len() + arcs.len();
+    if elements > *left || elements > ELEMENTS_MAX {
+        return html! { p.muted { (label) ". The ribbon has " (elements) " parts, too many for a page." } };
+    }
+    *left -= elements;
+    html! {
+        figure {
+            @if let Some(svg) = draw(&blocks, &arcs, &label) { (svg) }
+            figcaption {
+                code { (name) } ": " (grouped(row.tokens_before)) " tokens before the cut become "
+                (grouped(row.tokens_after)) "; " (lost) " of " (arcs.len()) " later uses are lost."
+            }
+        }
+    }
+}
+
+/// The events of the prefix with their states, and those after the cut.
+fn blocks(cut: &PageCut, row: &PageRow) -> Vec<RibbonBlock> {
+    let state = |index: usize| row.shown.get(index).copied().unwrap_or(jp_compact_eval::page::Shown::Kept);
+    let events = cut.events.iter().enumerate();
+    events
+        .map(|(index, event)| RibbonBlock {
+            kind: kind_name(event.kind),
+            tokens: event.tokens,
+            shown: state(index),
+            is_after_cut: index >= cut.prefix,
+        })
+        .collect()
+}
+
+pub(crate) fn kind_name(kind: PageEventKind) -> &'static str {
+    match kind {
+        PageEventKind::User => "user",
+        PageEventKind::Assistant => "assistant",
+        PageEventKind::Reasoning => "reasoning",
+        PageEventKind::Call => "tool call",
+        PageEventKind::Result => "tool result",
+    }
+}
+
+fn legend() -> Markup {
+    html! {
+        p {
+            @for state in ["kept", "shortened", "removed", "summarized", "future"] {
+                span.key { svg viewBox="0 0 16 12" aria-hidden="true" { rect class=(state) width="16" height="12" {} } }
+                (if state == "future" { "after the cut" } else { state }) "  "
+            }
+        }
+    }
+}

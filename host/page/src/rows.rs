@@ -1,0 +1,66 @@
+//! Questions about the rows of a report that several parts of a page ask.
+
+use jp_compact_schema::document::{EvalRecall, EvalReport, EvalRow, EvalStatus};
+
+/// The names of the controls that are rows.
+const CONTROLS: [&str; 2] = ["none", "drop-all"];
+/// The recall of paths, numbers, and identifiers that a recommended row has, in percent.
+const RECOMMENDED: [f64; 3] = [95.0, 90.0, 90.0];
+
+pub(crate) fn is_control(row: &EvalRow) -> bool {
+    CONTROLS.contains(&row.name.as_str())
+}
+
+/// Returns the rows with results that are not controls, with their indexes in the report.
+pub(crate) fn strategies(report: &EvalReport) -> impl Iterator<Item = (usize, &EvalRow)> {
+    let rows = report.strategies.iter().enumerate();
+    rows.filter(|(_, row)| row.status == EvalStatus::Ok && !is_control(row))
+}
+
+/// Returns the row that the page is about: the one that saves most among those that keep names, else the one that keeps
+/// most. Returns `None` if no row has enough data.
+pub(crate) fn best(report: &EvalReport) -> Option<(usize, &EvalRow)> {
+    let rows = || strategies(report).filter(|(_, row)| pooled_recall(&row.recall).is_some());
+    let most_saved = rows()
+        .filter(|(_, row)| keeps_names(&row.recall) && row.saved.tokens > 0)
+        .max_by(|(_, a), (_, b)| a.saved.percent.total_cmp(&b.saved.percent));
+    most_saved.or_else(|| {
+        let recall = |row: &EvalRow| pooled_recall(&row.recall).unwrap_or_default();
+        rows()
+            .filter(|(_, row)| row.saved.tokens > 0)
+            .max_by(|(_, a), (_, b)| recall(a).total_cmp(&recall(b)))
+    })
+}
+
+/// Whether the recall of each class with enough data reaches the recommended one.
+pub(crate) fn keeps_names(recall: &EvalRecall) -> bool {
+    let classes = [recall.path, recall.number, recall.identifier];
+    classes
+        .into_iter()
+        .zip(RECOMMENDED)
+        .all(|(class, minimum)| class.percent.is_none_or(|percent| percent >= minimum))
+}
+
+/// The recall of paths, numbers, and identifiers together, in percent. `None` if none of them has enough data.
+pub(crate) fn pooled_recall(recall: &EvalRecall) -> Option<f64> {
+    let classes = [recall.path, recall.number, recall.identifier];
+    classes.iter().any(|class| class.percent.is_some()).then(|| {
+        let kept: u64 = classes.iter().map(|class| class.kept).sum();
+        let at_risk: u64 = classes.iter().map(|class| class.at_risk).sum();
+        100.0 * kept as f64 / at_risk.max(1) as f64
+    })
+}
+
+/// The name of a row with its options that differ from those of the other rows of the strategy, in the form of the
+/// command line.
+pub(crate) fn title(report: &EvalReport, index: usize) -> String {
+    let row = &report.strategies[index];
+    let same_name = || report.strategies.iter().filter(|other| other.name == row.name);
+    let options: Vec<String> = row
+        .options
+        .iter()
+        .filter(|(key, value)| same_name().any(|other| other.options.get(*key) != Some(value)))
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    if options.is_empty() { row.name.clone() } else { format!("{}:{}", row.name, options.join(",")) }
+}

@@ -1,0 +1,103 @@
+//! The HTML pages of `eval` and `diff`. The tests with a browser are ignored by default. CI runs them with a Python that has
+//! Playwright in `JP_COMPACT_TEST_BROWSER`, and with `axe-core` in `JP_COMPACT_TEST_AXE`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::{Conversation, World};
+
+/// Texts that run a script in a page that does not escape them.
+const ATTACKS: [&str; 4] = [
+    "<script>window.forged=1</script>",
+    "</title></style></pre><img src=x onerror=window.forged=1>",
+    "\"><svg onload=window.forged=1>",
+    "' onmouseover='window.forged=1' autofocus onfocus='window.forged=1",
+];
+
+/// A conversation with enough tool results for a cut. Every text has an attack, and later turns use earlier names.
+fn hostile_conversation() -> Conversation {
+    let mut conversation = Conversation::new();
+    for turn in 0..24 {
+        let attack = ATTACKS[turn % ATTACKS.len()];
+        let names: String =
+            (0..12).map(|name| format!("src/part_{turn}/file_{name}_{turn}.rs has {turn}{name}11 lines {attack}\n")).collect();
+        let earlier = turn.saturating_sub(9);
+        let used = format!("Look at src/part_{earlier}/file_3_{earlier}.rs and file_4_{earlier} with {earlier}311 {attack}");
+        conversation = conversation
+            .turn(&format!("Always keep the {attack} of turn {turn}."))
+            .call("search", json!({"query": used, "path": format!("src/part_{earlier}/file_5_{earlier}.rs")}), &names)
+            .message(&used);
+    }
+    conversation
+}
+
+/// Makes the page and the report of an evaluation.
+fn evaluate(world: &World, transcript: &str, extra: &[&str]) -> (PathBuf, PathBuf) {
+    let page = world.path("page.html");
+    let arguments = ["eval", transcript, "--strategy", "strip-tools", "--strategy", "strip-tools:mode=strip-responses"];
+    let rounds = ["--rounds", "1,2,5", "--json", "--html", page.to_str().unwrap()];
+    let output = world.run(&[&arguments[..], &rounds, extra].concat()).exits(0);
+    (page, world.write_file("report.json", &output.stdout))
+}
+
+/// Opens a page in Chromium, and fails for each problem that `tests/page/check.py` reports.
+fn check_in_browser(world: &World, page: &Path, report: &Path) {
+    let program = |variable: &str| {
+        let path = std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set"));
+        assert!(Path::new(&path).is_file(), "{path} is missing");
+        path
+    };
+    let mut check = Command::new(program("JP_COMPACT_TEST_BROWSER"));
+    check.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page/check.py")).arg(page).arg("--json").arg(report);
+    check.args(["--axe", &program("JP_COMPACT_TEST_AXE"), "--chromium", &chromium()]);
+    if let Ok(folder) = std::env::var("JP_COMPACT_TEST_SCREENSHOTS") {
+        check.args(["--screenshots", &folder]);
+    }
+    let output = check.current_dir(&world.root).output().unwrap();
+    let problems = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{problems}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn chromium() -> String {
+    let programs = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+    programs.into_iter().find(|program| Path::new(program).is_file()).expect("Chromium is not installed").into()
+}
+
+#[test]
+fn page_has_the_figures_of_the_report_and_escapes_texts() {
+    let world = World::new();
+    world.write_conversation("hostile", &hostile_conversation());
+    let (page, report) = evaluate(&world, "hostile", &[]);
+    let page = fs::read_to_string(page).unwrap();
+    let report: Value = serde_json::from_slice(&fs::read(report).unwrap()).unwrap();
+    for attack in ["<script", "<img", "<svg onload"] {
+        assert!(!page.contains(attack), "{attack} is not escaped");
+    }
+    assert!(page.contains("&lt;script&gt;window.forged=1"), "the page shows the texts");
+    let saved = &report["strategies"][2]["saved"]["percent"];
+    let figure = format!("<data value=\"{saved}\" data-key=\"strategies.2.saved.percent\">");
+    assert!(page.contains(&figure), "{figure} is missing");
+    assert!(!page.contains("http:") && !page.contains("https:"), "the page names an address");
+}
+
+#[test]
+fn page_without_texts_has_names_and_numbers_only() {
+    let world = World::new();
+    world.write_conversation("hostile", &hostile_conversation());
+    let (page, _) = evaluate(&world, "hostile", &["--no-text"]);
+    let page = fs::read_to_string(page).unwrap();
+    assert!(!page.contains("forged") && !page.contains("part_3"), "a text is in the page");
+    assert!(page.contains("class=\"arc"), "the ribbon stays");
+}
+
+#[test]
+#[ignore = "needs Chromium and Playwright; CI runs it"]
+fn page_works_in_a_browser() {
+    let world = World::new();
+    world.write_conversation("hostile", &hostile_conversation());
+    let (page, report) = evaluate(&world, "hostile", &[]);
+    check_in_browser(&world, &page, &report);
+}
