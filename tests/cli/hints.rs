@@ -27,7 +27,7 @@ fn world() -> (World, Transcript) {
     (world, transcript)
 }
 
-/// Compacts with these `--set` values, and returns the overlay that affects tool calls.
+/// Compacts with these `--set` values, and returns the newest overlay that affects tool calls.
 #[track_caller]
 fn stored_overlay(sets: &[&str], extra: &[&str]) -> Value {
     let (world, transcript) = world();
@@ -35,7 +35,7 @@ fn stored_overlay(sets: &[&str], extra: &[&str]) -> Value {
     let arguments: Vec<_> = ["conversation"].into_iter().chain(sets).chain(extra.iter().copied()).collect();
     world.run(&arguments).exits(0);
     let overlays = transcript.overlays();
-    overlays.iter().find(|overlay| overlay["tool_calls"].is_object()).unwrap().clone()
+    overlays.iter().rfind(|overlay| overlay["tool_calls"].is_object()).unwrap().clone()
 }
 
 #[test]
@@ -123,10 +123,109 @@ fn show_reports_that_jp_ignores_hints() {
         let overlays = line["overlays"].as_array().unwrap().iter();
         overlays.map(|overlay| overlay["applied_by_jp"].as_bool().unwrap()).collect()
     };
-    assert_eq!(applied(&output.line()), [false]);
-    assert_eq!(applied(&world.run(&["show", "conversation", "--json"]).exits(0).line()), [false]);
+    assert_eq!(applied(&output.line()), [true, false]);
+    assert_eq!(applied(&world.run(&["show", "conversation", "--json"]).exits(0).line()), [true, false]);
     let show_output = world.run(&["show", "conversation"]).exits(0);
     assert_eq!(show_output.text().matches("JP does not apply it").count(), 1, "{}", show_output.text());
+}
+
+/// Returns four turns with long outputs. They read, create, read and create, and finally answer.
+fn turns_of_each_tool() -> Conversation {
+    let output = "a line of no importance\n".repeat(40);
+    let read =
+        |conversation: Conversation| conversation.call("fs_read_file", json!({"path": "a.rs"}), &output);
+    let create = |conversation: Conversation| {
+        conversation.call("fs_create_file", json!({"path": "b.rs", "content": output}), &output)
+    };
+    let conversation = read(read(Conversation::new().turn("Read.")).message("Read.").turn("Read again."));
+    let conversation = create(conversation.message("Read.").turn("Create."));
+    create(read(conversation.message("Created.").turn("Copy.")))
+        .message("Copied.")
+        .turn("Thanks.")
+        .message("Ok.")
+}
+
+/// Returns type, turns, and policy of each overlay.
+fn policies(overlays: &[Value]) -> Vec<String> {
+    let policy = |overlay: &Value| {
+        let of = |half: &str| overlay["tool_calls"][half].as_bool().unwrap();
+        format!(
+            "{} {}-{} {}/{}",
+            overlay["type"].as_str().unwrap(),
+            overlay["from_turn"],
+            overlay["to_turn"],
+            of("request"),
+            of("response")
+        )
+    };
+    overlays.iter().map(policy).collect()
+}
+
+#[test]
+fn jp_gets_the_part_of_a_policy_that_it_can_apply() {
+    let world = World::new();
+    let transcript = world.write_conversation("conversation", &turns_of_each_tool());
+    let keep = "conversation.tools.fs_read_file.compaction=keep";
+    let arguments = ["conversation", "--strategy=strip-tools", "--keep-last=1", "--set", keep, "--json"];
+    let line = world.run(&arguments).exits(0).line();
+    assert_eq!(
+        policies(&transcript.overlays()),
+        ["compaction 2-2 true/true", "jp_compact_overlay 0-3 true/true"]
+    );
+    // JP still sends the created file of the mixed turn. Our view does not.
+    let tokens = &line["tokens"];
+    let (ours, jp) = (tokens["view_after"].as_u64(), tokens["jp"]["view_after"].as_u64());
+    assert!(ours < jp && jp < tokens["jp"]["view_before"].as_u64(), "{tokens}");
+    let text = world.run(&["show", "conversation"]).exits(0);
+    for tokens in [ours, jp] {
+        let shown = tokens.unwrap().to_string();
+        assert!(text.text().replace(',', "").contains(&shown), "{shown} is not in {}", text.text());
+    }
+}
+
+#[test]
+fn jp_gets_the_half_of_a_policy_that_all_calls_of_a_turn_share() {
+    let world = World::new();
+    let transcript = world.write_conversation("conversation", &turns_of_each_tool());
+    let arguments = ["conversation", "--strategy=strip-tools", "--keep-last=1", "--set", KEEP_READ];
+    world.run(&arguments).exits(0);
+    assert_eq!(
+        policies(&transcript.overlays()),
+        [
+            "compaction 0-1 false/true",
+            "compaction 2-2 true/true",
+            "compaction 3-3 false/true",
+            "jp_compact_overlay 0-3 true/true"
+        ]
+    );
+}
+
+#[test]
+fn policy_for_jp_ends_an_older_one_where_a_hint_keeps_calls() {
+    let world = World::new();
+    let strip = json!({"policy": "strip", "request": true, "response": true});
+    let older = json!({"from_turn": 0, "to_turn": 3, "tool_calls": strip});
+    let transcript = world.write_conversation("conversation", &turns_of_each_tool().compaction(older));
+    let payload = json!({"from_turn": 0, "to_turn": 3, "tool_calls": strip});
+    let reply = json!({"type": "result", "id": "c1", "compactions": [payload]});
+    let members = json!({"produces": ["tool_calls"]});
+    world.write_script("plugins/strips", &plugin_script("strips", &members, &format!("echo '{reply}'")));
+    let keep = "conversation.tools.fs_read_file.compaction=keep";
+    let line = world.run_plugin("strips", &["--set", keep, "--json"]).exits(0).line();
+    assert_eq!(
+        policies(&transcript.overlays()),
+        [
+            "compaction 0-1 false/false",
+            "compaction 2-2 true/true",
+            "compaction 3-3 false/false",
+            "jp_compact_overlay 0-3 true/true"
+        ]
+    );
+    let tokens = &line["tokens"]["jp"];
+    assert!(
+        tokens["view_before"].as_u64() < tokens["view_after"].as_u64(),
+        "JP sends the kept calls: {line}"
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::decode;
 use crate::index;
+use crate::jp_policy;
 use crate::overlay::{Overlay, ToolPolicy};
 use crate::splice::{self, Piece};
 use crate::stream::Stream;
@@ -125,19 +126,20 @@ pub fn stamped_overlays(
 }
 
 /// Returns the overlays of a compaction, without stamps. JP cannot read ranges with steps. Therefore, in JP's own
-/// conversations, the whole turns of such a range get a separate overlay, which JP can apply.
+/// conversations, the whole turns of such a range get a separate overlay, which JP can apply. A policy with hints gets
+/// overlays for the part of it that JP can apply.
 #[must_use]
 pub fn unstamped_overlays(stream: &Stream, compaction: &Compaction) -> Vec<Overlay> {
     let range = compaction.range();
     let is_selective = matches!(compaction.tool_calls(), Some(ToolPolicy::Selective(_)));
     if !stream.is_jp() || is_selective || compaction.summary().is_some() {
-        return overlays_of_range(compaction, range);
+        return overlays_of_range(stream, compaction, range);
     }
-    range.pieces().into_iter().flat_map(|piece| overlays_of_range(compaction, piece)).collect()
+    range.pieces().into_iter().flat_map(|piece| overlays_of_range(stream, compaction, piece)).collect()
 }
 
-/// Returns a compaction's overlays for one range: first the overlay that JP can read, then the overlay that it cannot.
-fn overlays_of_range(compaction: &Compaction, range: TurnRange) -> Vec<Overlay> {
+/// Returns a compaction's overlays for one range: first the overlays that JP can read, then the overlay that it cannot.
+fn overlays_of_range(stream: &Stream, compaction: &Compaction, range: TurnRange) -> Vec<Overlay> {
     // JP applies no overlay of a range with steps, so the policies of such a range stay together.
     let is_split = !range.has_steps() && compaction.tool_calls().is_some_and(is_unknown_to_jp);
     let empty = Overlay {
@@ -154,15 +156,44 @@ fn overlays_of_range(compaction: &Compaction, range: TurnRange) -> Vec<Overlay> 
         not_applied: Vec::new(),
         stale: false,
     };
-    let first = Overlay {
+    let mut first = Overlay {
         summary: compaction.summary().map(str::to_owned),
         reasoning: compaction.reasoning(),
         tool_calls: compaction.tool_calls().filter(|_| !is_split).cloned(),
         applied_by_jp: !range.has_steps(),
         ..empty.clone()
     };
-    let second = is_split.then(|| Overlay { tool_calls: compaction.tool_calls().cloned(), ..empty });
-    [Some(first).filter(|first| !first.policy_names().is_empty()), second].into_iter().flatten().collect()
+    let mut parts = Vec::new();
+    if is_split && stream.is_jp() {
+        parts = parts_for_jp(stream, compaction, range);
+    }
+    if let [(part, policy)] = &parts[..]
+        && *part == range
+    {
+        first.tool_calls = Some(policy.clone());
+        parts.clear();
+    }
+    let parts = parts.into_iter().map(|(part, policy)| Overlay {
+        from_turn: part.from(),
+        to_turn: part.to(),
+        tool_calls: Some(policy),
+        applied_by_jp: true,
+        ..empty.clone()
+    });
+    let mut overlays: Vec<Overlay> = [first].into_iter().chain(parts).collect();
+    overlays.retain(|overlay| !overlay.policy_names().is_empty());
+    overlays.extend(is_split.then(|| Overlay { tool_calls: compaction.tool_calls().cloned(), ..empty }));
+    overlays
+}
+
+/// Returns the parts of a policy with hints that JP can apply.
+fn parts_for_jp(stream: &Stream, compaction: &Compaction, range: TurnRange) -> Vec<(TurnRange, ToolPolicy)> {
+    match compaction.tool_calls() {
+        Some(ToolPolicy::Strip { request, response, overrides }) => {
+            jp_policy::readable_parts(stream, range, (*request, *response), overrides)
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn is_unknown_to_jp(policy: &ToolPolicy) -> bool {

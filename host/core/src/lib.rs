@@ -42,6 +42,7 @@ pub mod fork;
 pub mod halves;
 pub mod index;
 pub mod inline;
+mod jp_policy;
 pub mod jp_view;
 mod keep;
 pub mod lint;
