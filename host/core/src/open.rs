@@ -16,9 +16,13 @@ pub enum OpenReason {
 
 /// Returns the reason why the last turn is open, or `None` if it is closed (docs/reference/store.md#the-open-turn). It
 /// is open if only tool events follow an unanswered tool request. For a summary, a turn that does not end with an
-/// assistant message is open too. Inquiries count as tool events, because tools make them.
+/// assistant message is open too. Inquiries count as tool events, because tools make them. In a stream that has
+/// [ended](Stream::ended), no turn is open.
 #[must_use]
 pub fn open_reason(stream: &Stream, pairs: &Pairs, for_summary: bool) -> Option<OpenReason> {
+    if stream.is_ended() {
+        return None;
+    }
     let end = TurnEnd::new(stream, pairs)?;
     match (end.waiting_call.is_some(), for_summary && !end.ends_with_message) {
         (true, _) => Some(OpenReason::ToolCall),

@@ -2,7 +2,7 @@
 //! reduced view can never pass for history (RFD 064, "Raw-Stream Invariant").
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -24,7 +24,9 @@ use jp_compact_json::Span;
 pub struct Stream {
     index: Index,
     /// `None` for JP's own files.
-    external: Option<Box<External>>,
+    external: Option<Arc<External>>,
+    /// Whether the last turn counts as closed, even with an unanswered call.
+    is_ended: bool,
     overlays: Vec<Overlay>,
     /// The element of each `seq`.
     numbered: Vec<usize>,
@@ -54,10 +56,10 @@ impl Stream {
     /// # Errors
     /// When an overlay is malformed.
     pub fn from_external(index: Index, external: External) -> Result<Self, Unreadable> {
-        Self::read_overlays(index, Some(Box::new(external)))
+        Self::read_overlays(index, Some(Arc::new(external)))
     }
 
-    fn read_overlays(index: Index, external: Option<Box<External>>) -> Result<Self, Unreadable> {
+    fn read_overlays(index: Index, external: Option<Arc<External>>) -> Result<Self, Unreadable> {
         let mut overlays = Vec::new();
         let mut numbered = Vec::with_capacity(index.events.len());
         for (element, event) in index.events.iter().enumerate() {
@@ -78,7 +80,7 @@ impl Stream {
                 numbered.push(element);
             }
         }
-        Ok(Self { index, external, overlays, numbered, steps: OnceLock::new() })
+        Ok(Self { index, external, is_ended: false, overlays, numbered, steps: OnceLock::new() })
     }
 
     #[must_use]
@@ -217,7 +219,56 @@ impl Stream {
         let mut generated = Vec::from(index.generated);
         generated.extend_from_slice(&overlays.bytes);
         index.generated = generated.into();
-        Self::read_overlays(index, self.external)
+        Ok(Self { is_ended: self.is_ended, ..Self::read_overlays(index, self.external)? })
+    }
+
+    /// Returns the stream without overlays and receipts.
+    #[must_use]
+    pub fn without_overlays(&self) -> Self {
+        let is_kept = |event: &Event| !event.kind.is_overlay() && event.kind != Kind::Receipt;
+        // In the files of other programs, these are the last elements, so the other elements keep their numbers.
+        self.with_events(self.events().iter().filter(|event| is_kept(event)).copied().collect())
+    }
+
+    /// Returns the stream of the first elements.
+    #[must_use]
+    pub fn prefix(&self, elements: usize) -> Self {
+        self.with_events(self.events()[..elements.min(self.events().len())].to_vec())
+    }
+
+    /// Returns the stream with these events of its own, and without overlays.
+    fn with_events(&self, events: Vec<Event>) -> Self {
+        let turns = events.iter().filter(|event| event.kind.is_conversation()).map(|event| event.turn + 1);
+        let index = Index {
+            turns: turns.max().unwrap_or_default(),
+            unloadable: self.index.unloadable.filter(|element| *element < events.len()),
+            bytes: self.index.bytes.clone(),
+            generated: self.index.generated.clone(),
+            events,
+            ..self.index
+        };
+        let numbered = (0..index.events.len()).filter(|element| index.events[*element].seq.is_some());
+        let numbered = numbered.collect();
+        let external = self.external.clone();
+        Self {
+            index,
+            external,
+            is_ended: self.is_ended,
+            overlays: Vec::new(),
+            numbered,
+            steps: OnceLock::new(),
+        }
+    }
+
+    /// Returns the stream with a last turn that counts as closed.
+    #[must_use]
+    pub fn ended(self) -> Self {
+        Self { is_ended: true, ..self }
+    }
+
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.is_ended
     }
 
     /// Marks the overlay at `index` in [`Stream::overlays`] as stale: it was made for other events.

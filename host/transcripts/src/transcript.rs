@@ -1,6 +1,7 @@
 //! A transcript: its events, and its relation to the file that it was read from.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use jp_compact_core::index::Unreadable;
 use jp_compact_core::stream::Stream;
@@ -15,7 +16,7 @@ use crate::source_map::SourceMap;
 pub struct Transcript {
     stream: Stream,
     /// `None` for JP's own files.
-    source: Option<Box<SourceMap>>,
+    source: Option<Arc<SourceMap>>,
     sidecar: Option<Sidecar>,
 }
 
@@ -35,12 +36,18 @@ impl Deref for Transcript {
 
 impl Transcript {
     pub(crate) fn new(stream: Stream, source: SourceMap) -> Self {
-        Self { stream, source: Some(Box::new(source)), sidecar: None }
+        Self { stream, source: Some(Arc::new(source)), sidecar: None }
     }
 
     #[must_use]
     pub fn stream(&self) -> &Stream {
         &self.stream
+    }
+
+    /// Returns the transcript with a part of its own stream, and without a sidecar.
+    #[must_use]
+    pub fn with_part(&self, part: Stream) -> Self {
+        Self { stream: part, source: self.source.clone(), sidecar: None }
     }
 
     #[must_use]

@@ -65,6 +65,13 @@ impl RunOutcome<'_> {
         (!new_overlays.is_empty()).then(|| append::append(survey.stream, entries, new_overlays))
     }
 
+    /// Returns the new overlays in their stored form, as the array of a stream. `None` if the run made none.
+    #[must_use]
+    pub fn stored_overlays(&self) -> Option<Vec<u8>> {
+        let elements = append::elements(&self.entries, &self.new_overlays);
+        (!elements.is_empty()).then(|| serde_json::to_vec(&elements).unwrap_or_default())
+    }
+
     /// Returns the violations of the view and of its renderings for these providers.
     #[must_use]
     pub fn violations(&self, providers: &[Provider]) -> Vec<Violation> {

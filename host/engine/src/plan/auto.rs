@@ -145,7 +145,12 @@ impl Planner<'_> {
 /// Policies continue after the last compaction of the same content. A new summary replaces all earlier summaries. Its
 /// range includes their ranges, and the strategy reads the raw events of all of them
 /// (docs/decisions/0018-one-summary.md).
-fn range_to_compact(description: &Description, stream: &Stream, selected: TurnRange) -> Option<TurnRange> {
+#[must_use]
+pub fn range_to_compact(
+    description: &Description,
+    stream: &Stream,
+    selected: TurnRange,
+) -> Option<TurnRange> {
     // Without this feature, a strategy accepts whole turns only.
     let range = if description.has_feature(STEPS) { selected } else { selected.whole_turns()? };
     let next = stream.after_last_overlay_of(&description.produces);

@@ -39,7 +39,7 @@ use crate::consent::{Asker, ConsentContext};
 use jp_compact_config::{self as config, Config, JpSettings, PlannedCalls};
 use jp_compact_llm::Models;
 
-pub use auto::{AutoRequest, AutoWindow, ProfileOutcome};
+pub use auto::{AutoRequest, AutoWindow, ProfileOutcome, range_to_compact};
 pub use batch::{BatchPlanner, ThreadPlans};
 pub use error::Error;
 
@@ -416,6 +416,12 @@ impl<'a> Planner<'a> {
     #[must_use]
     pub fn consent(&self, config: &Config) -> ConsentContext {
         ConsentContext::new(config.scope().clone(), self.user.asker, self.environment)
+    }
+
+    /// Creates sessions for one more thread, with one process per strategy.
+    #[must_use]
+    pub fn thread_sessions(&self) -> Arc<Sessions> {
+        Arc::new(self.launcher().sessions(1))
     }
 
     /// Ends the worker processes.
