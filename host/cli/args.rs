@@ -208,6 +208,11 @@ pub(crate) struct ModelArgs {
 }
 
 impl ModelArgs {
+    /// Returns the arguments with the recorded answers of this file.
+    pub(crate) fn with_answers(&self, file: PathBuf) -> Self {
+        Self { llm_record: None, llm_replay: Some(file), ..self.clone() }
+    }
+
     /// Opens the models.
     pub(crate) fn open(
         &self,

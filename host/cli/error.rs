@@ -50,6 +50,14 @@ impl Report {
         Self { exit, message, causes: Vec::new(), hint, is_printed: false }
     }
 
+    /// The report of a failure that is already a part of a document.
+    pub(crate) fn from_document(document: &ErrorReport) -> Self {
+        let exit = Exit::ALL.into_iter().map(|(exit, _)| exit).find(|exit| exit.code() == document.code);
+        let hint = document.hint.clone().map(ErrorHint::line);
+        let (message, causes) = (document.message.clone(), document.causes.clone());
+        Self { exit: exit.unwrap_or(Exit::Bug), message, causes, hint, is_printed: false }
+    }
+
     /// Replaces the hint.
     pub(crate) fn with_hint(self, hint: String) -> Self {
         Self { hint: Some(ErrorHint::line(hint)), ..self }

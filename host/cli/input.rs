@@ -1,9 +1,10 @@
 //! Reads transcripts from a file or from stdin, and prints the warnings about them. This module must not write to a
 //! transcript.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use jp_compact_engine::batch::FoundFiles;
 use jp_compact_engine::compact::{self, Opened};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_store as store;
@@ -83,6 +84,27 @@ fn read_failure(error: compact::Error, requested: Option<Format>, detected: Opti
 pub(crate) fn warnings(stream: &Transcript, path: &Path, environment: &Environment) -> Vec<String> {
     let path = relative_path(path, environment);
     compact::warnings(stream).iter().map(|warning| format!("{path}: {warning}")).collect()
+}
+
+/// The transcripts at the given paths. A folder that is not a conversation is searched in the same way as by `batch`.
+pub(crate) fn find_transcripts(paths: &[OsString], environment: &Environment) -> Vec<OsString> {
+    let mut transcripts = Vec::new();
+    for path in paths {
+        let folder = environment.cwd.join(path);
+        let must_search = !path.is_empty() && folder.is_dir() && !folder.join("events.json").exists();
+        if !must_search {
+            transcripts.push(path.clone());
+            continue;
+        }
+        let files = FoundFiles::gather(std::slice::from_ref(path), None, None, environment);
+        if files.is_empty() && files.faults().is_empty() {
+            // Reading the folder itself fails with an error that names it.
+            transcripts.push(path.clone());
+        }
+        transcripts.extend(files.faults().iter().map(|fault| fault.path.clone().into()));
+        transcripts.extend(files.transcripts(environment).map(OsString::from));
+    }
+    transcripts
 }
 
 /// The error of a command that appends, if its transcript is `-`.

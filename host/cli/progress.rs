@@ -88,6 +88,31 @@ impl BatchProgress {
     }
 }
 
+/// The progress bar of an evaluation, with its remaining time. A unit is one row on one transcript.
+#[derive(Debug)]
+pub(crate) struct EvalBar {
+    bar: ProgressBar,
+}
+
+impl EvalBar {
+    pub(crate) fn new(quiet: bool, rows: u64) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(rows), draw_target(quiet));
+        let style = ProgressStyle::with_template("{bar:25} {pos} of {len} rows, {eta} left");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self { bar }
+    }
+
+    /// Counts finished rows.
+    pub(crate) fn add_rows(&self, rows: u64) {
+        self.bar.inc(rows);
+    }
+
+    /// Removes the bar.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// Stderr, unless it is quiet or JSON. indicatif draws only on a terminal.
 fn draw_target(quiet: bool) -> ProgressDrawTarget {
     if quiet || output::is_json() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }

@@ -21,6 +21,7 @@ mod conversation_config;
 mod digest;
 mod doctor;
 mod errors;
+mod eval;
 mod fork;
 mod goldens;
 mod guard;

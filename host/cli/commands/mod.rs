@@ -7,6 +7,7 @@ mod compact;
 mod completions;
 mod config;
 mod doctor;
+mod eval;
 mod fork;
 mod import;
 mod lint;
@@ -112,6 +113,7 @@ fn wants_json(matches: &ArgMatches) -> bool {
 pub(crate) enum Command {
     Auto(Box<auto::Args>),
     Batch(Box<batch::Args>),
+    Eval(Box<eval::Args>),
     Fork(Box<fork::Args>),
     Import(import::Args),
     Print(print::Args),
@@ -135,6 +137,7 @@ pub(crate) fn run(cli: Cli, environment: &Environment) -> Result<Exit, Report> {
         None => compact::run(&cli.compact, quiet, environment, command_names),
         Some(Command::Auto(args)) => auto::run(&args, quiet, environment, command_names),
         Some(Command::Batch(args)) => batch::run(&args, quiet, environment),
+        Some(Command::Eval(args)) => eval::run(&args, quiet, environment),
         Some(Command::Fork(args)) => fork::run(&args, quiet, environment),
         Some(Command::Import(args)) => import::run(&args, quiet, environment),
         Some(Command::Print(args)) => print::run(&args, environment),

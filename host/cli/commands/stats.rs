@@ -5,7 +5,6 @@ use std::ffi::{OsStr, OsString};
 use clap::Parser;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::stats::Stats;
-use jp_compact_engine::batch::FoundFiles;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::StatsReport;
 use jp_compact_transcripts::Format;
@@ -14,7 +13,7 @@ use crate::args::{FormatArgs, TokenArgs};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::human::{counted, relative_path};
-use crate::input::{InputTranscript, read_as};
+use crate::input::{InputTranscript, find_transcripts, read_as};
 use crate::lines::EscapedLines;
 use crate::output;
 use crate::reports::sent_tokens::SentTotals;
@@ -82,27 +81,6 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         output::text(&text)?;
     }
     Ok(results.exit())
-}
-
-/// The transcripts at the given paths. A folder that is not a conversation is searched in the same way as by `batch`.
-fn find_transcripts(paths: &[OsString], environment: &Environment) -> Vec<OsString> {
-    let mut transcripts = Vec::new();
-    for path in paths {
-        let folder = environment.cwd.join(path);
-        let must_search = !path.is_empty() && folder.is_dir() && !folder.join("events.json").exists();
-        if !must_search {
-            transcripts.push(path.clone());
-            continue;
-        }
-        let files = FoundFiles::gather(std::slice::from_ref(path), None, None, environment);
-        if files.is_empty() && files.faults().is_empty() {
-            // Reading the folder itself fails with an error that names it.
-            transcripts.push(path.clone());
-        }
-        transcripts.extend(files.faults().iter().map(|fault| fault.path.clone().into()));
-        transcripts.extend(files.transcripts(environment).map(OsString::from));
-    }
-    transcripts
 }
 
 /// Reads a transcript and counts its tokens.

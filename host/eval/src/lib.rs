@@ -3,6 +3,21 @@
 //!
 //! The interface is not stable.
 
+mod automatic;
+mod cuts;
+mod gates;
+mod options;
+mod outcome;
 pub mod page;
+mod page_data;
+mod replay;
+mod report;
+mod rounds;
+mod run;
+mod subject;
+mod transcript;
 
+pub use gates::{EvalGates, RecallGate, is_fixed_control, recall_of};
+pub use options::{DescribeError, EvalOptions, MakeRuns, ROUNDS, RowKind, RowSpec, whole_selection};
 pub use page::{Evaluation, PageCut, PageEvent, PageRow};
+pub use run::{EvalRequest, OpenTranscript, evaluate};

@@ -56,7 +56,7 @@ pub enum PageEventKind {
 }
 
 /// The result of one strategy at one cut.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct PageRow {
     /// The index of the row in the report.
     pub row: usize,

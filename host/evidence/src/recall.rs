@@ -5,20 +5,12 @@ use crate::event_text::TextRole;
 use crate::scan::is_use;
 use crate::session::{AnchorId, SeenView, Session};
 
+pub use crate::session::AtRisk;
+
 /// A word is an anchor only if at most this many events of the prefix name it.
 const WORD_EVENTS_MAX: usize = 2;
 /// A quote is an anchor only if at most this many tool results of the prefix contain it.
 const QUOTE_RESULTS_MAX: usize = 3;
-
-/// An anchor of a prefix whose first later mention is a use by the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AtRisk {
-    pub id: AnchorId,
-    /// The last event of the prefix that names it.
-    pub source: usize,
-    /// The first event after the prefix that names it.
-    pub use_event: usize,
-}
 
 /// Returns the anchors at risk for a prefix of `prefix` events, without constraints.
 #[must_use]

@@ -2,7 +2,8 @@
 //! somewhere can be at risk, so only these are kept, as numbers. The memory of a session depends on the text of its model
 //! and not on the size of its tool results.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use jp_compact_core::event::Kind;
@@ -58,13 +59,14 @@ pub struct Constraint {
     pub event: usize,
 }
 
-/// An occurrence of an anchor in a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Occurrence {
+/// An anchor of a prefix whose first later mention is a use by the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AtRisk {
     pub id: AnchorId,
-    pub span: Range<usize>,
-    /// The anchor, if it is not a part of the text.
-    pub text: Option<String>,
+    /// The last event of the prefix that names it.
+    pub source: usize,
+    /// The first event after the prefix that names it.
+    pub use_event: usize,
 }
 
 impl<'a> Session<'a> {
@@ -113,7 +115,7 @@ impl<'a> Session<'a> {
     /// Returns the name of the tool of a call or a result.
     #[must_use]
     pub fn tool(&self, event: usize) -> Option<String> {
-        self.pairs.tool(self.stream, self.events[event].element).map(std::borrow::Cow::into_owned)
+        self.pairs.tool(self.stream, self.events[event].element).map(Cow::into_owned)
     }
 
     /// Numbers the anchors that the model writes. A quote must also be in a tool result.
@@ -197,21 +199,32 @@ impl<'a> Session<'a> {
         });
     }
 
-    /// Returns the text of an anchor that an event names.
+    /// Returns the text of each anchor, as the event that uses it has it.
     #[must_use]
-    pub fn anchor_text(&self, id: AnchorId, event: usize) -> Option<String> {
-        let element = self.events[event].element;
-        if self.class(id) == Class::Command {
-            return command_of(self.stream, element);
+    pub fn texts_of_uses(&self, uses: &[AtRisk]) -> Vec<String> {
+        let mut texts = vec![String::new(); uses.len()];
+        let mut by_event: BTreeMap<usize, HashMap<AnchorId, usize>> = BTreeMap::new();
+        for (index, anchor) in uses.iter().enumerate() {
+            by_event.entry(anchor.use_event).or_default().insert(anchor.id, index);
         }
-        let text = element_text(self.stream, element);
-        let mut anchor_text = None;
-        self.for_each_known(&text, &mut |found, span| {
-            if found == id && anchor_text.is_none() {
-                anchor_text = Some(text[span].to_owned());
+        for (event, wanted) in by_event {
+            let element = self.events[event].element;
+            let text = element_text(self.stream, element);
+            let mut set = |id: AnchorId, anchor: &str| {
+                if let Some(slot) = wanted.get(&id).map(|index| &mut texts[*index])
+                    && slot.is_empty()
+                {
+                    anchor.clone_into(slot);
+                }
+            };
+            self.for_each_known(&text, &mut |id, span| set(id, &text[span]));
+            if let Some(line) = command_of(self.stream, element)
+                && let Some(id) = self.ids.get(&hash(Class::Command, &line))
+            {
+                set(*id, &line);
             }
-        });
-        anchor_text
+        }
+        texts
     }
 
     /// Returns the anchors and the texts of a view.
@@ -253,7 +266,7 @@ pub struct SeenView<'v> {
     /// The events that are shown whole.
     events: HashSet<usize>,
     /// The texts that are not those of whole events.
-    texts: Vec<std::borrow::Cow<'v, str>>,
+    texts: Vec<Cow<'v, str>>,
 }
 
 impl SeenView<'_> {

@@ -69,8 +69,10 @@ pub struct EvalCutPoint {
 /// One strategy with its options, over all cuts of all transcripts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EvalRow {
-    /// The name, as on the command line.
+    /// The name of the strategy, or `none` or `drop-all`.
     pub name: String,
+    /// The row as on the command line, for example `extract:budget=0.3`.
+    pub label: String,
     /// The options of the strategy, with their defaults.
     pub options: Map<String, Value>,
     /// The file with the recorded answers of a model. Null without one.
@@ -95,7 +97,7 @@ pub struct EvalRow {
     pub recall: EvalRecall,
     /// The cost of one compaction, over all cuts.
     pub cache: EvalCache,
-    /// The cost of the whole sessions. Null for a strategy that failed, and with `--cut` alone.
+    /// The cost of the whole sessions. Null without results.
     pub replay: Option<EvalReplay>,
     /// The recall of simple choices of the same size.
     pub controls: EvalControls,
@@ -199,7 +201,7 @@ pub struct EvalGate {
 /// A row that does not meet a condition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EvalGateFailure {
-    /// The name of the row.
+    /// The label of the row.
     pub strategy: String,
     /// The reason, with the number.
     pub reason: String,

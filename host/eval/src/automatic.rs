@@ -1,0 +1,67 @@
+//! One compaction as `auto` makes it: it continues after the last overlay with the same content, and adds its overlays to
+//! the earlier ones.
+
+use jp_compact_core::select::{self, Selection};
+use jp_compact_core::{Bound, View};
+use jp_compact_engine::compact::{self, Error, RunSettings};
+use jp_compact_engine::plan::range_to_compact;
+use serde_json::Value;
+
+use crate::cuts::summary_tokens;
+use crate::options::whole_selection;
+use crate::subject::Subject;
+
+/// The result of a compaction that continues earlier ones.
+pub(crate) struct AutomaticOutcome {
+    pub(crate) view: View,
+    pub(crate) tokens: u64,
+    /// Whether it added an overlay.
+    pub(crate) is_changed: bool,
+    /// The tokens that a model read and wrote.
+    pub(crate) summary: (u64, u64),
+}
+
+/// Compacts a prefix with its earlier overlays. New overlays are added to `overlays`.
+pub(crate) async fn compact_again(
+    subject: &Subject<'_>,
+    run: &mut RunSettings,
+    events: usize,
+    has_ended: bool,
+    overlays: &mut Vec<Value>,
+) -> Result<AutomaticOutcome, Error> {
+    let opened = subject.prefix(events, has_ended, overlays)?;
+    let selection = whole_selection();
+    let mut has_range = false;
+    for strategy in &mut run.strategies {
+        let selected =
+            select::resolve_without_survey(opened.stream.stream(), &|_| 0, selection, run.io.now).ok();
+        let description = &strategy.described.description;
+        let range = selected.and_then(|selected| range_to_compact(description, &opened.stream, selected));
+        has_range |= range.is_some();
+        strategy.range = range.map(|range| {
+            let (from, to) = (Some(Bound::At(range.start())), Some(Bound::At(range.end())));
+            Selection { from, to, ..Selection::default() }
+        });
+    }
+    if !has_range {
+        let view = jp_compact_core::projection::project(&opened.stream);
+        let tokens =
+            jp_compact_core::estimate::Estimate::new(&opened.stream, subject.estimator).view_tokens(&view);
+        return Ok(AutomaticOutcome { view, tokens, is_changed: false, summary: (0, 0) });
+    }
+    let result = compact::compact_with_view(run, &opened).await;
+    run.strategies.iter_mut().for_each(|strategy| strategy.range = None);
+    let compacted = result?;
+    let new: Vec<Value> = compacted
+        .stored_overlays()
+        .and_then(|stored| serde_json::from_slice(&stored).ok())
+        .unwrap_or_default();
+    let is_changed = !new.is_empty();
+    overlays.extend(new);
+    let view = compacted.survey.view;
+    let summary = match is_changed {
+        true => summary_tokens(subject, &view, run, compacted.report.tokens_before),
+        false => (0, 0),
+    };
+    Ok(AutomaticOutcome { view, tokens: compacted.report.tokens_after, is_changed, summary })
+}
