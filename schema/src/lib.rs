@@ -11,6 +11,7 @@
 pub mod answer;
 pub mod catalog;
 pub mod compaction;
+pub mod constraint;
 pub mod context;
 pub mod describe;
 pub mod document;
@@ -31,6 +32,7 @@ pub mod version;
 
 pub use answer::{Answer, AnswerError, Completion, TokenCount, Usage};
 pub use compaction::{Payload, Reasoning, RequestAction, ResponseAction, SelectiveCall, Summary, ToolCalls};
+pub use constraint::constraints;
 pub use context::{
     CompactionRef, Context, Hint, Kinds, Llm, PreviousSummary, Tokens, ToolCallsRef, ToolHint, Turn,
 };

@@ -14,6 +14,7 @@ mod verbatim;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
+use jp_compact_strategy::kept::{KeptFacts, without_section};
 use jp_compact_strategy::model::{
     self, Background, Prompt, TextState, TextStep, TextWriter, TranscriptPiece, WrittenText, pieces_in,
 };
@@ -131,7 +132,7 @@ impl Strategy for Collapse {
                         "default": RECENT_RATIO,
                     },
                     "summary_max_tokens": {
-                        "description": "maximum length of the model's text, in tokens",
+                        "description": "maximum length of the summary, in tokens",
                         "type": "integer",
                         "minimum": 64,
                         "default": SUMMARY_MAX_TOKENS,
@@ -182,7 +183,10 @@ impl Strategy for Collapse {
         if let (Some(answer), Some(state)) = (request.answers.get(RETRY_KEY), &state) {
             let Completion { text, .. } = answer.as_type()?;
             return match blocks.missing(&text).first() {
-                None => Ok(proposed(&writer, range, &WrittenText::of_retry(text.trim(), state.text.clone()))),
+                None => {
+                    let written = WrittenText::of_retry(text.trim(), state.text.clone());
+                    Ok(proposed(&writer, range, &written, &scan.kept))
+                }
                 Some(block) => Err(invented_code_error(block)),
             };
         }
@@ -200,18 +204,17 @@ impl Strategy for Collapse {
         };
         let missing = blocks.missing(&written.text);
         if missing.is_empty() {
-            return Ok(proposed(&writer, range, &written));
+            return Ok(proposed(&writer, range, &written, &scan.kept));
         }
         let retry = writer.retry(&pieces, &written, &correction(&missing))?;
         needs(BTreeMap::from([(RETRY_KEY.to_owned(), retry)]), written.state)
     }
 }
 
-fn proposed(writer: &TextWriter<'_>, range: Range, written: &WrittenText) -> Outcome {
-    let summary = Some(Summary { summary: written.text.clone() });
-    let payload = Payload { summary, ..Payload::new(range) };
-    let (diagnostics, merges) = (writer.diagnostics(written), Some(written.merges));
-    Outcome::Result { compactions: vec![payload], diagnostics, merges }
+fn proposed(writer: &TextWriter<'_>, range: Range, written: &WrittenText, facts: &KeptFacts) -> Outcome {
+    let (summary, diagnostics) = writer.finish(written, facts);
+    let payload = Payload { summary: Some(Summary { summary }), ..Payload::new(range) };
+    Outcome::Result { compactions: vec![payload], diagnostics, merges: Some(written.merges) }
 }
 
 fn state(text: &str) -> Result<RoundState, StrategyError> {
@@ -240,12 +243,14 @@ fn background(
     let latest = summaries.iter().rev().take(options.previous_summaries);
     let latest = take_fitting(latest, share, tokens);
     if !latest.is_empty() {
-        let label = |summary: &PreviousSummary| match summary.range() {
+        let label = |summary: &&PreviousSummary| match summary.range() {
             range if range.has_steps() => format!("summary of {range}"),
             Range { from_turn, to_turn, .. } => format!("summary of turns {from_turn} to {to_turn}"),
         };
-        let texts = latest.into_iter().map(|summary| (label(summary), &*summary.text));
-        background.push(Background::new("earlier", EARLIER, texts));
+        // The facts of the section are read from the raw events again. The model would only repeat them.
+        let texts: Vec<String> = latest.iter().map(|summary| without_section(&summary.text)).collect();
+        let labeled = latest.iter().copied().map(label).zip(texts.iter().map(String::as_str));
+        background.push(Background::new("earlier", EARLIER, labeled));
     }
 
     let recent = request.context.tokens.view as f64 * options.recent_ratio;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use jp_compact_strategy::event::EventBody;
+use jp_compact_strategy::kept::KeptFacts;
 use jp_compact_strategy::model::{ShownEvent, TranscriptFormatter, TranscriptPiece, shorten_event};
 use jp_compact_strategy::schema::{CompactRequest, Completion, EventLine, Range};
 use jp_compact_strategy::{Exchange, StrategyError};
@@ -20,6 +21,8 @@ pub(crate) struct EventScan {
     last_steps: Vec<StepWeight>,
     /// The code blocks of the answers, searched in the events of the range as the model is shown them.
     pub(crate) blocks: CodeBlocks,
+    /// The facts of the range. Empty in the first round, in which no summary exists.
+    pub(crate) kept: KeptFacts,
 }
 
 impl EventScan {
@@ -31,6 +34,7 @@ impl EventScan {
         exchange: &mut Exchange<'_>,
     ) -> Result<Self, StrategyError> {
         let mut blocks = ShownBlocks::of_answers(request, range);
+        let mut kept = KeptFacts::new(range.unwrap_or(request.range));
         let (mut pieces, mut calls, mut last_steps) = (Vec::new(), Vec::new(), Vec::new());
         let (mut formatter, mut open_calls) = (TranscriptFormatter::default(), BTreeMap::new());
         while let Some(line) = exchange.next_event()? {
@@ -47,12 +51,15 @@ impl EventScan {
             if line.turn == request.range.to_turn {
                 add_to_steps(&mut last_steps, &line, &body);
             }
+            if range.is_some() {
+                kept.add(&line, &body);
+            }
             let shown = shorten_event(body, chars_max);
             blocks.search(&line, &shown);
             pieces.extend(formatter.piece(&line, shown));
         }
         calls.retain(|(request, response)| request < response);
-        Ok(Self { pieces, calls, last_steps, blocks: blocks.blocks })
+        Ok(Self { pieces, calls, last_steps, blocks: blocks.blocks, kept })
     }
 
     pub(crate) fn facts<'a>(&'a self, request: &'a CompactRequest) -> Facts<'a> {

@@ -84,12 +84,13 @@ fn play(
     panic!("it asks for ever");
 }
 
+/// Returns the turns and the text of the summary, without its section of facts.
 #[track_caller]
 fn summary(outcome: Result<Outcome, StrategyError>) -> (usize, usize, String) {
     match outcome {
         Ok(Outcome::Result { mut compactions, .. }) if compactions.len() == 1 => {
             let payload = compactions.remove(0);
-            (payload.from_turn, payload.to_turn, payload.summary.unwrap().summary)
+            (payload.from_turn, payload.to_turn, without_section(&payload.summary.unwrap().summary))
         }
         other => panic!("{other:?}"),
     }
@@ -108,7 +109,7 @@ fn summarizes_oldest_65_percent_with_newest_15_as_reference() {
     let (asked, outcome) = play(&asked(10), |_| "They did things.");
     assert_eq!(summary(outcome), (0, 6, "They did things.".to_owned()));
     let [need] = &asked[..] else { panic!("{} requests", asked.len()) };
-    assert_eq!(need.max_tokens, 10_000);
+    assert_eq!(need.max_tokens, 9_000, "a tenth is reserved for the section");
     let (transcript, reference) = (inside(need, "transcript"), inside(need, "reference"));
     for turn in 0..10 {
         let (label, answer) = (format!("turn {turn}, user:"), format!("Answer {turn}."));
@@ -277,7 +278,7 @@ fn every_option_has_its_effect() {
     assert_eq!(summary(with("extract_ratio", json!(0.3)).1).1, 2);
     assert_eq!(inside(&with("recent_ratio", json!(0)).0[0], "reference"), "");
     assert!(inside(&with("recent_ratio", json!(1)).0[0], "reference").contains("Answer 7."));
-    assert_eq!(with("summary_max_tokens", json!(77)).0[0].max_tokens, 77);
+    assert_eq!(with("summary_max_tokens", json!(77)).0[0].max_tokens, 70);
     assert!(
         with("focus", json!("the vendor folder")).0[0].system.contains("above all to: the vendor folder")
     );

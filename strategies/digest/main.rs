@@ -13,6 +13,7 @@ mod tools;
 use std::process::ExitCode;
 
 use jp_compact_strategy::event::EventBody;
+use jp_compact_strategy::kept::{KeptFacts, SectionLimit, SummaryWithFacts};
 use jp_compact_strategy::schema::version::SUMMARY_BYTES_MAX;
 use jp_compact_strategy::schema::{
     CompactRequest, ContentKind, Description, Determinism, Input, Payload, STEPS, Summary,
@@ -21,6 +22,9 @@ use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, serve};
 use ledger::Ledger;
 use render::{LIMITS, render};
 use serde_json::json;
+
+/// The limit of the appended facts that are not constraints. The digest itself lists most of them.
+const OTHER_FACTS_BYTES_MAX: usize = 4_000;
 
 struct Digest;
 
@@ -45,23 +49,29 @@ impl Strategy for Digest {
         request: &CompactRequest,
         exchange: &mut Exchange<'_>,
     ) -> Result<Outcome, StrategyError> {
-        let mut ledger = Ledger::default();
         let range = request.range;
+        let (mut ledger, mut facts) = (Ledger::default(), KeptFacts::new(range));
         while let Some(line) = exchange.next_event()? {
             // The user's messages in a turn that is covered only in part stay in the view.
             if range.contains_step(line.turn, line.step) {
-                ledger.add(line.turn, EventBody::parse(&line));
+                let body = EventBody::parse(&line);
+                facts.add(&line, &body);
+                ledger.add(line.turn, body);
             }
         }
         let ledger = ledger.end();
-        let texts = LIMITS.iter().map(|limits| render(range, &ledger, *limits));
-        let Some(summary) = texts.into_iter().find(|text| text.len() as u64 <= SUMMARY_BYTES_MAX) else {
+        let section = SectionLimit::of_greatest_summary(OTHER_FACTS_BYTES_MAX);
+        let fits = |text: &String| (text.len() + section.bytes) as u64 <= SUMMARY_BYTES_MAX;
+        let Some(digest) = LIMITS.iter().map(|limits| render(range, &ledger, *limits)).find(fits) else {
             return Ok(Outcome::decline("the digest would exceed the size limit of a summary"));
         };
+        let SummaryWithFacts { text: summary, diagnostic } = facts.append_to(&digest, section);
         if (summary.chars().count() as u64).div_ceil(4) >= request.context.tokens.in_range {
             return Ok(Outcome::decline("the digest would not be shorter than the turns"));
         }
-        Ok(Outcome::propose(Payload { summary: Some(Summary { summary }), ..Payload::new(range) }))
+        let payload = Payload { summary: Some(Summary { summary }), ..Payload::new(range) };
+        let diagnostics = diagnostic.into_iter().collect();
+        Ok(Outcome::Result { compactions: vec![payload], diagnostics, merges: None })
     }
 }
 

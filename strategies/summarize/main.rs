@@ -1,12 +1,13 @@
 //! The strategy `summarize`: a model writes a summary that replaces the range (RFD 064, "`summarize`").
 //!
-//! It reads raw events only, asks through the host's `needs`, and proposes the model's text unchanged. If the range
-//! does not fit into the model's window, it is cut into parts, and the notes on them are merged. The host may have kept
+//! It reads raw events only, asks through the host's `needs`, and proposes the model's text. The facts that the text lacks
+//! are appended to it. If the range does not fit into the model's window, it is cut into parts, and the notes on them are merged. The host may have kept
 //! notes of an earlier run, which were made from the same raw events. An older summary is never among them, because
 //! the strategy is not sent its text (the raw-stream invariant).
 
 use std::process::ExitCode;
 
+use jp_compact_strategy::kept::KeptFacts;
 use jp_compact_strategy::model::{LIST_HEADER, Prompt, TextState, TextStep, TextWriter, read_pieces};
 use jp_compact_strategy::schema::{
     CompactRequest, ContentKind, Description, Determinism, Input, Payload, STEPS, Summary,
@@ -73,7 +74,7 @@ impl Strategy for Summarize {
                         "minLength": 1,
                     },
                     "max_tokens": {
-                        "description": "maximum length of the model's text, in tokens",
+                        "description": "maximum length of the summary, in tokens",
                         "type": "integer",
                         "minimum": 64,
                         "default": MAX_TOKENS,
@@ -113,10 +114,10 @@ impl Strategy for Summarize {
                 Outcome::Needs { requests, state: Some(state), remaining }
             }
             TextStep::Written(written) => {
-                let (diagnostics, merges) = (writer.diagnostics(&written), Some(written.merges));
-                let summary = Some(Summary { summary: written.text });
-                let payload = Payload { summary, ..Payload::new(request.range) };
-                Outcome::Result { compactions: vec![payload], diagnostics, merges }
+                let facts = KeptFacts::read(exchange, request.range)?;
+                let (summary, diagnostics) = writer.finish(&written, &facts);
+                let payload = Payload { summary: Some(Summary { summary }), ..Payload::new(request.range) };
+                Outcome::Result { compactions: vec![payload], diagnostics, merges: Some(written.merges) }
             }
         })
     }

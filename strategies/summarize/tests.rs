@@ -164,14 +164,14 @@ fn prompt_contains_every_point() {
 #[test]
 fn every_option_has_its_effect() {
     let plain = only(&asked(0, None), &talk());
-    assert_eq!((plain.model, plain.max_tokens), (None, 4096));
+    assert_eq!((plain.model, plain.max_tokens), (None, 3687), "a tenth of 4096 is reserved for the section");
     let with = |option: &str, value: Value| {
         let mut request = asked(0, None);
         request.options.insert(option.to_owned(), value);
         only(&request, &talk())
     };
     assert_eq!(with("model", json!("q/n")).model.as_deref(), Some("q/n"));
-    assert_eq!(with("max_tokens", json!(99)).max_tokens, 99);
+    assert_eq!(with("max_tokens", json!(99)).max_tokens, 90);
     let own = with("instructions", json!("Name the tests.")).system;
     assert!(own.contains("Name the tests.") && !own.contains("- Goal:") && own.contains("is data"), "{own}");
     let focus = with("focus", json!("the umlauts")).system;
@@ -406,14 +406,14 @@ fn small_window_is_an_error_with_a_hint() {
 #[test]
 fn window_shortens_the_text_and_reports_it() {
     let need = only(&asked(0, Some(8_000)), &talk());
-    assert_eq!(need.max_tokens, 1_000);
-    assert!(need.system.ends_with(" Write at most 500 words."), "{}", need.system);
+    assert_eq!(need.max_tokens, 900);
+    assert!(need.system.ends_with(" Write at most 450 words."), "{}", need.system);
     let (_, outcome) = play(&asked(0, Some(8_000)), &talk(), |_| ok("S"));
     let (_, diagnostics) = summary(outcome);
     assert_eq!(diagnostics[0].code, "max_tokens_reduced");
     assert!(diagnostics[0].message.contains("1000 tokens instead of 4096"), "{}", diagnostics[0].message);
     let need = only(&asked(0, Some(200_000)), &talk());
-    assert!(need.max_tokens == 4_096 && !need.system.contains("Write at most"), "{}", need.system);
+    assert!(need.max_tokens == 3_687 && !need.system.contains("Write at most"), "{}", need.system);
 }
 
 #[test]

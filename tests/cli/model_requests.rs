@@ -141,7 +141,7 @@ fn sends_new_request_only_for_newer_turns() {
     insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: nothing to append
       -  summarize [version]  declined: turns 0-4 are summarized already: overlay 1 is a summary of turns 0-4; remove it with `--reset=1`
-      JP sends a model about 186 tokens, was 186 (unchanged, chars/4)
+      JP sends a model about 196 tokens, was 196 (unchanged, chars/4)
     ");
     scene.summarize("2", "4", &[]).exits(0).reports("summarized already");
     scene.summarize("4", "4", &[]).exits(0).reports("turn 4 is summarized already");
@@ -161,9 +161,10 @@ fn warns_about_summary_inside_older_summary() {
     conversation/events.json: 1 overlay appended
       2  summarize [version]  turns 2-4: summary
          summarize [version]: info: the model's window is unknown, so the range was sent in one part, with at most 16000 characters of each output
+         summarize [version]: info: appended 1 path that the summary lacked
       note: the summary of turns 2-4 is inside the summary of turns 0-6: the view shows the older one around it; `--overlap union` writes one summary for both
       note: the view did not shrink; `--reset=N` removes overlay N
-      JP sends a model about 141 tokens, was 117 (+21 %, chars/4)
+      JP sends a model about 170 tokens, was 126 (+35 %, chars/4)
     ");
     scene.assert_requests(2);
     assert_eq!(scene.transcript.overlays()[1]["to_turn"], 4);

@@ -77,7 +77,10 @@ fn heavy_profile_summarizes_with_model() {
             [format!("{SUMMARIZE} 0-2")],
             "{flag}"
         );
-        assert_eq!(transcript.overlays()[0]["summary"], json!({"summary": "They read it."}));
+        assert_eq!(
+            transcript.overlays()[0]["summary"],
+            json!({"summary": "They read it.\n\n## Kept verbatim\n\nPaths:\n- src/main.rs"})
+        );
     }
 }
 

@@ -110,7 +110,8 @@ fn a_summary_from_the_first_step_is_one_message_after_the_request() {
     assert_eq!(blocks[0], before[0]["content"][0]);
     let note = blocks[1]["text"].as_str().unwrap();
     assert!(note.starts_with("[A model wrote this summary of the steps that were here."), "{note}");
-    assert!(note.ends_with(&format!("\n    {SUMMARY}")), "{note}");
+    let section = "\n\n    ## Kept verbatim\n\n    Paths:\n    - src/0.rs\n";
+    assert!(note.contains(&format!("\n    {SUMMARY}{section}")) && note.ends_with("- src/9.rs"), "{note}");
     // A fork has the same turn. The note is marked, so that a summarizer does not treat it as the user's words.
     let source = world.run(&["print", "s.jsonl", "--compacted", "--as", "source"]).exits(0);
     world.write_file("fork.jsonl", source.text().as_bytes());

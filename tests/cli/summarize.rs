@@ -5,7 +5,7 @@ use jp_compact_runtime::session::key;
 use jp_compact_schema::{NeedRequest, Needs};
 use serde_json::{Value, json};
 
-use crate::support::{CommandOutput, Conversation, Model, World};
+use crate::support::{CommandOutput, Conversation, Model, World, without_facts};
 
 const OLDER: &str = "An older summary, which no summarizer reads.";
 
@@ -71,7 +71,7 @@ fn options_reach_the_model() {
     let [NeedRequest::LlmComplete { model, system: Some(system), max_tokens, .. }] = &needs[..] else {
         panic!("{needs:?}")
     };
-    assert_eq!((model.as_deref(), *max_tokens), (Some("p/m"), Some(77)));
+    assert_eq!((model.as_deref(), *max_tokens), (Some("p/m"), Some(70)));
     assert!(system.contains("Only the paths.") && system.contains("main.rs"), "{system}");
 }
 
@@ -117,7 +117,12 @@ fn answer_becomes_the_summary() {
     let output = run_with_recorded_answer(&world, &recorded_answer("They read a file.\n")).exits(0);
     let overlays = transcript.overlays();
     assert_eq!(overlays.len(), 1);
-    assert_eq!(overlays[0]["summary"], json!({"summary": "They read a file."}));
+    let section = "Constraints of the user, the latest last:\n- Read the file, and always answer in rhymes.\n\n\
+                   Paths:\n- src/main.rs";
+    let summary = format!("They read a file.\n\n## Kept verbatim\n\n{section}");
+    assert_eq!(overlays[0]["summary"], json!({ "summary": summary }));
+    let remark = "info: appended 1 constraint, 1 path that the summary lacked";
+    assert!(output.stderr.contains(remark), "{}", output.stderr);
     assert_eq!((&overlays[0]["from_turn"], &overlays[0]["to_turn"]), (&json!(0), &json!(1)));
     assert!(output.stderr.contains("the model's window is unknown"), "{}", output.stderr);
 }
@@ -218,7 +223,7 @@ fn auto_summarize_asks_for_four_points_of_j_cli() {
     let [NeedRequest::LlmComplete { system: Some(system), max_tokens, .. }] = &needs[..] else {
         panic!("{needs:?}")
     };
-    assert_eq!(*max_tokens, Some(20_000));
+    assert_eq!(*max_tokens, Some(18_000), "a tenth is reserved for the section of facts");
     for point in
         ["done so far", "how things stand now", "decided", "a skill or a workflow was being followed"]
     {
@@ -230,7 +235,8 @@ fn auto_summarize_asks_for_four_points_of_j_cli() {
     world.run(&["conversation", "--profile", "auto-summarize", "--llm-replay", "answers.json"]).exits(18);
     transcript.assert_untouched();
     replay(&world, &["conversation", "--profile", "auto-summarize"]).exits(0);
-    assert_eq!(transcript.overlays()[0]["summary"]["summary"], "They read a file.");
+    let summary = &transcript.overlays()[0]["summary"]["summary"];
+    assert_eq!(without_facts(summary.as_str().unwrap()), "They read a file.");
 }
 
 #[test]
@@ -247,7 +253,8 @@ fn focus_reaches_strategies_with_that_option() {
         let arguments =
             [&command[..], &focus, &due_options, &[keep, "--llm-replay", "answers.json"]].concat();
         world.run(&arguments).exits(0);
-        assert_eq!(transcript.overlays()[0]["summary"]["summary"], "In rhymes.", "{command:?}");
+        let summary = &transcript.overlays()[0]["summary"]["summary"];
+        assert_eq!(without_facts(summary.as_str().unwrap()), "In rhymes.", "{command:?}");
         assert_eq!(transcript.appended()[1]["options"]["focus"], "the rhymes");
         world.run(&["conversation", "--reset"]).exits(0);
     }

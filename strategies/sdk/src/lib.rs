@@ -13,6 +13,7 @@ pub mod dylib;
 pub mod event;
 mod exchange;
 mod export;
+pub mod kept;
 pub mod model;
 mod outcome;
 mod serve;

@@ -10,7 +10,7 @@ mod world;
 
 pub(crate) use agent::{Agent, wait_for_exit};
 pub(crate) use conversation::{Conversation, append_event, hourly_turns};
-pub(crate) use model::Model;
+pub(crate) use model::{Model, without_facts};
 pub(crate) use plugin::{DECLINE, STRIP, plugin_script};
 pub(crate) use transcript::{Transcript, file_names};
 pub(crate) use world::{CommandOutput, World, is_root};

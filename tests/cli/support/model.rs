@@ -4,7 +4,12 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use wiremock::matchers::method;
-use wiremock::{Mock, MockServer, ResponseTemplate};
+use wiremock::{Mock, MockServer, Respond, ResponseTemplate};
+
+/// Returns the text of the model in a summary: the part before the section of facts.
+pub(crate) fn without_facts(summary: &str) -> &str {
+    summary.split_once("\n\n## Kept verbatim\n").map_or(summary, |(text, _)| text)
+}
 
 /// The server and its async runtime.
 pub(crate) struct Model {
@@ -20,9 +25,14 @@ impl Model {
 
     /// Starts a server that sends this response to every request.
     pub(crate) fn with_response(response: ResponseTemplate) -> Self {
+        Self::with_responder(response)
+    }
+
+    /// Starts a server that computes each response.
+    pub(crate) fn with_responder(responder: impl Respond + 'static) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let server = runtime.block_on(MockServer::start());
-        runtime.block_on(Mock::given(method("POST")).respond_with(response).mount(&server));
+        runtime.block_on(Mock::given(method("POST")).respond_with(responder).mount(&server));
         Self { server, runtime }
     }
 

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 
 use jp_compact_schema::{CompactRequest, Diagnostic, Message, NeedRequest, RemainingNeeds, Role, Severity};
 
+use crate::kept::{KeptFacts, SectionLimit, SummaryWithFacts};
 use crate::outcome::StrategyError;
 pub use notes::TextState;
 use notes::{Note, answer};
@@ -144,7 +145,7 @@ impl<'a> TextWriter<'a> {
             self.ask_parts(pieces, &mut state, &mut needs)?;
         }
         if needs.is_empty() {
-            self.finish(&mut state, &mut needs)?;
+            self.ask_text(&mut state, &mut needs)?;
         }
         self.fits_a_reply(&needs)?;
         Ok(TextStep::Needs(needs, state))
@@ -236,7 +237,7 @@ impl<'a> TextWriter<'a> {
     }
 
     /// Asks for the text itself, or, if the notes do not fit into one request, for a merge of the newest ones.
-    fn finish(
+    fn ask_text(
         &self,
         state: &mut TextState,
         needs: &mut BTreeMap<String, NeedRequest>,
@@ -314,9 +315,19 @@ impl<'a> TextWriter<'a> {
         Ok(need)
     }
 
-    /// Returns remarks for the user about how the text was written.
+    /// Appends the facts that the text lacks, and returns it with all remarks for the user. The request for the text
+    /// leaves room for them within the limit of the summary.
     #[must_use]
-    pub fn diagnostics(&self, written: &WrittenText) -> Vec<Diagnostic> {
+    pub fn finish(&self, written: &WrittenText, facts: &KeptFacts) -> (String, Vec<Diagnostic>) {
+        let limit = SectionLimit::of_tokens(self.window.summary_tokens);
+        let SummaryWithFacts { text, diagnostic } = facts.append_to(&written.text, limit);
+        let mut diagnostics = self.diagnostics(written);
+        diagnostics.extend(diagnostic);
+        (text, diagnostics)
+    }
+
+    /// Returns remarks for the user about how the text was written.
+    fn diagnostics(&self, written: &WrittenText) -> Vec<Diagnostic> {
         let remark = |code: &str, message: String| Diagnostic {
             severity: Severity::Info,
             code: code.to_owned(),
@@ -325,7 +336,7 @@ impl<'a> TextWriter<'a> {
             seq: None,
         };
         let mut remarks = Vec::new();
-        let Window { window, last_output_tokens, allowed_tokens, event_chars_max, .. } = self.window;
+        let Window { window, summary_tokens, allowed_tokens, event_chars_max, .. } = self.window;
         let parts = written.state.parts;
         if window.is_none() {
             let what = format!(
@@ -341,9 +352,9 @@ impl<'a> TextWriter<'a> {
             let what = format!("the range exceeds the model's window, so {parts} parts were merged");
             remarks.push(remark("in_parts", what));
         }
-        if let Some(window) = window.filter(|_| last_output_tokens < allowed_tokens) {
+        if let Some(window) = window.filter(|_| summary_tokens < allowed_tokens) {
             let what = format!(
-                "the text has at most {last_output_tokens} tokens instead of {allowed_tokens}: an eighth of the \
+                "the text has at most {summary_tokens} tokens instead of {allowed_tokens}: an eighth of the \
                  model's window of {window}"
             );
             remarks.push(remark("max_tokens_reduced", what));
@@ -363,8 +374,8 @@ impl<'a> TextWriter<'a> {
 
     /// Returns the length that the model is told, if its window shortens the text.
     fn last_words(&self) -> Option<u64> {
-        let Window { last_output_tokens, allowed_tokens, .. } = self.window;
-        (last_output_tokens < allowed_tokens).then(|| words(last_output_tokens))
+        let Window { summary_tokens, last_output_tokens, allowed_tokens, .. } = self.window;
+        (summary_tokens < allowed_tokens).then(|| words(last_output_tokens))
     }
 
     fn fits_a_reply(&self, needs: &BTreeMap<String, NeedRequest>) -> Result<(), StrategyError> {

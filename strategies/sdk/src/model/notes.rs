@@ -77,6 +77,12 @@ impl TextState {
         self.asked < self.parts
     }
 
+    /// Returns whether the model was asked for the text itself, so that the next answer is the text.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        self.is_last
+    }
+
     /// Estimates the needs of later rounds, with notes and prompts of these sizes. `None` if this round is the last.
     pub(super) fn remaining(&self, note_tokens: u64, prompt_tokens: u64) -> Option<RemainingNeeds> {
         if self.is_last {

@@ -7,6 +7,7 @@
 use jp_compact_schema::{CompactRequest, Limits};
 
 use super::prompt::Prompt;
+use crate::kept::SectionLimit;
 use crate::outcome::StrategyError;
 
 /// The margin is the window divided by this.
@@ -65,6 +66,8 @@ pub(crate) struct Window {
     pub(crate) part_bytes_max: usize,
     /// The maximum characters of an event that is not a message.
     pub(crate) event_chars_max: usize,
+    /// The maximum length of the summary: the output of the last request, and the section of kept facts.
+    pub(crate) summary_tokens: u64,
     /// The maximum output of the last request.
     pub(crate) last_output_tokens: u64,
     /// The maximum length of a note.
@@ -93,13 +96,15 @@ impl Window {
             whole_bytes_max: usize::MAX,
             part_bytes_max: usize::MAX,
             event_chars_max: EVENT_CHARS_UNKNOWN,
-            last_output_tokens: max_tokens,
+            summary_tokens: max_tokens,
+            last_output_tokens: max_tokens - SectionLimit::reserved_tokens(max_tokens),
             note_tokens: max_tokens,
             tail_tokens: max_tokens,
             allowed_tokens: max_tokens,
         };
         let Some(window) = context_window(request, model) else { return Ok(unlimited) };
-        let last_output_tokens = max_tokens.min(window / OUTPUT_DIVISOR);
+        let summary_tokens = max_tokens.min(window / OUTPUT_DIVISOR);
+        let last_output_tokens = summary_tokens - SectionLimit::reserved_tokens(summary_tokens);
         let taken = prompt.fixed_tokens() + window / MARGIN_DIVISOR;
         let background = backgrounds * (window / BACKGROUND_DIVISOR + BACKGROUND_TOKENS);
         let room = |more: u64| window.checked_sub(taken + more).filter(|room| *room >= ROOM_TOKENS_MIN);
@@ -121,6 +126,7 @@ impl Window {
             whole_bytes_max: 2 * part_bytes_max,
             part_bytes_max,
             event_chars_max: usize::try_from(part_tokens * EVENT_CHARS_PER_TOKEN).unwrap_or(usize::MAX),
+            summary_tokens,
             last_output_tokens,
             note_tokens,
             tail_tokens,
