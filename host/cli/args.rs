@@ -151,6 +151,11 @@ pub(crate) struct RunArgs {
     /// Append overlays even if the view then violates a rule
     #[arg(long, help_heading = "Validation")]
     pub(crate) allow_invalid: bool,
+    /// Refuse a result that loses a constraint of the user
+    ///
+    /// A constraint is a sentence of the user with never, always, must, don't, do not, only, or from now on. It is kept if one event of the view has the whole sentence. The exit code of a refused result is 3.
+    #[arg(long, help_heading = "Validation")]
+    pub(crate) require_constraints: bool,
     #[command(flatten)]
     pub(crate) counting: TokenArgs,
     /// Use this time instead of the system clock

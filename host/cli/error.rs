@@ -294,6 +294,7 @@ fn run_exit(error: &compact::Error) -> Exit {
         | E::NotJp { .. } => Exit::Transcript,
         E::Stale { .. } | E::Unseen { .. } => Exit::Conflict,
         E::LintFailed { .. } => Exit::Refused,
+        E::ConstraintsLost { .. } => Exit::Gate,
         E::NoSuchOverlay { .. } => Exit::Usage,
         E::NotAllowed(_) => Exit::NotTrusted,
         E::Strategy { source, .. } => strategy_exit(source),

@@ -85,6 +85,7 @@ fn options(args: &RunArgs) -> RunOptions {
         dry_run: args.dry_run,
         estimator: args.counting.tokens.estimator(),
         allow_invalid: args.allow_invalid,
+        require_constraints: args.require_constraints,
         providers: args.provider.clone().map(|providers| providers.0).unwrap_or_default(),
     }
 }

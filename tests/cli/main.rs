@@ -18,6 +18,7 @@ mod config;
 mod consent;
 mod consent_sources;
 mod conversation_config;
+mod constraints;
 mod digest;
 mod doctor;
 mod errors;

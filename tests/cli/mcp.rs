@@ -50,7 +50,7 @@ fn lists_tools_with_schemas() {
     assert_eq!(
         listed_tools,
         [
-            "compact: transcript profile focus dry_run from to keep_first keep_last keep_steps keep_tokens",
+            "compact: transcript profile focus dry_run require_constraints from to keep_first keep_last keep_steps keep_tokens",
             "stats: transcript",
             "show: transcript",
             "print: transcript compacted as",

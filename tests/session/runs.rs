@@ -60,6 +60,7 @@ fn run_settings(sessions: Sessions, strategies: Vec<PreparedStrategy>, dry_run: 
             overlap: Overlap::Partial,
             skip_existing: false,
             allow_invalid: false,
+            require_constraints: false,
             providers: Vec::new(),
             on_low_saving: OnLowSaving::Warn,
         },

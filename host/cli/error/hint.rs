@@ -88,6 +88,9 @@ pub(super) fn run_hint(error: &compact::Error) -> Option<ErrorHint> {
         E::NotAppendable { .. } => "repair or remove that element; commands that only read still work",
         E::Stale { .. } | E::Unseen { .. } => "run the command again",
         E::LintFailed { .. } => "`--allow-invalid` appends the overlays nevertheless",
+        E::ConstraintsLost { .. } => {
+            "nothing was appended; allow a longer summary (`-s summarize:max_tokens=N`), keep these turns (`--from`, `--keep-last`), or leave out `--require-constraints`"
+        }
         E::NoSuchOverlay { .. } => "`jp-compact show TRANSCRIPT` lists the overlays with their numbers",
         E::Strategy { name, source } => return strategy_hint(name, source),
         _ => return None,

@@ -33,6 +33,7 @@ pub mod auto;
 pub mod bound;
 pub mod bounded;
 pub mod call;
+pub mod constraints;
 pub mod copies;
 pub mod decode;
 pub mod estimate;

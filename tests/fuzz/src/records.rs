@@ -145,6 +145,7 @@ fn answer(record: Record, options: RecordOptions) -> Result<Vec<u8>, RecordFailu
             hints: BTreeMap::new(),
             skip_existing: false,
             allow_invalid: false,
+            require_constraints: false,
             providers: Vec::new(),
             on_low_saving: OnLowSaving::Warn,
         },

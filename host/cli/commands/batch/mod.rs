@@ -114,10 +114,11 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 }
 
 impl GateArgs {
-    fn to_gates(&self) -> Gates {
+    fn to_gates(&self, require_constraints: bool) -> Gates {
         Gates {
             require_saving: self.require_saving,
             require_valid: self.require_valid.as_ref().map(|providers| providers.0.clone()),
+            require_constraints,
             require_fit: self.require_fit,
             forbid_growth: self.forbid_growth,
             max_failures: self.max_failures,
@@ -149,7 +150,7 @@ fn compact_files(args: &Args, quiet: bool, environment: &Environment) -> Result<
     let previous = read_previous_report(args, report_path.as_deref())?;
     let mut lines = begin_report(args, report_path.as_deref(), environment)?;
     let out = args.out.as_deref().map(|out| ViewFolder::new(out, environment));
-    let gates = args.gates.to_gates();
+    let gates = args.gates.to_gates(args.run_args.require_constraints);
     let config = BatchConfig {
         files: &files,
         format: args.run_args.input.format,

@@ -30,6 +30,8 @@ pub(super) struct Compact {
     pub(super) focus: Option<String>,
     /// Report the effect only. Nothing is written and no model is called.
     pub(super) dry_run: Option<bool>,
+    /// Refuse a result that loses a constraint of the user: a sentence with never, always, must, don't, do not, only, or from now on.
+    pub(super) require_constraints: Option<bool>,
     /// The first turn or step: `4` is turn 4, `4.10` is step 10 of turn 4, `-3` is 3 turns before the last, `5h` is 5 hours ago, `last` is after the last compaction. Turns and steps are numbered from 0. A step is one response of the model and the tool results that answer it.
     #[serde(default, deserialize_with = "bound")]
     #[schemars(with = "Option<String>")]

@@ -138,6 +138,7 @@ impl McpServer {
         let profile = nonblank(arguments.profile);
         run_args.focus = nonblank(arguments.focus).or(run_args.focus);
         run_args.dry_run |= arguments.dry_run.unwrap_or_default();
+        run_args.require_constraints |= arguments.require_constraints.unwrap_or_default();
         let transcript = self.check_transcript(&arguments.transcript)?;
         let mut locked_models = self.models.lock().await;
         let models = match &*locked_models {

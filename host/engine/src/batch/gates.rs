@@ -3,7 +3,7 @@
 use std::fmt;
 
 use jp_compact_core::render::Provider;
-use jp_compact_schema::document::{Saved, SavedOf};
+use jp_compact_schema::document::{ErrorKind, Saved, SavedOf};
 use jp_compact_schema::report::{BatchTotal, GateReport, MissReport, Status, TranscriptReport};
 
 use crate::compact::RunOutcome;
@@ -15,6 +15,8 @@ pub enum Gate {
     RequireSaving,
     /// Every view is valid.
     RequireValid,
+    /// No result loses a constraint of the user. A result that does is refused.
+    RequireConstraints,
     /// Every view has at most this many tokens.
     RequireFit,
     /// No view has more tokens than before.
@@ -30,6 +32,7 @@ impl Gate {
         match self {
             Self::RequireSaving => "require-saving",
             Self::RequireValid => "require-valid",
+            Self::RequireConstraints => "require-constraints",
             Self::RequireFit => "require-fit",
             Self::ForbidGrowth => "forbid-growth",
             Self::MaxFailures => "max-failures",
@@ -50,6 +53,8 @@ pub struct Gates {
     pub require_saving: Option<f64>,
     /// The providers whose rules apply in addition to the common rules.
     pub require_valid: Option<Vec<Provider>>,
+    /// Whether a result that loses a constraint of the user fails the run.
+    pub require_constraints: bool,
     /// The maximum number of tokens of each view.
     pub require_fit: Option<u64>,
     /// Whether a view must not grow.
@@ -73,9 +78,17 @@ impl Gates {
     /// Returns whether no gate is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let Self { require_saving, require_valid, require_fit, forbid_growth, max_failures } = self;
+        let Self {
+            require_saving,
+            require_valid,
+            require_constraints,
+            require_fit,
+            forbid_growth,
+            max_failures,
+        } = self;
         require_saving.is_none()
             && require_valid.is_none()
+            && !require_constraints
             && require_fit.is_none()
             && !forbid_growth
             && max_failures.is_none()
@@ -131,6 +144,10 @@ impl Gates {
             let names: Vec<_> = providers.iter().map(|provider| provider.as_str()).collect();
             add(Gate::RequireValid, names.join(", "), missed.valid == 0, failing(missed.valid));
         }
+        if self.require_constraints {
+            let found = failing(missed.constraints);
+            add(Gate::RequireConstraints, "all constraints".into(), missed.constraints == 0, found);
+        }
         if let Some(maximum) = self.require_fit {
             add(Gate::RequireFit, format!("{maximum} tokens"), missed.fit == 0, failing(missed.fit));
         }
@@ -170,6 +187,8 @@ fn failing(count: u64) -> String {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct MissCounts {
     valid: u64,
+    /// The transcripts whose result was refused, because it lost a constraint.
+    constraints: u64,
     fit: u64,
     growth: u64,
 }
@@ -177,6 +196,8 @@ struct MissCounts {
 impl MissCounts {
     /// Adds a transcript.
     fn add(&mut self, entry: &TranscriptReport) {
+        let is_refused = entry.error.as_ref().is_some_and(|error| error.kind == ErrorKind::GateNotMet);
+        self.constraints += u64::from(is_refused);
         for miss in &entry.gates {
             let count = match &*miss.gate {
                 name if name == Gate::RequireValid.as_str() => &mut self.valid,

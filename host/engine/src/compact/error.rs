@@ -7,7 +7,7 @@ use jp_compact_core::index::Unreadable;
 use jp_compact_core::validate::Refusal;
 use jp_compact_transcripts::{Format, NotUnderstood};
 
-use super::guard::LintFailed;
+use super::guard::{ConstraintsLost, LintFailed};
 use super::strategy_error::StrategyRunError;
 use crate::consent::{self, Denial};
 use jp_compact_store::StoreError;
@@ -51,6 +51,9 @@ pub enum Error {
     /// The view would violate a lint rule.
     #[error("failed to append to {}: the view would violate a lint rule", path.display())]
     LintFailed { path: PathBuf, source: LintFailed },
+    /// The view would lose constraints of the user, and the run requires them.
+    #[error("failed to append to {}: the view would lose {}", path.display(), constraint_count(source.0.len()))]
+    ConstraintsLost { path: PathBuf, source: ConstraintsLost },
     #[error("{} has no overlay {number}; it has {overlays} {}", path.display(), overlay_noun(*overlays))]
     NoSuchOverlay { path: PathBuf, number: usize, overlays: usize },
     #[error("{}", source.headline(name))]
@@ -61,6 +64,10 @@ pub enum Error {
     },
     #[error("not allowed to ask a model")]
     NotAllowed(#[source] Box<Denial>),
+}
+
+fn constraint_count(count: usize) -> String {
+    format!("{count} {} of the user", if count == 1 { "constraint" } else { "constraints" })
 }
 
 fn overlay_noun(count: usize) -> &'static str {

@@ -1,15 +1,19 @@
 //! The guard before an append: the new view must not violate a lint rule that the old view met
 //! (docs/reference/lint-rules.md), and must save enough. It checks the result of the real projection.
 
-use jp_compact_core::append::NewOverlay;
+use jp_compact_core::append::{Entry, NewOverlay};
+use jp_compact_core::constraints::{CompactedRange, LostConstraint, lost_constraints};
 use jp_compact_core::lint::{self, Violation};
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::projection::{project_with_overlays, project_with_pairs};
 use jp_compact_core::render::{Provider, render_unrepaired};
-use jp_compact_core::{Pairs, Stream, View};
+use jp_compact_core::{Pairs, Stream, Survey, View};
 
 /// The default minimum saving of a compaction, as a part of the view.
 pub const MIN_SAVING: f64 = 0.01;
+
+/// An error lists at most this many constraints.
+const CONSTRAINTS_SHOWN: usize = 10;
 
 /// The handling of a compaction that saves too little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +36,38 @@ impl std::fmt::Display for LintFailed {
 }
 
 impl std::error::Error for LintFailed {}
+
+/// The constraints of the user that a result would lose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConstraintsLost(pub Vec<LostConstraint>);
+
+impl std::fmt::Display for ConstraintsLost {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown = self.0.iter().take(CONSTRAINTS_SHOWN);
+        let mut lines: Vec<_> = shown.map(|lost| format!("turn {}: {}", lost.turn, lost.sentence)).collect();
+        if self.0.len() > CONSTRAINTS_SHOWN {
+            lines.push(format!("and {} more", self.0.len() - CONSTRAINTS_SHOWN));
+        }
+        out.write_str(&lines.join("\n"))
+    }
+}
+
+impl std::error::Error for ConstraintsLost {}
+
+/// Checks that the view of a result has all constraints that the user stated in the compacted ranges.
+pub(super) fn check_constraints(
+    survey: &Survey<'_>,
+    entries: &[Entry],
+    new_view: &View,
+) -> Result<(), ConstraintsLost> {
+    let range = |entry: &Entry| CompactedRange {
+        range: entry.compaction.range(),
+        is_summarized: entry.compaction.summary().is_some(),
+    };
+    let ranges: Vec<CompactedRange> = entries.iter().map(range).collect();
+    let lost = lost_constraints(survey.stream, &ranges, (&survey.view, new_view));
+    if lost.is_empty() { Ok(()) } else { Err(ConstraintsLost(lost)) }
+}
 
 /// The view of a stream with proposed overlays, and its violations.
 #[derive(Debug)]

@@ -30,7 +30,7 @@ use jp_compact_core::{Pairs, Stream, Survey, TurnRange, View, splice};
 use jp_compact_transcripts::Format;
 
 pub use error::{Error, StaleSnapshot};
-pub use guard::{LintFailed, MIN_SAVING, OnLowSaving};
+pub use guard::{ConstraintsLost, LintFailed, MIN_SAVING, OnLowSaving};
 pub use llm_failure_cache::LlmFailureCache;
 pub(crate) use open::require_jp;
 pub use open::{Opened, open, open_as, read_bytes, warnings, with_sidecar};
@@ -205,6 +205,10 @@ async fn propose<'a>(
         report.sent_by_jp = jp_before;
         collector.record_low_savings(&report);
         return Ok((report, None));
+    }
+    if run.policy.require_constraints {
+        guard::check_constraints(survey, &collector.entries, &forecast.view)
+            .map_err(|source| Error::ConstraintsLost { path: place.path().to_owned(), source })?;
     }
     report.changed_turns = changed_turns(survey, &forecast.view);
     if !forecast.introduced.is_empty() && !run.policy.allow_invalid {

@@ -50,6 +50,8 @@ pub struct RunPolicy {
     pub skip_existing: bool,
     /// Append even if the view violates a lint rule.
     pub allow_invalid: bool,
+    /// Refuse a result whose view lost a constraint of the user.
+    pub require_constraints: bool,
     /// The view must also be valid for these providers.
     pub providers: Vec<Provider>,
     pub on_low_saving: OnLowSaving,

@@ -69,6 +69,8 @@ pub struct RunOptions {
     pub estimator: Estimator,
     /// If true, the run appends even if the view violates a lint rule.
     pub allow_invalid: bool,
+    /// If true, a result whose view lost a constraint of the user is refused.
+    pub require_constraints: bool,
     /// The providers whose rules the view must also satisfy.
     pub providers: Vec<Provider>,
 }
@@ -396,6 +398,7 @@ impl<'a> Planner<'a> {
                 overlap: options.overlap.unwrap_or(config.overlap),
                 skip_existing: false,
                 allow_invalid: options.allow_invalid,
+                require_constraints: options.require_constraints,
                 providers: options.providers.clone(),
                 on_low_saving,
             },

@@ -1,0 +1,89 @@
+//! The constraints that a view lost: sentences of the user that bind (PROTOCOL.md, "Kept verbatim"). A constraint is kept if
+//! one event of the view has the whole sentence.
+
+use jp_compact_schema::{SUMMARY_NOTE, constraints};
+use serde_json::Value;
+
+use crate::decode;
+use crate::event::Kind;
+use crate::stream::Stream;
+use crate::turn::TurnRange;
+use crate::view::View;
+
+/// A constraint that a view lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostConstraint {
+    /// The turn of the user's message.
+    pub turn: usize,
+    pub sentence: String,
+}
+
+/// The overlays of a result: their ranges, and whether they have a summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompactedRange {
+    pub range: TurnRange,
+    pub is_summarized: bool,
+}
+
+/// Returns the constraints of the ranges that the new view lost, in order. A constraint that the old view had lost before
+/// counts only if a new summary replaces it.
+#[must_use]
+pub fn lost_constraints(
+    stream: &Stream,
+    ranges: &[CompactedRange],
+    (old_view, new_view): (&View, &View),
+) -> Vec<LostConstraint> {
+    let mut lost: Vec<(LostConstraint, bool)> = Vec::new();
+    for (element, event) in stream.events().iter().enumerate() {
+        let compacted = || ranges.iter().filter(|compacted| stream.is_in(compacted.range, element));
+        if event.kind != Kind::ChatRequest || compacted().next().is_none() {
+            continue;
+        }
+        let is_summarized = compacted().any(|compacted| compacted.is_summarized);
+        let Some(message) = message_of_user(stream, element) else { continue };
+        for sentence in constraints(&message) {
+            if !lost.iter().any(|(other, _)| other.sentence == sentence) {
+                let constraint = LostConstraint { turn: event.turn, sentence: sentence.to_owned() };
+                lost.push((constraint, is_summarized));
+            }
+        }
+    }
+    retain_missing(&mut lost, stream, new_view);
+    // Only a result that hides the sentence has lost it.
+    let mut lost_before: Vec<_> = lost.iter().filter(|(_, is_summarized)| !is_summarized).cloned().collect();
+    retain_missing(&mut lost_before, stream, old_view);
+    lost.retain(|constraint| !lost_before.contains(constraint));
+    lost.into_iter().map(|(constraint, _)| constraint).collect()
+}
+
+/// Returns the text of a message that the user wrote. An attachment and a copied summary are not such messages.
+fn message_of_user(stream: &Stream, element: usize) -> Option<String> {
+    let event = decode::raw(stream, element)?;
+    let is_attachment = event.get("metadata").is_some_and(|metadata| metadata.get("attachment").is_some());
+    let content = event.get("content")?.as_str()?;
+    (!is_attachment && !content.starts_with(SUMMARY_NOTE)).then(|| content.to_owned())
+}
+
+/// Keeps the constraints that no event of a view has.
+fn retain_missing(constraints: &mut Vec<(LostConstraint, bool)>, stream: &Stream, view: &View) {
+    for item in view.items() {
+        if constraints.is_empty() {
+            return;
+        }
+        let Some(event) = item.part.event(stream) else { continue };
+        event.values().for_each(|value| {
+            visit_texts(value, &mut |text| {
+                constraints.retain(|(constraint, _)| !text.contains(&*constraint.sentence));
+            });
+        });
+    }
+}
+
+fn visit_texts(value: &Value, visit: &mut impl FnMut(&str)) {
+    match value {
+        Value::String(text) => visit(text),
+        Value::Array(values) => values.iter().for_each(|value| visit_texts(value, visit)),
+        Value::Object(members) => members.values().for_each(|value| visit_texts(value, visit)),
+        _ => {}
+    }
+}
