@@ -63,7 +63,8 @@ fn appends_facts_that_the_summary_lacks() {
                     - src/lib.rs\n- src/b.rs";
     let message = "appended 2 constraints, 2 commands, 1 error code, 3 paths that the summary lacked";
     check(&work(), "They fixed it. \n", LIMIT, expected, Some(message));
-    let whole = "Never touch vendor/. Only use cargo! doc/a.md `src/lib.rs` src/b.rs E0308: cd src; cargo check -p a";
+    let whole =
+        "Never touch vendor/. Only use cargo! doc/a.md `src/lib.rs` src/b.rs E0308: cd src; cargo check -p a";
     check(&work(), whole, LIMIT, whole, None);
 }
 
