@@ -35,7 +35,7 @@ fn request(id: &str, options: &Value, kinds: &Value) -> String {
         "range": {"from_turn": 1, "to_turn": 2}, "requested_range": {"from_turn": 1, "to_turn": 2},
         "range_exact": false, "options": options,
         "context": {
-            "now": "2026-01-01T00:00:00Z", "estimator": "chars/4",
+            "now": "2026-01-01T00:00:00Z", "estimator": "pieces",
             "tokens": {"raw": 160, "view": 160, "in_range": 80},
             "turns": [row(1), row(2)], "compactions": [], "tool_hints": {},
         },

@@ -67,7 +67,7 @@ fn format_parser() -> impl TypedValueParser<Value = Format> {
 /// The token counter.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TokenArgs {
-    /// Estimate tokens from characters, or count them exactly with o200k
+    /// Estimate tokens from pieces of text, or count them with o200k
     #[arg(
         long,
         help_heading = "Input and output",

@@ -14,7 +14,7 @@ pub(crate) enum TokenCounter {
 impl TokenCounter {
     pub(crate) fn estimator(self) -> Estimator {
         match self {
-            Self::Estimate => Estimator::Characters,
+            Self::Estimate => Estimator::Pieces,
             Self::Exact => Estimator::Exact(|text| bpe_openai::o200k_base().count(text) as u64),
         }
     }
@@ -23,7 +23,7 @@ impl TokenCounter {
 /// The word before a number of tokens. It marks an estimate, and is empty for an exact count.
 pub(crate) fn estimate_prefix(estimator: Estimator) -> &'static str {
     match estimator {
-        Estimator::Characters => "about ",
+        Estimator::Pieces => "about ",
         Estimator::Exact(_) => "",
     }
 }

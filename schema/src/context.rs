@@ -16,7 +16,7 @@ use crate::range::Range;
 pub struct Context {
     /// The time of the request, in RFC 3339. A pure strategy reads no other clock.
     pub now: String,
-    /// The estimator that counted the tokens, for example `chars/4`.
+    /// The estimator that counted the tokens, for example `pieces`.
     pub estimator: String,
     /// The size of the conversation.
     pub tokens: Tokens,

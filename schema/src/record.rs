@@ -95,7 +95,7 @@ pub struct GoodAnswer {
 /// The results for a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordReport {
-    /// The estimator that counted the tokens, for example `chars/4`.
+    /// The estimator that counted the tokens, for example `pieces`.
     pub estimator: String,
     /// The size of the conversation. `jp` is null with `--view`.
     pub tokens: TokenCounts,

@@ -22,7 +22,7 @@ pub struct BatchReport {
     pub jp_compact: String,
     /// Whether this was a dry run, which writes nothing.
     pub dry_run: bool,
-    /// The estimator that counted the tokens, for example `chars/4`.
+    /// The estimator that counted the tokens, for example `pieces`.
     pub estimator: String,
     /// The part of the transcripts that this run processed. Absent if it processed all.
     #[serde(default, skip_serializing_if = "Option::is_none")]

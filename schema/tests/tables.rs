@@ -272,7 +272,7 @@ fn checks_batch_reports() {
     let gate = r#"{"gate":"max-failures","wanted":"0","met":false,"found":"1 transcript failed"}"#;
     let report = |shard: &str| {
         format!(
-            r#"{{"jp_compact_report":1,"jp_compact":"0.1.0","dry_run":true,"estimator":"chars/4",{shard}"transcripts":[{transcripts}],"total":{total},"gates":[{gate}],"complete":true}}"#
+            r#"{{"jp_compact_report":1,"jp_compact":"0.1.0","dry_run":true,"estimator":"pieces",{shard}"transcripts":[{transcripts}],"total":{total},"gates":[{gate}],"complete":true}}"#
         )
     };
     accepts("batch-report", &report(""));
@@ -284,7 +284,7 @@ fn checks_batch_reports() {
 #[test]
 fn checks_batch_answers() {
     let report = concat!(
-        r#""estimator":"chars/4","tokens":{"raw":12,"view_before":9,"view_after":4,"jp":null},"#,
+        r#""estimator":"pieces","tokens":{"raw":12,"view_before":9,"view_after":4,"jp":null},"#,
         r#""saved":{"tokens":5,"percent":55.6,"of":"view_before"},"new_overlays":1"#
     );
     let success = |fields: &str| format!(r#"{{"id":[1],"ok":true,"format":"pi",{fields}{report}}}"#);

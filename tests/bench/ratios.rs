@@ -11,6 +11,7 @@ mod measure;
 mod sessions;
 mod spawn;
 mod table;
+mod tokens;
 
 use std::fs;
 use std::io;
@@ -61,6 +62,7 @@ fn main() -> io::Result<()> {
     let [small, middle, large] = ["small", "middle", "large"].map(|name| bench.events(name));
     let streams = sessions::Streams { small: &small, middle: &middle, large: &large };
     sessions::add_rows(&mut table, &bench.folder, bench.runs, &streams)?;
+    tokens::add_rows(&mut table, &bench.events("large"), bench.runs)?;
     bench.measure_peers(&mut table)?;
     println!("{table}");
     Ok(())

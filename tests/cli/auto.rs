@@ -68,20 +68,20 @@ fn ranges(overlays: &[Value]) -> Vec<(u64, u64)> {
 #[test]
 fn compacts_above_share_of_context_window() {
     let (world, transcript) = conversation_world(&Conversation::with_turns(8));
-    let output = auto(&world, &["--context-window", "1000"]).exits(0);
-    insta::assert_snapshot!(output.stderr, @"conversation/events.json: not due: JP sends a model about 278 tokens (chars/4), and 750 are allowed");
+    let output = auto(&world, &["--context-window", "4000"]).exits(0);
+    insta::assert_snapshot!(output.stderr, @"conversation/events.json: not due: JP sends a model about 1,145 tokens (pieces), and 3,000 are allowed");
     transcript.assert_untouched();
     let output = auto(&world, &["--context-window", "100"]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: 2 overlays appended
       1  strip-reasoning [version]  turns 0-4: reasoning
       2  strip-tools [version]  turns 0-4: tool_calls
-      JP sends a model about 199 tokens, was 278 (-28 %, chars/4)
-    conversation/events.json: auto compacted turns 0-4 with profile `default`: about 278 -> 199 tokens (-28 %, chars/4)
+      JP sends a model about 964 tokens, was 1,145 (-16 %, pieces)
+    conversation/events.json: auto compacted turns 0-4 with profile `default`: about 1,145 -> 964 tokens (-16 %, pieces)
     ");
     assert_eq!(ranges(&transcript.overlays()), [(0, 4), (0, 4)]);
     let output = auto(&world, &["--context-window", "100"]).exits(0);
-    insta::assert_snapshot!(output.stderr, @"conversation/events.json: due: JP sends a model about 199 tokens (chars/4), more than 75; nothing to compact: every turn since the last compaction is kept");
+    insta::assert_snapshot!(output.stderr, @"conversation/events.json: due: JP sends a model about 964 tokens (pieces), more than 75; nothing to compact: every turn since the last compaction is kept");
 }
 
 #[test]
@@ -268,8 +268,8 @@ fn always_profiles_run_before_trigger_is_evaluated() {
     assert!(is_due(&world, &[&threshold]));
     let output = auto(&world, &[&threshold, &always]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
-    conversation/events.json: auto compacted turns 0-6 with profile `light`: about 5,535 -> 4,800 tokens (-13 %, chars/4)
-    conversation/events.json: not due: JP sends a model about 4,800 tokens (chars/4), and 5,534 are allowed
+    conversation/events.json: auto compacted turns 0-6 with profile `light`: about 9,933 -> 8,870 tokens (-11 %, pieces)
+    conversation/events.json: not due: JP sends a model about 8,870 tokens (pieces), and 9,932 are allowed
     ");
     assert_eq!(ranges(&transcript.overlays()), [(0, 6)]);
     // If the conversation is still due, both profiles run. The first run is not repeated.
@@ -285,9 +285,9 @@ fn dry_run_reports_that_always_profiles_are_not_counted() {
     let output =
         auto(&world, &["--dry-run", "--context-window=100000", &set_auto("always=[\"light\"]")]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
-    conversation/events.json: auto would compact turns 0-6 with profile `light`: about 5,535 -> 4,800 tokens (-13 %, chars/4)
+    conversation/events.json: auto would compact turns 0-6 with profile `light`: about 9,933 -> 8,870 tokens (-11 %, pieces)
     conversation/events.json: the trigger ignores this saving, because a dry run appends nothing
-    conversation/events.json: not due: JP sends a model about 5,535 tokens (chars/4), and 75,000 are allowed
+    conversation/events.json: not due: JP sends a model about 9,933 tokens (pieces), and 75,000 are allowed
     ");
     transcript.assert_untouched();
 }
@@ -309,13 +309,13 @@ fn dry_run_previews_compaction() {
     insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: 1 overlay would be appended
       1  strip-reasoning [version]  turns 0-4: reasoning
-      turn 0: 35 -> 23 tokens
-      turn 1: 35 -> 23 tokens
-      turn 2: 35 -> 23 tokens
-      turn 3: 35 -> 23 tokens
-      turn 4: 35 -> 23 tokens
-      JP would send a model about 217 tokens, was 278 (-22 %, chars/4)
-    conversation/events.json: auto would compact turns 0-4 with profile `light`: about 278 -> 217 tokens (-22 %, chars/4)
+      turn 0: 144 -> 115 tokens
+      turn 1: 144 -> 115 tokens
+      turn 2: 144 -> 115 tokens
+      turn 3: 144 -> 115 tokens
+      turn 4: 144 -> 115 tokens
+      JP would send a model about 1,004 tokens, was 1,145 (-12 %, pieces)
+    conversation/events.json: auto would compact turns 0-4 with profile `light`: about 1,145 -> 1,004 tokens (-12 %, pieces)
     ");
     transcript.assert_untouched();
 }
@@ -343,7 +343,7 @@ fn json_prints_one_line_per_transcript() {
     assert!(trigger["threshold"].as_u64() < trigger["view_tokens"].as_u64(), "{trigger}");
     assert_eq!(
         (&line["due"], &line["warning"], &line["estimator"]),
-        (&json!(true), &json!(null), &json!("chars/4"))
+        (&json!(true), &json!(null), &json!("pieces"))
     );
     assert_eq!(line["report"]["overlays"].as_array().unwrap().len(), 2);
     assert!(line["report"]["saved"]["percent"].as_f64().unwrap() > 0.0);

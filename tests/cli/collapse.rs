@@ -40,7 +40,7 @@ fn run_with_answers(world: &World, arguments: &[&str], texts: &[&str]) -> Comman
 const RUN: [&str; 3] = ["conversation", "--profile", "collapse"];
 /// Due above 4,000 tokens: 85 % of the window.
 const AUTO: [&str; 7] =
-    ["auto", "conversation", "--profile", "collapse", "--context-window", "4706", "--json"];
+    ["auto", "conversation", "--profile", "collapse", "--context-window", "10588", "--json"];
 
 /// Returns the turn, the type and the text of each event of the view.
 fn view(world: &World) -> Vec<(u64, String, String)> {
@@ -68,7 +68,7 @@ fn one_configuration_key_enables_collapse() {
     let world = World::new();
     world.write_conversation("conversation", &long_conversation(10));
     let profile = |extra: &[&str]| {
-        let arguments = ["auto", "conversation", "--context-window", "4706", "--json", "--dry-run"];
+        let arguments = ["auto", "conversation", "--context-window", "10588", "--json", "--dry-run"];
         world.run(&[&arguments[..], extra].concat()).exits(0).line()["profile"].clone()
     };
     assert_eq!(profile(&[]), "default", "collapse must not be the default");

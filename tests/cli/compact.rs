@@ -18,7 +18,7 @@ fn default_strips_reasoning_and_tools_but_keeps_three_turns() {
     conversation/events.json: 2 overlays appended
       1  strip-reasoning [version]  turns 0-1: reasoning
       2  strip-tools [version]  turns 0-1: tool_calls
-      JP sends a model about 142 tokens, was 174 (-18 %, chars/4)
+      JP sends a model about 643 tokens, was 716 (-10 %, pieces)
     ");
     let overlays = transcript.overlays();
     assert_eq!(
@@ -161,10 +161,10 @@ fn json_reports_overlays_and_declines() {
     );
     assert_eq!(
         line["tokens"],
-        json!({"raw": 174, "view_before": 174, "view_after": 167,
-               "jp": {"raw": 174, "view_before": 174, "view_after": 167}})
+        json!({"raw": 716, "view_before": 716, "view_after": 699,
+               "jp": {"raw": 716, "view_before": 716, "view_after": 699}})
     );
-    assert_eq!(line["saved"], json!({"tokens": 7, "percent": 4.0, "of": "view_before"}));
+    assert_eq!(line["saved"], json!({"tokens": 17, "percent": 2.4, "of": "view_before"}));
     assert_eq!(line["tier"], "contained");
     let show_report = world.run(&["show", "17738399468", "--json"]).exits(0).line();
     assert_eq!(show_report["tokens"]["view_after"], line["tokens"]["view_after"]);
@@ -345,8 +345,8 @@ echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":0,"tool
       1  chatty 1.0.0  turn 0: tool_calls
          chatty 1.0.0: warn: odd \u{1b}[31mcall
          chatty 1.0.0: warning in turn 1: a lone half
-      turn 0: 35 -> 23 tokens
-      JP would send a model about 58 tokens, was 70 (-17 %, chars/4)
+      turn 0: 144 -> 70 tokens
+      JP would send a model about 213 tokens, was 287 (-26 %, pieces)
     ");
     let line = world.run_plugin("chatty", &["--dry-run", "--json"]).exits(0).line();
     assert_eq!(line["diagnostics"][0]["found"]["code"], "orphan");
@@ -360,9 +360,9 @@ fn dry_run_prints_effect_per_turn() {
     insta::assert_snapshot!(dry_run.stderr, @r"
     conversation/events.json: 1 overlay would be appended
       1  strip-reasoning [version]  turns 0-1: reasoning
-      turn 0: 35 -> 23 tokens
-      turn 1: 35 -> 23 tokens
-      JP would send a model about 149 tokens, was 174 (-14 %, chars/4)
+      turn 0: 144 -> 115 tokens
+      turn 1: 144 -> 115 tokens
+      JP would send a model about 660 tokens, was 716 (-8 %, pieces)
     ");
     let line =
         world.run(&["conversation", "--dry-run", "--json", "--strategy", "strip-reasoning"]).exits(0).line();

@@ -304,7 +304,7 @@ fn partial_failure_counts_failed_transcripts() {
     conversation/events.json: 2 overlays appended
       1  strip-reasoning [version]  turns 0-1: reasoning
       2  strip-tools [version]  turns 0-1: tool_calls
-      JP sends a model about 142 tokens, was 174 (-18 %, chars/4)
+      JP sends a model about 643 tokens, was 716 (-10 %, pieces)
     error: failed to read /here/bad/events.json
 
     Caused by:

@@ -116,10 +116,10 @@ fn reports_small_savings() {
     let long_text = "All work and no play makes Jack a dull boy. ".repeat(200);
     let (world, transcript) = world(&Conversation::with_turns(1).turn("Go on.").message(&long_text), STRIP);
     let small_saving = world.run_plugin("odd", &["-n", "--json"]).exits(0);
-    assert_eq!(notes(&small_saving), ["the view would shrink by only 0.2 %, less than 1 % (min_saving)"]);
+    assert_eq!(notes(&small_saving), ["the view would shrink by only 0.4 %, less than 1 % (min_saving)"]);
     let line = small_saving.line();
     let [before, after] = ["view_before", "view_after"].map(|key| line["tokens"][key].as_i64().unwrap());
-    assert_eq!(line["saved"], json!({"tokens": before - after, "percent": 0.2, "of": "view_before"}));
+    assert_eq!(line["saved"], json!({"tokens": before - after, "percent": 0.4, "of": "view_before"}));
     assert!(before > after);
     transcript.assert_untouched();
 

@@ -77,16 +77,16 @@ fn add_reads(conversation: Conversation, calls: usize, bytes: usize) -> Conversa
 #[test]
 fn micro_runs_first_then_threshold_triggers_summary() {
     let agent = AgentLoop::with_model(Model::with_answer(SUMMARY));
-    // 250,000 tokens of results. With placeholders for the ten older ones: 125,000.
-    let conversation = add_reads(Conversation::new().turn("FIRST: follow the skill."), 20, 50_000);
+    // 306,000 tokens of results. With placeholders for the ten older ones: 153,000.
+    let conversation = add_reads(Conversation::new().turn("FIRST: follow the skill."), 20, 30_000);
     let transcript = agent.world.write_conversation("conversation", &conversation.message("Step 1 is done."));
     let report = agent.iterate();
     assert_eq!((&report["due"], agent.model.requests().len()), (&json!(false), 0), "{report}");
-    assert_eq!(agent.result_lengths(), [[21; 10], [50_000; 10]].concat());
+    assert_eq!(agent.result_lengths(), [[21; 10], [30_000; 10]].concat());
 
-    // Ten more results of 900,000 bytes in total: 225,000 tokens, with placeholders for the ten older ones.
+    // Ten more results of 450,000 bytes in total: 229,500 tokens, with placeholders for the ten older ones.
     let transcript = agent.extend(&transcript, |conversation| {
-        add_reads(conversation.turn("Go on."), 10, 90_000).message("LAST: step 3 of 5 is done.")
+        add_reads(conversation.turn("Go on."), 10, 45_000).message("LAST: step 3 of 5 is done.")
     });
     let report = agent.iterate();
     assert_eq!(report["due"], true, "{report}");
@@ -120,12 +120,13 @@ fn micro_runs_first_then_threshold_triggers_summary() {
 #[test]
 fn triggers_above_threshold_not_at_it() {
     let agent = AgentLoop::with_model(Model::with_answer(SUMMARY));
-    let is_due_at = |tokens: usize| {
-        let request = "x".repeat(4 * tokens);
+    // A word has 0.885 tokens, and the message around them 15.
+    let is_due_at = |words: usize| {
+        let request = "word ".repeat(words);
         agent.world.write_conversation("conversation", &Conversation::new().turn(&request));
         agent.iterate()["due"].clone()
     };
-    assert_eq!([is_due_at(204_800), is_due_at(204_801)], [false, true]);
+    assert_eq!([is_due_at(231_395), is_due_at(231_396)], [false, true]);
 }
 
 #[test]

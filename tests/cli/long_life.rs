@@ -30,7 +30,7 @@ pub(crate) struct HardWindow {
     pub(crate) usage: Arc<Mutex<Usage>>,
 }
 
-/// The model's own count of tokens. It differs from the host's estimate of four characters for each.
+/// The model's own count of tokens. It differs from the host's estimate.
 fn count_tokens(chars: usize) -> u64 {
     (chars as u64 * 10).div_ceil(37)
 }
@@ -79,8 +79,9 @@ impl Numbers {
 
 /// Returns a turn of 1 to 60 calls with about this many tokens.
 fn turn(number: usize, tokens: u64, numbers: &mut Numbers) -> Conversation {
-    let calls = numbers.next(1, 60).min(tokens / 40).max(1);
-    let chars = usize::try_from(tokens * 4 / calls).unwrap().saturating_sub(60).max(20);
+    // A call and its result have about 65 tokens without the output, and a line of output has 5.
+    let calls = numbers.next(1, 60).min(tokens / 100).max(1);
+    let chars = usize::try_from(tokens / calls * 13 / 5).unwrap().saturating_sub(170).max(20);
     let mut turn = Conversation::new().turn(&format!("Request {number}."));
     for call in 0..calls {
         let output = format!("{number}.{call} {}", "a line of it\n".repeat(chars / 13));

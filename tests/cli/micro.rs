@@ -94,9 +94,9 @@ fn auto(world: &World, threshold: u64, extra: &[&str]) -> Value {
 fn always_micro_runs_before_threshold_is_checked() {
     let world = World::new();
     let conversation = add_reads(Conversation::new().turn("Look."), 20, 4000).message("Done.").whole_turn();
-    // 20,000 tokens, 10,000 of them in old results.
+    // 42,000 tokens, 20,000 of them in old results.
     let transcript = world.write_conversation("conversation", &conversation);
-    let report = auto(&world, 12_000, &[]);
+    let report = auto(&world, 24_000, &[]);
     assert_eq!(report["due"], false, "{report}");
     assert_eq!(report["always"][0]["report"]["overlays"].as_array().map(Vec::len), Some(1), "{report}");
     assert_eq!(transcript.overlays().len(), 1);
@@ -104,13 +104,13 @@ fn always_micro_runs_before_threshold_is_checked() {
     // A second run has nothing to do. After three more calls, three more results are old.
     let bytes = transcript.current_bytes();
     let transcript = world.write_events("conversation", &bytes);
-    let report = auto(&world, 12_000, &[]);
+    let report = auto(&world, 24_000, &[]);
     assert_eq!(report["always"][0]["report"]["overlays"], json!([]), "{report}");
     transcript.assert_untouched();
     let elements: Vec<Value> = serde_json::from_slice(&bytes).unwrap();
     let grown = elements.into_iter().fold(Conversation::new(), Conversation::element);
     let transcript = world.write_conversation("conversation", &add_reads(grown, 3, 4000));
-    auto(&world, 12_000, &[]);
+    auto(&world, 24_000, &[]);
     assert_eq!(replaced_seqs(&transcript).concat().len(), 3);
 }
 

@@ -123,8 +123,8 @@ fn sends_no_request_when_saving_is_too_small() {
     let output = scene.summarize("0", "1", &["--set=conversation.compaction.min_saving=0.3"]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: nothing to append
-      -  summarize [version]  declined: no model was asked: a summary of turns 0-1 could save at most 70 of the view's 347 tokens; the minimum is 30 % (min_saving)
-      JP sends a model about 347 tokens, was 347 (unchanged, chars/4)
+      -  summarize [version]  declined: no model was asked: a summary of turns 0-1 could save at most 288 of the view's 1431 tokens; the minimum is 30 % (min_saving)
+      JP sends a model about 1,431 tokens, was 1,431 (unchanged, pieces)
     ");
     scene.assert_requests(0);
     scene.transcript.assert_untouched();
@@ -141,7 +141,7 @@ fn sends_new_request_only_for_newer_turns() {
     insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: nothing to append
       -  summarize [version]  declined: turns 0-4 are summarized already: overlay 1 is a summary of turns 0-4; remove it with `--reset=1`
-      JP sends a model about 196 tokens, was 196 (unchanged, chars/4)
+      JP sends a model about 757 tokens, was 757 (unchanged, pieces)
     ");
     scene.summarize("2", "4", &[]).exits(0).reports("summarized already");
     scene.summarize("4", "4", &[]).exits(0).reports("turn 4 is summarized already");
@@ -164,7 +164,7 @@ fn warns_about_summary_inside_older_summary() {
          summarize [version]: info: appended 1 path that the summary lacked
       note: the summary of turns 2-4 is inside the summary of turns 0-6: the view shows the older one around it; `--overlap union` writes one summary for both
       note: the view did not shrink; `--reset=N` removes overlay N
-      JP sends a model about 170 tokens, was 126 (+35 %, chars/4)
+      JP sends a model about 553 tokens, was 471 (+17 %, pieces)
     ");
     scene.assert_requests(2);
     assert_eq!(scene.transcript.overlays()[1]["to_turn"], 4);
@@ -205,7 +205,7 @@ fn auto_does_not_repeat_rejected_request() {
 fn auto_does_not_repeat_request_with_small_saving() {
     let scene =
         Scene::with_conversation(Model::with_answer(&"word ".repeat(30)), &Conversation::with_turns(10));
-    let min_saving = "--set=conversation.compaction.min_saving=0.85";
+    let min_saving = "--set=conversation.compaction.min_saving=0.9";
     let keep_last = "--set=conversation.compaction.keep_last=1";
     scene.auto(&[min_saving, keep_last]).exits(0).reports("it would save ");
     scene.assert_requests(1);

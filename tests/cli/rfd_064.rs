@@ -395,9 +395,10 @@ fn a_dry_run_previews_mechanical_effects_turn_by_turn() {
     conversation/events.json: 2 overlays would be appended
       1  strip-reasoning [version]  turns 0-2: reasoning
       2  strip-tools [version]  turns 0-2: tool_calls
-      turn 1: 34 -> 29 tokens
-      turn 2: 24 -> 20 tokens
-      JP would send a model about 183 tokens, was 192 (-5 %, chars/4)
+      turn 0: 137 -> 132 tokens
+      turn 1: 202 -> 171 tokens
+      turn 2: 131 -> 105 tokens
+      JP would send a model about 836 tokens, was 899 (-7 %, pieces)
     ");
     transcript.assert_untouched();
 }
@@ -428,7 +429,7 @@ fn a_dry_run_cannot_preview_summaries() {
     run_heavy(&["--dry-run", "--model", "openai/g", "--set", two_strategies])
         .exits(0)
         .reports("strip-tools [version]  turns 0-2: tool_calls")
-        .reports("turn 2: 24 -> 25 tokens")
+        .reports("turn 1: 202 -> 193 tokens")
         .reports("would summarize turns 0-2 using openai/g");
     assert_eq!(request_count(), 0);
     run_heavy(&["--model", "openai/g"]).exits(18);

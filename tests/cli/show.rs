@@ -35,32 +35,32 @@ fn lists_number_range_origin_and_effect_of_overlays() {
     assert_eq!(output.stderr, "");
     insta::assert_snapshot!(world.normalize(output.text()), @r"
     conversation/events.json: 4 turns, 24 events, 5 overlays
-    JP sends a model about 120 of 139 tokens
-    jp-compact's own view has about 120 of 139 tokens, 510 of 596 bytes of text: JP does not apply overlay 3
-      1  turn 0: reasoning  139 -> 127 tokens (-9 %)  2026-03-18 11:58:25.0  without a receipt
-      2  turns 0-1: tool_calls  127 -> 119 tokens (-6 %)  2026-03-18 11:58:26.0  without a receipt
+    JP sends a model about 529 of 573 tokens
+    jp-compact's own view has about 528 of 573 tokens, 510 of 596 bytes of text: JP does not apply overlay 3
+      1  turn 0: reasoning  573 -> 545 tokens (-5 %)  2026-03-18 11:58:25.0  without a receipt
+      2  turns 0-1: tool_calls  545 -> 530 tokens (-3 %)  2026-03-18 11:58:26.0  without a receipt
          note: its member `tool_overrides` is kept, but not applied
-      3  turn 1: tool_calls  119 -> 120 tokens (+1 %)  2026-03-18 11:58:27.0  without a receipt
+      3  turn 1: tool_calls  530 -> 529 tokens (-0 %)  2026-03-18 11:58:27.0  without a receipt
          note: JP does not apply it
          note: no effect on event 10: it is not the request or response of call `call_9` in the range
-      4  turn 9: tool_calls  120 -> 120 tokens (unchanged)  2026-03-18 11:58:29.0  without a receipt
+      4  turn 9: tool_calls  529 -> 529 tokens (unchanged)  2026-03-18 11:58:29.0  without a receipt
          note: JP numbers it 3: `jp conversation compact --reset=3`
          note: no effect, because its range contains no turn
-      5  turn 0: tool_calls  120 -> 120 tokens (unchanged)  2026-11-21 07:40:00.0  by strip-tools [version], contained
+      5  turn 0: tool_calls  529 -> 528 tokens (-0 %)  2026-11-21 07:40:00.0  by strip-tools [version], contained
          note: JP numbers it 4: `jp conversation compact --reset=4`
 
     tokens by type                   raw        view
-    reasoning                         49          37  -24 %      ██████████████▎░░░░
-    tool_responses                    32          33  +3 %       ████████████▊
-    user                              23          23  unchanged  ████████▉
-    assistant                         20          20  unchanged  ███████▊
-    tool_requests                     15           8  -47 %      ███░░░
+    tool_requests                    150         136  -9 %       █████████████████▏░
+    tool_responses                   147         145  -1 %       ██████████████████▎
+    reasoning                        113          85  -25 %      ██████████▊░░░░
+    user                              84          84  unchanged  ██████████▋
+    assistant                         81          81  unchanged  ██████████▎
 
     tokens by tool                   raw        view
-    fs_read_file                      47          40  -15 %      ████████████████▏░░
+    fs_read_file                     296         280  -5 %       █████████████████▉░
 
     total                            raw        view
-    tokens, by chars/4               139         120  -14 %      ████████████████▍░░
+    tokens, by pieces                573         528  -8 %       █████████████████▌░
     ");
 }
 
@@ -98,20 +98,20 @@ fn prints_only_totals_without_overlays() {
     let output = world.run(&["show", "conversation"]).exits(0);
     insta::assert_snapshot!(output.text(), @r"
     conversation/events.json: 1 turn, 6 events, 0 overlays
-    JP sends a model about 35 of 35 tokens, 149 of 149 bytes of text
+    JP sends a model about 144 of 144 tokens, 149 of 149 bytes of text
 
     tokens by type                   raw        view
-    reasoning                         13          13  unchanged  ███████████████████
-    tool_responses                     8           8  unchanged  ███████████▋
-    user                               6           6  unchanged  ████████▊
-    assistant                          5           5  unchanged  ███████▎
-    tool_requests                      4           4  unchanged  █████▊
+    tool_requests                     38          38  unchanged  ███████████████████
+    tool_responses                    37          37  unchanged  ██████████████████▌
+    reasoning                         29          29  unchanged  ██████████████▌
+    assistant                         21          21  unchanged  ██████████▌
+    user                              21          21  unchanged  ██████████▌
 
     tokens by tool                   raw        view
-    fs_read_file                      12          12  unchanged  ███████████████████
+    fs_read_file                      74          74  unchanged  ███████████████████
 
     total                            raw        view
-    tokens, by chars/4                35          35  unchanged  ███████████████████
+    tokens, by pieces                144         144  unchanged  ███████████████████
     ");
     world.write_events("empty", b"[]");
     let output = world.run(&["show", "empty"]).exits(0);
@@ -120,7 +120,7 @@ fn prints_only_totals_without_overlays() {
     JP sends a model about 0 of 0 tokens, 0 of 0 bytes of text
 
     total                            raw        view
-    tokens, by chars/4                 0           0  unchanged
+    tokens, by pieces                  0           0  unchanged
     ");
 }
 
@@ -134,6 +134,6 @@ fn json_names_the_estimator() {
         let line = world.run(&[&["show", "words", "--json"], extra].concat()).exits(0).line();
         (line["tokens"]["raw"].clone(), line["estimator"].clone())
     };
-    assert_eq!(tokens(&[]), (13.into(), "chars/4".into()));
-    assert_eq!(tokens(&["--tokens", "exact"]), (9.into(), "o200k".into()));
+    assert_eq!(tokens(&[]), (32.into(), "pieces".into()));
+    assert_eq!(tokens(&["--tokens", "exact"]), (24.into(), "o200k".into()));
 }

@@ -20,20 +20,20 @@ fn tables_show_raw_and_view_tokens() {
     assert_eq!(output.stderr, "");
     insta::assert_snapshot!(output.text(), @r"
     conversation/events.json: 2 turns, 11 events, 1 overlay
-    JP sends a model about 52 of 644 tokens, 216 of 2,583 bytes of text
+    JP sends a model about 254 of 825 tokens, 216 of 2,583 bytes of text
 
     tokens by type                   raw        view
-    tool_responses                   608          17  -97 %      ▌░░░░░░░░░░░░░░░░░░
-    reasoning                         13          13  unchanged  ▍
-    assistant                          8           8  unchanged  ▎
-    tool_requests                      8           8  unchanged  ▎
-    user                               8           8  unchanged  ▎
+    tool_responses                   644          73  -89 %      ██▏░░░░░░░░░░░░░░░░
+    tool_requests                     75          75  unchanged  ██▏
+    assistant                         40          40  unchanged  █▏
+    user                              40          40  unchanged  █▏
+    reasoning                         29          29  unchanged  ▊
 
     tokens by tool                   raw        view
-    fs_read_file                     616          24  -96 %      ▋░░░░░░░░░░░░░░░░░░
+    fs_read_file                     719         148  -79 %      ███▉░░░░░░░░░░░░░░░
 
     total                            raw        view
-    tokens, by chars/4               644          52  -92 %      █▌░░░░░░░░░░░░░░░░░
+    tokens, by pieces                825         254  -69 %      █████▊░░░░░░░░░░░░░
     ");
 }
 
@@ -45,24 +45,24 @@ fn several_transcripts_have_one_row_each_and_a_total() {
     let output = world.run(&["stats", "one", "a-folder-with-a-long-name/and-another-one"]).exits(0);
     insta::assert_snapshot!(output.text(), @r"
     2 conversations: 6 turns, 35 events, 1 overlay
-    JP sends a model about 191 of 783 tokens, 812 of 3,179 bytes of text
+    JP sends a model about 827 of 1,398 tokens, 812 of 3,179 bytes of text
 
     tokens by type                   raw        view
-    tool_responses                   640          49  -92 %      █▍░░░░░░░░░░░░░░░░░
-    reasoning                         62          62  unchanged  █▊
-    user                              31          31  unchanged  ▉
-    assistant                         28          28  unchanged  ▊
-    tool_requests                     23          23  unchanged  ▋
+    tool_responses                   791         220  -72 %      █████▎░░░░░░░░░░░░░
+    tool_requests                    225         225  unchanged  █████▍
+    reasoning                        142         142  unchanged  ███▍
+    user                             124         124  unchanged  ██▉
+    assistant                        121         121  unchanged  ██▉
 
     tokens by tool                   raw        view
-    fs_read_file                     663          71  -89 %      ██░░░░░░░░░░░░░░░░░
+    fs_read_file                   1,015         444  -56 %      ████████▎░░░░░░░░░░
 
     total                            raw        view
-    tokens, by chars/4               783         191  -76 %      ████▋░░░░░░░░░░░░░░
+    tokens, by pieces              1,398         827  -41 %      ███████████▏░░░░░░░
 
     tokens by conversation           raw        view
-    one/events.json                  644          52  -92 %      █▌░░░░░░░░░░░░░░░░░
-    …another-one/events.json         139         139  unchanged  ████
+    one/events.json                  825         254  -69 %      █████▊░░░░░░░░░░░░░
+    …another-one/events.json         573         573  unchanged  █████████████▏
     ");
 }
 
@@ -74,13 +74,13 @@ fn json_prints_one_line_per_transcript_and_total() {
     let lines = world.run(&["stats", "17738399468", "other", "--json"]).exits(0).lines();
     let [one, other, total] = lines.as_slice() else { panic!("{lines:?}") };
     assert_eq!(one["path"], transcript.path.to_str().unwrap());
-    assert_eq!((&one["conversation_id"], &one["estimator"]), (&json!("17738399468"), &json!("chars/4")));
+    assert_eq!((&one["conversation_id"], &one["estimator"]), (&json!("17738399468"), &json!("pieces")));
     let response = &one["by_type"]["tool_responses"];
     let bytes =
         "a line of no importance\n".len() as u64 * 100 + "fn main() { println!(\"hello\"); }".len() as u64;
     assert_eq!(response["bytes"]["raw"], bytes, "{response}");
     assert!(response["bytes"]["view_after"].as_u64().unwrap() < bytes / 10, "{response}");
-    assert_eq!(one["by_tool"]["fs_read_file"]["tokens"]["raw"].as_u64(), Some(616));
+    assert_eq!(one["by_tool"]["fs_read_file"]["tokens"]["raw"].as_u64(), Some(719));
     assert_eq!(total["transcripts"], 2);
     let sum = |pointer: &str| {
         let value_at = |line: &Value| line.pointer(pointer).unwrap().as_u64().unwrap();
@@ -124,7 +124,7 @@ fn counts_exact_tokens_of_stdin() {
         world.run_with_stdin(&["stats", "-", "--json", "--tokens", "exact"], events.as_bytes()).exits(0);
     let line = output.line();
     assert_eq!((&line["path"], &line["estimator"]), (&json!("standard input"), &json!("o200k")));
-    assert_eq!(line["tokens"]["raw"], 9);
+    assert_eq!(line["tokens"]["raw"], 24);
 }
 
 #[test]

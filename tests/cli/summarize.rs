@@ -186,7 +186,7 @@ fn splits_range_above_context_window_and_replays() {
     let turn = |conversation: Conversation, name: &str| conversation.turn(&long_text(name)).message("Yes.");
     let conversation = ["ALPHA", "BETA", "GAMMA", "DELTA"].into_iter().fold(Conversation::new(), turn);
     let transcript = world.write_conversation("conversation", &conversation);
-    world.write_file("windows.toml", b"[llm.models.\"openai/g\"]\ncontext_window = 3500\n");
+    world.write_file("windows.toml", b"[llm.models.\"openai/g\"]\ncontext_window = 5300\n");
     let run = |model: Option<&Model>, file: &str| {
         let strategy = ["--strategy", "summarize:max_tokens=64", "--config", "windows.toml"];
         run_with_model(&world, model, &[&strategy[..], &[file, "answers.json"]].concat()).exits(0)

@@ -84,7 +84,7 @@ fn auto_assumes_window_of_family_with_warning() {
     let output = auto(&world, &model).exits(0);
     insta::assert_snapshot!(output.stderr, @r#"
     warning: conversation/events.json: the context window of `openai/gpt-9` is not known; 128000 tokens are assumed, the smallest window of similar models. Set `llm.models."openai/gpt-9".context_window`
-    conversation/events.json: not due: JP sends a model about 278 tokens (chars/4), and 96,000 are allowed
+    conversation/events.json: not due: JP sends a model about 1,145 tokens (pieces), and 96,000 are allowed
     "#);
     assert_eq!(auto(&world, &["--model", "openai/gpt-9", "-q"]).exits(0).stderr, "");
     let line = auto(&world, &["--model", "openai/gpt-9", "--json"]).exits(0).line();
@@ -235,7 +235,7 @@ fn each_round_is_checked_before_it_is_sent() {
     let prompts = || server.asked().iter().filter(|path| path.ends_with("/chat/completions")).count();
     // The first answer costs 35 tokens.
     let output = run(&["--llm-budget-tokens", "120"]).exits(18).reports("(budget_exhausted)");
-    let output = output.reports("about 103 tokens are needed, and 85 are left of the budget of 120");
+    let output = output.reports("about 102 tokens are needed, and 85 are left of the budget of 120");
     output.reports("raise the budget with `--llm-budget-tokens N` or `--llm-budget-requests N`");
     assert_eq!(prompts(), 1, "the second round is not sent in part");
     let output = run(&["--llm-budget-requests", "2"]).exits(18);

@@ -69,7 +69,7 @@ fn run_settings(sessions: Sessions, strategies: Vec<PreparedStrategy>, dry_run: 
             models: Models::open(Settings::default(), &LlmOptions::default(), &Environment::bare("/"))
                 .unwrap()
                 .into(),
-            estimator: jp_compact_core::estimate::Estimator::Characters,
+            estimator: jp_compact_core::estimate::Estimator::Pieces,
             now: "2026-02-01T00:00:00Z".parse().unwrap(),
             dry_run,
             in_memory: false,

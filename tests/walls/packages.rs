@@ -12,7 +12,8 @@ use crate::sources::{Name, Source};
 const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 15] = [
     ("jp-compact-schema", &[]),
     ("jp-compact-json", &[]),
-    ("jp-compact-core", &["jp-compact-schema", "jp-compact-json"]),
+    ("jp-compact-tokens", &[]),
+    ("jp-compact-core", &["jp-compact-schema", "jp-compact-json", "jp-compact-tokens"]),
     ("jp-compact-transcripts", &["jp-compact-schema", "jp-compact-json", "jp-compact-core"]),
     ("jp-compact-runtime", &["jp-compact-schema", "jp-compact-core"]),
     ("jp-compact-conformance", &["jp-compact-schema", "jp-compact-core", "jp-compact-runtime"]),
@@ -61,9 +62,10 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 15] = [
     ),
 ];
 /// All other dependencies of the pure packages, and of the package that authors of strategies compile.
-const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 6] = [
+const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 7] = [
     ("jp-compact-schema", &["schemars", "serde", "serde_json"]),
     ("jp-compact-json", &["wide"]),
+    ("jp-compact-tokens", &["memchr", "wide"]),
     ("jp-compact-core", PURE),
     ("jp-compact-transcripts", PURE),
     ("jp-compact-evidence", &["regex", "serde", "serde_json", "sha2", "thiserror", "toml"]),

@@ -1,10 +1,12 @@
-//! The estimation of tokens. The default is the number of characters of decoded text / 4 (RFD D17, "Trigger"), times a
-//! factor per content type. The alternative is an exact count by a tokenizer that the caller passes.
+//! The estimation of tokens. The default counts the pieces of each text (`jp-compact-tokens`). The alternative is a
+//! tokenizer that the caller passes. The unit is a token of a request body: its texts as JSON strings, tool names, ids,
+//! arguments, and the JSON around each message, call, and result (docs/decisions/0024-pieces.md).
 //!
-//! Only text that models receive counts: messages, reasoning, keys and values of arguments, and the content of
-//! responses, without base64. JSON punctuation, names of tools, ids, metadata, and inquiries do not count. An image
-//! and encrypted reasoning have fixed estimates ([`IMAGE_TOKENS`], [`ENVELOPE_BYTES`]).
+//! Metadata, inquiries, and base64 do not count. An image and encrypted reasoning have fixed estimates
+//! ([`IMAGE_TOKENS`], [`ENVELOPE_BYTES`]). An event's *content* is the part that a strip can remove. The *frame* is the
+//! rest: names, ids, and JSON.
 //!
+//! The estimate of a view is the sum of its events, so an overlay changes only the events that it hides or replaces.
 //! Weights are summed before they are rounded up to tokens. A nonempty text never counts as 0, so a strategy can
 //! distinguish a stripped event (0) from a small one.
 
@@ -13,19 +15,16 @@ mod arguments;
 use std::iter::Sum;
 use std::ops::Add;
 
+use jp_compact_tokens::{Frames, Pieces, WEIGHT_PER_TOKEN};
 use serde_json::Value;
 
 use crate::event::{Event, Kind};
 use crate::external::ExternalEvent;
 use crate::stream::Stream;
-use crate::text::{self, Length};
+use crate::text;
 use crate::turn::TurnRange;
 use crate::view::{Part, SUMMARY_REQUEST, View, note_text};
 use jp_compact_json::Span;
-
-const TOKEN_WEIGHT: u64 = 4 * FACTOR_ONE;
-/// The factor 1. Factors are in thousandths.
-const FACTOR_ONE: u64 = 1000;
 
 /// Tokens of an image: Anthropic's maximum (1,568), rounded up. The size of an image is unknown here.
 pub const IMAGE_TOKENS: u64 = 1_600;
@@ -38,9 +37,9 @@ pub const IMAGE_LINE: &str = "[image]";
 /// The method of counting tokens.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Estimator {
-    /// Characters / 4, times a factor per content type.
+    /// The pieces of each text, weighed.
     #[default]
-    Characters,
+    Pieces,
     /// The tokenizer `o200k`. The caller passes it, because its tables are larger than the rest of the program.
     Exact(fn(&str) -> u64),
 }
@@ -50,67 +49,64 @@ impl Estimator {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Characters => "chars/4",
+            Self::Pieces => jp_compact_tokens::NAME,
             Self::Exact(_) => "o200k",
         }
     }
 
-    /// Counts the tokens of a text without a content type.
+    /// Counts the tokens of a text, without a frame.
     #[must_use]
     pub fn tokens(self, text: &str) -> u64 {
-        tokens(self.weight(Kind::ChatRequest, text))
+        tokens(self.measure(text).content)
     }
 
-    fn measure(self, kind: Kind, text: &str) -> Measure {
+    /// Measures a text as a JSON string without quotes.
+    fn measure(self, text: &str) -> Measure {
         match self {
-            Self::Characters => Measure::new(kind, Length::new(text)),
-            Self::Exact(_) => Measure { weight: self.weight(kind, text), bytes: text.len() as u64 },
-        }
-    }
-
-    fn weight(self, kind: Kind, text: &str) -> u64 {
-        match self {
-            Self::Characters => text.chars().count() as u64 * factor(kind),
-            Self::Exact(count) => count(text) * TOKEN_WEIGHT,
+            Self::Pieces => Pieces::of_text(text.as_bytes()).into(),
+            Self::Exact(count) => {
+                let json = Value::from(text).to_string();
+                let count = count(&json[1..json.len() - 1]);
+                Measure { content: count * WEIGHT_PER_TOKEN, bytes: text.len() as u64, frame: 0 }
+            }
         }
     }
 
     /// Measures the JSON string at a span.
-    fn measure_string(self, stream: &Stream, kind: Kind, span: Span) -> Measure {
-        let length =
-            if let Self::Characters = self { text::quoted_length(stream.bytes_at(span)) } else { None };
-        match length {
-            Some(length) => Measure::new(kind, length),
-            None => self.measure(kind, &stream.text(span)),
+    fn measure_string(self, stream: &Stream, span: Span) -> Measure {
+        match self {
+            Self::Pieces => Pieces::of_json_string(stream.bytes_at(span)).unwrap_or_default().into(),
+            Self::Exact(_) => self.measure(&stream.text(span)),
         }
     }
 
-    /// Measures the JSON string at a span. Its text may be in base64.
-    fn measure_stored(self, stream: &Stream, kind: Kind, span: Span, buffer: &mut Vec<u8>) -> Measure {
-        let raw = stream.bytes_at(span);
-        let length = if let Self::Characters = self { text::stored_length(raw, buffer) } else { None };
-        match length {
-            Some(length) => Measure::new(kind, length),
-            None => text::with_stored(raw, buffer, |text| self.measure(kind, text)),
+    /// Returns the weight of a byte of an id, in addition to its text.
+    fn id_byte_weight(self) -> u64 {
+        match self {
+            Self::Pieces => Frames::ID_BYTE,
+            Self::Exact(_) => 0,
         }
     }
-}
 
-/// Returns the weight of a character of this content type. The factors were fitted to `o200k` on 49 conversations of
-/// several agents, 4.9 million characters. They reduce the median error from 4.3 % to 3.2 %. Factors for other types did
-/// not reduce it.
-fn factor(kind: Kind) -> u64 {
-    match kind {
-        Kind::Reasoning => 840,
-        Kind::Message => 950,
-        _ => FACTOR_ONE,
+    /// Returns the weight of the JSON around an event's content.
+    fn frame(self, stream: &Stream, event: &Event) -> u64 {
+        let text = |span| self.measure_string(stream, span);
+        let id = || text(event.id).content + self.id_byte_weight() * text(event.id).bytes;
+        match event.kind {
+            // Providers refuse a blank text, so it is not sent.
+            Kind::ChatRequest | Kind::Message if event.body.len() <= 2 => 0,
+            Kind::ChatRequest | Kind::Message | Kind::Data | Kind::Reasoning => Frames::MESSAGE,
+            Kind::ToolRequest => Frames::CALL + id() + text(event.name).content,
+            Kind::ToolResponse { .. } => Frames::CALL + id(),
+            _ => 0,
+        }
     }
 }
 
 /// Converts a weight to tokens.
 #[must_use]
 pub fn tokens(weight: u64) -> u64 {
-    weight.div_ceil(TOKEN_WEIGHT)
+    weight.div_ceil(WEIGHT_PER_TOKEN)
 }
 
 #[derive(Debug, Clone)]
@@ -119,16 +115,27 @@ pub struct Estimate {
     measures: Vec<Measure>,
 }
 
-/// The weight and the size of a text. Both are measured while it is decoded once.
+/// The weights and the size of an event or a text. They are measured while it is decoded once.
 #[derive(Debug, Clone, Copy, Default)]
 struct Measure {
-    weight: u64,
+    content: u64,
+    frame: u64,
+    /// The size of the decoded text.
     bytes: u64,
 }
 
 impl Measure {
-    fn new(kind: Kind, length: Length) -> Self {
-        Self { weight: length.chars as u64 * factor(kind), bytes: length.bytes as u64 }
+    /// The JSON around a key or a value of arguments.
+    const ARGUMENT: Self = Self { content: Frames::ARGUMENT, frame: 0, bytes: 0 };
+
+    fn weight(self) -> u64 {
+        self.content + self.frame
+    }
+}
+
+impl From<Pieces> for Measure {
+    fn from(pieces: Pieces) -> Self {
+        Self { content: pieces.weight(), frame: 0, bytes: pieces.bytes }
     }
 }
 
@@ -136,7 +143,11 @@ impl Add for Measure {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self { weight: self.weight + other.weight, bytes: self.bytes + other.bytes }
+        Self {
+            content: self.content + other.content,
+            frame: self.frame + other.frame,
+            bytes: self.bytes + other.bytes,
+        }
     }
 }
 
@@ -151,8 +162,9 @@ impl Estimate {
     pub fn new(stream: &Stream, estimator: Estimator) -> Self {
         let mut buffer = Vec::new();
         let measures = stream.events().iter().enumerate().map(|(element, event)| {
-            let text = measure_text(stream, event, &mut buffer, estimator);
-            Measure { weight: text.weight + weight_outside_text(stream, element, event), ..text }
+            let text = measure_event(stream, event, &mut buffer, estimator);
+            let content = text.content + weight_outside_text(stream, element, event);
+            Measure { content, frame: estimator.frame(stream, event), ..text }
         });
         Self { estimator, measures: measures.collect() }
     }
@@ -164,7 +176,13 @@ impl Estimate {
 
     #[must_use]
     pub fn weight(&self, element: usize) -> u64 {
-        self.measures[element].weight
+        self.measures[element].weight()
+    }
+
+    /// Returns the weight of the part of an element that a strip can remove.
+    #[must_use]
+    pub(crate) fn content_weight(&self, element: usize) -> u64 {
+        self.measures[element].content
     }
 
     /// Returns the size of an element's decoded text.
@@ -175,13 +193,13 @@ impl Estimate {
 
     #[must_use]
     pub fn tokens(&self, element: usize) -> u64 {
-        tokens(self.measures[element].weight)
+        tokens(self.weight(element))
     }
 
     /// Returns the weight of an element of a view.
     #[must_use]
     pub(crate) fn part_weight(&self, part: &Part) -> u64 {
-        self.measure_part(part).weight
+        self.measure_part(part).weight()
     }
 
     /// Returns the size of an element of a view.
@@ -191,20 +209,22 @@ impl Estimate {
     }
 
     fn measure_part(&self, part: &Part) -> Measure {
-        let measure = |kind, text: &str| self.estimator.measure(kind, text);
+        let frame_of = |element: usize| self.measures[element].frame;
+        let framed = |text: &str, frame| Measure { frame, ..self.estimator.measure(text) };
         match part {
             Part::Kept(element) | Part::Short(element) => self.measures[*element],
-            Part::Emptied(_) | Part::SummaryStart { .. } => Measure::default(),
-            Part::Replaced(_, text) => measure(Kind::ToolResponse { is_error: false }, text),
-            Part::SummaryResponse { text, .. } => measure(Kind::Message, text),
-            Part::SummaryRequest { .. } => measure(Kind::ChatRequest, SUMMARY_REQUEST),
-            Part::SummaryNote { text, .. } => measure(Kind::ChatRequest, &note_text(text)),
+            Part::Emptied(element) => Measure { frame: frame_of(*element), ..Measure::default() },
+            Part::Replaced(element, text) => framed(text, frame_of(*element)),
+            Part::SummaryStart { .. } => Measure::default(),
+            Part::SummaryResponse { text, .. } => framed(text, Frames::MESSAGE),
+            Part::SummaryRequest { .. } => framed(SUMMARY_REQUEST, Frames::MESSAGE),
+            Part::SummaryNote { text, .. } => framed(&note_text(text), Frames::MESSAGE),
         }
     }
 
     #[must_use]
     pub fn stream_tokens(&self) -> u64 {
-        tokens(self.measures.iter().map(|measure| measure.weight).sum())
+        tokens(self.measures.iter().map(|measure| measure.weight()).sum())
     }
 
     #[must_use]
@@ -219,7 +239,7 @@ pub fn chars_in(stream: &Stream, range: TurnRange, limit: u64) -> u64 {
     let (mut buffer, mut sum) = (Vec::new(), 0);
     let events = stream.events().iter().enumerate();
     for (_, event) in events.filter(|(element, _)| stream.is_in(range, *element)) {
-        sum += measure_text(stream, event, &mut buffer, Estimator::Characters).weight / factor(event.kind);
+        for_each_text(stream, event, &mut buffer, &mut |text| sum += text.chars().count() as u64);
         if sum > limit {
             break;
         }
@@ -241,6 +261,18 @@ pub(crate) fn images(stream: &Stream, event: &Event) -> u64 {
     stream.text(event.body).lines().filter(|line| *line == IMAGE_LINE).count() as u64
 }
 
+/// Returns the tokens of a view that no text shows: images and encrypted reasoning.
+#[must_use]
+pub fn tokens_outside_text(stream: &Stream, view: &View) -> u64 {
+    let weights = view.items().iter().map(|item| match item.part {
+        Part::Kept(element) | Part::Short(element) => {
+            weight_outside_text(stream, element, &stream.events()[element])
+        }
+        _ => 0,
+    });
+    tokens(weights.sum())
+}
+
 /// Returns the weight of an element's images and encrypted reasoning.
 fn weight_outside_text(stream: &Stream, element: usize, event: &Event) -> u64 {
     let encrypted = match stream.external().and_then(|external| external.events.get(element)) {
@@ -249,7 +281,7 @@ fn weight_outside_text(stream: &Stream, element: usize, event: &Event) -> u64 {
     };
     // Base64 has 4 characters for 3 bytes. A token has about 4 bytes.
     let reasoning_tokens = (encrypted * 3 / 4).saturating_sub(ENVELOPE_BYTES) / 4;
-    (images(stream, event) * IMAGE_TOKENS + reasoning_tokens) * TOKEN_WEIGHT
+    (images(stream, event) * IMAGE_TOKENS + reasoning_tokens) * WEIGHT_PER_TOKEN
 }
 
 /// Returns the size of reasoning that only its provider can read.
@@ -264,43 +296,62 @@ fn encrypted_bytes(stream: &Stream, source: &ExternalEvent) -> u64 {
 }
 
 /// Measures the decoded text of one element.
-fn measure_text(stream: &Stream, event: &Event, buffer: &mut Vec<u8>, estimator: Estimator) -> Measure {
-    let (kind, body) = (event.kind, event.body);
-    let measure = |text: &str| estimator.measure(kind, text);
-    match kind {
-        Kind::ChatRequest | Kind::Message | Kind::Reasoning => estimator.measure_string(stream, kind, body),
-        Kind::Data => measure(std::str::from_utf8(stream.bytes_at(body)).unwrap_or_default()),
-        Kind::ToolResponse { .. } if !stream.is_encoded() => estimator.measure_string(stream, kind, body),
-        Kind::ToolResponse { .. } => estimator.measure_stored(stream, kind, body, buffer),
+fn measure_event(stream: &Stream, event: &Event, buffer: &mut Vec<u8>, estimator: Estimator) -> Measure {
+    let (body, is_encoded) = (event.body, stream.is_encoded());
+    if let Estimator::Pieces = estimator {
+        match event.kind {
+            Kind::ChatRequest | Kind::Message | Kind::Reasoning => {
+                return estimator.measure_string(stream, body);
+            }
+            Kind::ToolResponse { .. } if !is_encoded => return estimator.measure_string(stream, body),
+            Kind::ToolRequest => {
+                let raw = stream.bytes_at(body);
+                if let Some(measure) = arguments::measure(raw, is_encoded, buffer) {
+                    return measure;
+                }
+            }
+            _ => {}
+        }
+    }
+    let argument = if event.kind == Kind::ToolRequest { Measure::ARGUMENT } else { Measure::default() };
+    let mut sum = Measure::default();
+    for_each_text(stream, event, buffer, &mut |text| sum = sum + estimator.measure(text) + argument);
+    sum
+}
+
+/// Calls `read` with each decoded text of one element.
+fn for_each_text(stream: &Stream, event: &Event, buffer: &mut Vec<u8>, read: &mut dyn FnMut(&str)) {
+    let body = event.body;
+    match event.kind {
+        Kind::ChatRequest | Kind::Message | Kind::Reasoning => read(&stream.text(body)),
+        Kind::Data => read(std::str::from_utf8(stream.bytes_at(body)).unwrap_or_default()),
+        Kind::ToolResponse { .. } if !stream.is_encoded() => read(&stream.text(body)),
+        Kind::ToolResponse { .. } => text::with_stored(stream.bytes_at(body), buffer, read),
         Kind::ToolRequest if !stream.is_encoded() => {
-            measure_strings(&stream.arguments(event), &mut |text, _| measure(text))
+            for_each_argument(&stream.arguments(event), &mut |text, _| read(text));
         }
         Kind::ToolRequest => {
-            if let Estimator::Characters = estimator
-                && let Some(measure) = arguments::measure(stream.bytes_at(body), kind, buffer)
-            {
-                return measure;
-            }
-            stream.value(body).map_or_else(Measure::default, |arguments| {
-                measure_strings(&arguments, &mut |text, is_key| match is_key {
-                    true => measure(text),
-                    false => text::with_decoded(text, buffer, measure),
-                })
-            })
+            for_each_argument(&stream.value(body).unwrap_or_default(), &mut |text, is_key| match is_key {
+                true => read(text),
+                false => text::with_decoded(text, buffer, &mut *read),
+            });
         }
-        _ => Measure::default(),
+        _ => {}
     }
 }
 
-/// Measures every key and value below `value`. The flag of `measure` marks keys, which are never encoded.
-fn measure_strings(value: &Value, measure: &mut impl FnMut(&str, bool) -> Measure) -> Measure {
+/// Calls `read` with every key and value below `value`. The flag marks keys and literals, which are never encoded.
+fn for_each_argument(value: &Value, read: &mut dyn FnMut(&str, bool)) {
     match value {
-        Value::Null => Measure::default(),
-        Value::Bool(_) | Value::Number(_) => measure(&value.to_string(), true),
-        Value::String(text) => measure(text, false),
-        Value::Array(items) => items.iter().map(|item| measure_strings(item, measure)).sum(),
+        Value::Null => {}
+        Value::Bool(_) | Value::Number(_) => read(&value.to_string(), true),
+        Value::String(text) => read(text, false),
+        Value::Array(items) => items.iter().for_each(|item| for_each_argument(item, read)),
         Value::Object(members) => {
-            members.iter().map(|(key, value)| measure(key, true) + measure_strings(value, measure)).sum()
+            for (key, value) in members {
+                read(key, true);
+                for_each_argument(value, read);
+            }
         }
     }
 }

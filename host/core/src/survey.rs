@@ -38,7 +38,7 @@ impl<'a> Survey<'a> {
     /// Surveys a stream with estimated tokens.
     #[must_use]
     pub fn new(stream: &'a Stream) -> Self {
-        Self::with_estimator(stream, Estimator::Characters)
+        Self::with_estimator(stream, Estimator::Pieces)
     }
 
     /// Surveys a stream with this estimator.
@@ -82,8 +82,8 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// Makes the rows of a request's turn table. The tokens in `kinds` include only events that the view shows unchanged. A
-/// stripped half counts 0 tokens, so strategies recognize it.
+/// Makes the rows of a request's turn table. The tokens in `kinds` include only events that the view shows unchanged, and
+/// only their content, which a strip can remove. A stripped half counts 0 tokens, so strategies recognize it.
 fn rows(stream: &Stream, view: &View, estimate: &Estimate, includes: impl Fn(usize) -> bool) -> Vec<Turn> {
     let mut weights = vec![Weights::default(); stream.turns()];
     let empty_turn = |turn| Turn {
@@ -111,7 +111,8 @@ fn rows(stream: &Stream, view: &View, estimate: &Estimate, includes: impl Fn(usi
         let shown = estimate.part_weight(&item.part);
         weights.view += shown;
         let Some(element) = item.part.element() else { continue };
-        let unchanged_weight = if matches!(item.part, Part::Kept(_)) { shown } else { 0 };
+        let unchanged_weight =
+            if matches!(item.part, Part::Kept(_)) { estimate.content_weight(element) } else { 0 };
         match stream.events()[element].kind {
             Kind::Reasoning => {
                 entry.kinds.reasoning += 1;

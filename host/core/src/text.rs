@@ -90,72 +90,6 @@ fn decoded<'a>(base64: &[u8], buffer: &'a mut Vec<u8>) -> Option<&'a str> {
     std::str::from_utf8(buffer).ok()
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Length {
-    pub chars: usize,
-    /// Length in UTF-8.
-    pub bytes: usize,
-}
-
-impl Length {
-    pub fn of_ascii(text: &[u8]) -> Self {
-        Self { chars: text.len(), bytes: text.len() }
-    }
-
-    pub fn new(text: &str) -> Self {
-        Self { chars: chars(text.as_bytes()), bytes: text.len() }
-    }
-}
-
-/// Counts the characters that begin in these bytes of UTF-8.
-fn chars(text: &[u8]) -> usize {
-    if text.is_ascii() {
-        return text.len();
-    }
-    // Blocks are small enough for a sum of `u8`, which is vectorized.
-    let count = |bytes: &[u8]| bytes.iter().map(|byte| u8::from(!matches!(byte, 0x80..=0xBF))).sum::<u8>();
-    let (blocks, rest) = text.as_chunks::<128>();
-    blocks.iter().map(|block| usize::from(count(block))).sum::<usize>() + usize::from(count(rest))
-}
-
-/// Returns the length of [`unquote`]'s result without making it. `None` if `raw` is not a string.
-pub fn quoted_length(raw: &[u8]) -> Option<Length> {
-    let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    let mut length = Length { chars: chars(inner), bytes: inner.len() };
-    let mut escape_end = 0;
-    for at in memchr::memchr_iter(b'\\', inner) {
-        if at < escape_end {
-            continue;
-        }
-        let escape = &inner[at..];
-        let (text_bytes, escape_bytes) = match escape.get(1)? {
-            b'u' => match u16::from_str_radix(std::str::from_utf8(escape.get(2..6)?).ok()?, 16).ok()? {
-                0..0x80 => (1, 6),
-                0x80..0x800 => (2, 6),
-                // The first half of a pair: the scanner accepts no other.
-                0xD800..=0xDFFF => (4, 12),
-                _ => (3, 6),
-            },
-            _ => (1, 2),
-        };
-        // An escape is ASCII, and represents one character.
-        length.chars = length.chars.checked_sub(escape_bytes - 1)?;
-        length.bytes = length.bytes.checked_sub(escape_bytes - text_bytes)?;
-        escape_end = at + escape_bytes;
-    }
-    Some(length)
-}
-
-/// Returns the length of the text that [`with_stored`] passes. `None` if it is not known without decoding escapes.
-pub fn stored_length(raw: &[u8], buffer: &mut Vec<u8>) -> Option<Length> {
-    let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    match decoded(inner, buffer) {
-        Some(text) => Some(Length::new(text)),
-        None if has_escapes(inner) => None,
-        None => quoted_length(raw),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use base64::Engine as _;
@@ -169,10 +103,6 @@ mod tests {
         assert_eq!(with_decoded(stored, &mut Vec::new(), str::to_owned), text);
         let raw = serde_json::to_vec(stored).unwrap();
         assert_eq!(with_stored(&raw, &mut Vec::new(), str::to_owned), text);
-        let len = |text: &str| Length { chars: text.chars().count(), bytes: text.len() };
-        assert_eq!(quoted_length(&raw), Some(len(stored)));
-        assert!(stored_length(&raw, &mut Vec::new()).is_none_or(|length| length == len(text)), "{stored}");
-        assert_eq!(stored_length(&raw, &mut Vec::new()).is_none(), raw.contains(&b'\\'), "{stored}");
     }
 
     #[test]
@@ -188,23 +118,6 @@ mod tests {
         check("", "");
     }
 
-    #[test]
-    fn stored_length_counts_non_ascii_text() {
-        let length = |text: &str| Length { chars: text.chars().count(), bytes: text.len() };
-        let ascii: String = (0..0x80_u8).cycle().take(300).map(char::from).collect();
-        for position in 0..ascii.len() {
-            let (left, right) = ascii.split_at(position);
-            for text in [
-                left.to_owned(),
-                format!("{left}\u{e9}{right}"),
-                format!("{left}\u{1F600}\u{20ac}{right}\u{e9}"),
-            ] {
-                let raw = format!("\"{}\"", encode(&text));
-                assert_eq!(stored_length(raw.as_bytes(), &mut Vec::new()), Some(length(&text)), "{text:?}");
-            }
-        }
-    }
-
     proptest! {
         #[test]
         fn base64_decoder_agrees_with_reference(
@@ -214,23 +127,6 @@ mod tests {
             let expected = base64::engine::general_purpose::STANDARD.decode(&stored).ok();
             prop_assert_eq!(STANDARD.decode_to_vec(&stored).ok(), expected);
         }
-    }
-
-    #[test]
-    fn quoted_length_counts_unescaped_text() {
-        for raw in [
-            r#""""#,
-            r#""\n""#,
-            r#""a\n\"b""#,
-            r#""\\n\\\\""#,
-            r#""\u0041\u00e9\u20ac\ud83d\ude00.""#,
-            "\"\u{e9}\\t\u{1F600}\u{20ac}\"",
-        ] {
-            let text = unquote(raw.as_bytes());
-            let length = Length { chars: text.chars().count(), bytes: text.len() };
-            assert_eq!(quoted_length(raw.as_bytes()), Some(length), "{raw}");
-        }
-        assert_eq!(quoted_length(b"null"), None);
     }
 
     #[test]

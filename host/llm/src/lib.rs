@@ -258,7 +258,7 @@ impl Models {
         };
         let usage = answer.usage.unwrap_or_else(|| Usage {
             input_tokens: input,
-            output_tokens: Estimator::Characters.tokens(&answer.text),
+            output_tokens: Estimator::Pieces.tokens(&answer.text),
         });
         self.budget.spend(usage.input_tokens.saturating_add(usage.output_tokens));
         tracing::info!(%model, input = usage.input_tokens, output = usage.output_tokens, "answered");
@@ -308,7 +308,7 @@ fn resolve(requested: Option<&str>, default_model: Option<&str>) -> Result<Model
 /// Estimates the number of input tokens.
 fn input_tokens(system: Option<&str>, messages: &[Message]) -> u64 {
     let texts = messages.iter().map(|message| message.content.as_str());
-    texts.chain(system).map(|text| Estimator::Characters.tokens(text)).sum()
+    texts.chain(system).map(|text| Estimator::Pieces.tokens(text)).sum()
 }
 
 fn exhausted(message: String) -> AnswerError {

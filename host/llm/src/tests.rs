@@ -344,8 +344,8 @@ async fn the_budget_covers_the_whole_run() {
     let bodies: Vec<Value> =
         received(&server).await.iter().map(|request| request.body_json().unwrap()).collect();
     assert_eq!(bodies.len(), 2);
-    // The budget limits a request without its own limit: 65 are left, and the prompt needs about 6.
-    assert_eq!(bodies[1]["max_tokens"], 59);
+    // The budget limits a request without its own limit: 65 are left, and the prompt needs about 9.
+    assert_eq!(bodies[1]["max_tokens"], 56);
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ pub struct AutoReport {
     pub conversation_id: Option<String>,
     /// The profile for a conversation that is too large.
     pub profile: String,
-    /// The estimator that counted the tokens, for example `chars/4`.
+    /// The estimator that counted the tokens, for example `pieces`.
     pub estimator: String,
     /// The profiles of `auto.always`.
     pub always: Vec<AlwaysReport>,

@@ -20,7 +20,7 @@ pub struct CompactionReport {
     pub conversation_id: Option<String>,
     /// Whether nothing was written.
     pub dry_run: bool,
-    /// The estimator that counted the tokens, for example `chars/4`.
+    /// The estimator that counted the tokens, for example `pieces`.
     pub estimator: String,
     /// The size of the conversation.
     pub tokens: TokenCounts,
@@ -138,7 +138,7 @@ pub struct ResetDocument {
     pub conversation_id: Option<String>,
     /// Whether nothing was written.
     pub dry_run: bool,
-    /// The estimator that counted the tokens, for example `chars/4`.
+    /// The estimator that counted the tokens, for example `pieces`.
     pub estimator: String,
     /// The number of removed overlays.
     pub removed: usize,

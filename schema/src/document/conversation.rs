@@ -24,7 +24,7 @@ pub struct ShowReport {
     pub model: Option<String>,
     /// The context window of that model, if it is known.
     pub context_window: Option<u64>,
-    /// The estimator that counted the tokens, for example `chars/4`.
+    /// The estimator that counted the tokens, for example `pieces`.
     pub estimator: String,
     /// The number of turns.
     pub turns: usize,
@@ -85,7 +85,7 @@ pub struct StatsReport {
     pub path: String,
     /// The id of the conversation, if it has one.
     pub conversation_id: Option<String>,
-    /// The estimator that counted the tokens, for example `chars/4`.
+    /// The estimator that counted the tokens, for example `pieces`.
     pub estimator: String,
     /// The number of turns.
     pub turns: u64,
@@ -111,7 +111,7 @@ pub struct StatsReport {
 pub struct StatsTotal {
     /// The number of conversations.
     pub transcripts: usize,
-    /// The estimator that counted the tokens, for example `chars/4`.
+    /// The estimator that counted the tokens, for example `pieces`.
     pub estimator: String,
     /// The number of turns.
     pub turns: u64,

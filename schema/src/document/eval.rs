@@ -16,7 +16,7 @@ pub struct EvalReport {
     pub transcripts: Vec<EvalTranscript>,
     /// The rows: first the controls `none` and `drop-all`, then the strategies in the order of the command line.
     pub strategies: Vec<EvalRow>,
-    /// The estimator that counted the tokens, for example `chars/4`.
+    /// The estimator that counted the tokens, for example `pieces`.
     pub estimator: String,
     /// The prices of the cache cost.
     pub prices: EvalPrices,

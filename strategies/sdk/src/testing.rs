@@ -37,7 +37,7 @@ pub fn request(from_turn: usize, to_turn: usize, turns: &[Kinds]) -> CompactRequ
         options: serde_json::Map::new(),
         context: Context {
             now: "2026-01-01T00:00:00Z".to_owned(),
-            estimator: "chars/4".to_owned(),
+            estimator: "pieces".to_owned(),
             tokens: Tokens::default(),
             context_window: None,
             target_tokens: None,

@@ -155,7 +155,7 @@ fn answer(record: Record, options: RecordOptions) -> Result<Vec<u8>, RecordFailu
             now: Timestamp::UNIX_EPOCH,
             dry_run: false,
             in_memory: false,
-            estimator: Estimator::Characters,
+            estimator: Estimator::Pieces,
             llm_failures: None,
         },
         limits: RunLimits { lock_wait: Duration::ZERO, min_saving: 0.0 },

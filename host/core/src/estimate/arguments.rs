@@ -1,31 +1,39 @@
 //! Measures arguments directly from their bytes, without parsing them into a value.
 
 use super::Measure;
-use crate::event::Kind;
 use crate::text;
 use jp_compact_json::{Malformed, Scanner};
+use jp_compact_tokens::Pieces;
 
 /// The maximum number of keys per object that are compared with each other.
 const KEYS_MAX: usize = 32;
 
-/// Measures every key and value, with base64 decoded. `None` if the result depends on the parser, which selects one of
-/// duplicate keys and formats numbers.
-pub(super) fn measure(raw: &[u8], kind: Kind, buffer: &mut Vec<u8>) -> Option<Measure> {
-    let mut arguments =
-        Arguments { raw, kind, buffer, keys: Vec::new(), sum: Measure::default(), is_exact: true };
+/// Measures every key and value of an object, with base64 decoded if `is_encoded`. `None` for any other value, and if the
+/// result depends on the parser, which selects one of duplicate keys and formats numbers.
+pub(super) fn measure(raw: &[u8], is_encoded: bool, buffer: &mut Vec<u8>) -> Option<Measure> {
+    if raw.first() != Some(&b'{') {
+        return None;
+    }
+    let mut arguments = Arguments {
+        raw,
+        is_encoded,
+        buffer,
+        keys: Vec::new(),
+        sum: Measure::default(),
+        is_independent_of_parser: true,
+    };
     arguments.add_value(&mut Scanner::at_byte(raw, 0)).ok()?;
-    arguments.is_exact.then_some(arguments.sum)
+    arguments.is_independent_of_parser.then_some(arguments.sum)
 }
 
 struct Arguments<'a> {
     raw: &'a [u8],
-    kind: Kind,
+    is_encoded: bool,
     buffer: &'a mut Vec<u8>,
     /// The keys of the objects around the current value.
     keys: Vec<&'a [u8]>,
     sum: Measure,
-    /// Whether the sum does not depend on the parser.
-    is_exact: bool,
+    is_independent_of_parser: bool,
 }
 
 impl Arguments<'_> {
@@ -35,10 +43,14 @@ impl Arguments<'_> {
                 let first_key = self.keys.len();
                 scanner.object(0, |scanner, key| {
                     let (key, keys) = (key.slice(self.raw), &self.keys[first_key..]);
-                    self.is_exact &= keys.len() < KEYS_MAX && !key.contains(&b'\\') && !keys.contains(&key);
+                    self.is_independent_of_parser &=
+                        keys.len() < KEYS_MAX && !key.contains(&b'\\') && !keys.contains(&key);
                     self.keys.push(key);
-                    self.add(text::quoted_length(key));
-                    if self.is_exact { self.add_value(scanner) } else { scanner.value(0).map(drop) }
+                    self.add(Pieces::of_json_string(key).unwrap_or_default());
+                    match self.is_independent_of_parser {
+                        true => self.add_value(scanner),
+                        false => scanner.value(0).map(drop),
+                    }
                 })?;
                 self.keys.truncate(first_key);
                 Ok(())
@@ -48,23 +60,25 @@ impl Arguments<'_> {
                 let value = scanner.value(0)?.slice(self.raw);
                 match value {
                     b"null" => {}
-                    [b'"', ..] => {
-                        let length = text::stored_length(value, self.buffer);
-                        self.add(length);
+                    [b'"', ..] if self.is_encoded => {
+                        let count = |text: &str| Pieces::of_text(text.as_bytes());
+                        let pieces = text::with_stored(value, self.buffer, count);
+                        self.add(pieces);
                     }
-                    b"true" | b"false" => self.add(Some(text::Length::of_ascii(value))),
-                    number => self.add(is_canonical(number).then(|| text::Length::of_ascii(number))),
+                    [b'"', ..] => self.add(Pieces::of_json_string(value).unwrap_or_default()),
+                    b"true" | b"false" => self.add(Pieces::of_text(value)),
+                    number => {
+                        self.is_independent_of_parser &= is_canonical(number);
+                        self.add(Pieces::of_text(number));
+                    }
                 }
                 Ok(())
             }
         }
     }
 
-    fn add(&mut self, length: Option<text::Length>) {
-        match length {
-            Some(length) => self.sum = self.sum + Measure::new(self.kind, length),
-            None => self.is_exact = false,
-        }
+    fn add(&mut self, pieces: Pieces) {
+        self.sum = self.sum + pieces.into() + Measure::ARGUMENT;
     }
 }
 
@@ -77,29 +91,33 @@ fn is_canonical(number: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::{Estimator, measure_strings};
+    use crate::estimate::{Estimator, for_each_argument};
+
+    type Sums = (u64, u64);
 
     /// Returns the weight and bytes of arguments, measured from their bytes and from a parsed value.
-    fn both(raw: &str) -> (Option<(u64, u64)>, (u64, u64)) {
-        let measure_text = |text: &str| Estimator::Characters.measure(Kind::ToolRequest, text);
-        let value = serde_json::from_str(raw).unwrap();
-        let parsed = measure_strings(&value, &mut |text, is_key| match is_key {
-            true => measure_text(text),
-            false => text::with_decoded(text, &mut Vec::new(), measure_text),
+    fn both(raw: &str, is_encoded: bool) -> (Option<Sums>, Sums) {
+        let (value, mut parsed) = (serde_json::from_str(raw).unwrap(), Measure::default());
+        let mut add = |text: &str| parsed = parsed + Estimator::Pieces.measure(text) + Measure::ARGUMENT;
+        for_each_argument(&value, &mut |text, is_key| match is_key || !is_encoded {
+            true => add(text),
+            false => text::with_decoded(text, &mut Vec::new(), &mut add),
         });
-        let unparsed = measure(raw.as_bytes(), Kind::ToolRequest, &mut Vec::new());
-        (unparsed.map(|measure| (measure.weight, measure.bytes)), (parsed.weight, parsed.bytes))
+        let sums = |measure: Measure| (measure.content, measure.bytes);
+        (measure(raw.as_bytes(), is_encoded, &mut Vec::new()).map(sums), sums(parsed))
     }
 
     #[track_caller]
     fn check(raw: &str) {
-        let (unparsed, parsed) = both(raw);
-        assert_eq!(unparsed, Some(parsed), "{raw}");
+        for is_encoded in [true, false] {
+            let (unparsed, parsed) = both(raw, is_encoded);
+            assert_eq!(unparsed, Some(parsed), "{raw}");
+        }
     }
 
     #[track_caller]
     fn check_needs_parser(raw: &str) {
-        assert_eq!(both(raw).0, None, "{raw}");
+        assert_eq!(both(raw, true).0, None, "{raw}");
     }
 
     #[test]
@@ -109,6 +127,7 @@ mod tests {
         check(
             r#"{"patterns":[{"old":"w6k=","new":"plain"},{"old":"","new":"a b"}],"x":[[],{},[1,[false]]]}"#,
         );
+        check(r#"{"a":"line\n","b":"w6\u006b=","c":[true,null,"\"\u00e9\""]}"#);
         check("{\"a\":\"caf\u{e9} \u{1F600}\",\"caf\u{e9}\":{\"a\":0}}");
     }
 
@@ -120,7 +139,6 @@ mod tests {
         check_needs_parser(r#"{"a":1e3}"#);
         check_needs_parser(r#"{"a":-0}"#);
         check_needs_parser(r#"{"a":12345678901234567890}"#);
-        check_needs_parser(r#"{"a":"line\n"}"#);
         let keys: Vec<_> = (0..=KEYS_MAX).map(|key| format!("\"{key}\":0")).collect();
         check(&format!("{{{}}}", keys[..KEYS_MAX].join(",")));
         check_needs_parser(&format!("{{{}}}", keys.join(",")));

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::build::{Build, compaction, own_overlay};
 
-/// Checks six turns. Their view has 33 tokens, or 26 without reasoning.
+/// Checks six turns. Their view has 646 tokens, or 544 without reasoning.
 fn check(threshold: Threshold, min_turns: usize, strip_reasoning: bool, expected: AutoVerdict) {
     let mut build = Build::turns(6);
     if strip_reasoning {
@@ -20,27 +20,27 @@ fn check(threshold: Threshold, min_turns: usize, strip_reasoning: bool, expected
 #[test]
 fn view_above_ratio_of_window_is_due() {
     let ratio_of = |window| Threshold::Ratio(0.75, Some(window));
-    check(ratio_of(40), 5, false, AutoVerdict::Due { view: 33, threshold: 30 });
-    check(ratio_of(44), 5, false, AutoVerdict::Small { view: 33, threshold: 33 });
-    check(ratio_of(43), 5, false, AutoVerdict::Due { view: 33, threshold: 32 });
+    check(ratio_of(800), 5, false, AutoVerdict::Due { view: 646, threshold: 600 });
+    check(ratio_of(862), 5, false, AutoVerdict::Small { view: 646, threshold: 646 });
+    check(ratio_of(861), 5, false, AutoVerdict::Due { view: 646, threshold: 645 });
 }
 
 #[test]
 fn compacted_events_do_not_count() {
-    check(Threshold::Tokens(30), 5, false, AutoVerdict::Due { view: 33, threshold: 30 });
-    check(Threshold::Tokens(30), 5, true, AutoVerdict::Small { view: 26, threshold: 30 });
+    check(Threshold::Tokens(600), 5, false, AutoVerdict::Due { view: 646, threshold: 600 });
+    check(Threshold::Tokens(600), 5, true, AutoVerdict::Small { view: 544, threshold: 600 });
 }
 
 #[test]
 fn requires_more_than_min_turns() {
     check(Threshold::Tokens(1), 6, false, AutoVerdict::Short { turns: 6, min_turns: 6 });
-    check(Threshold::Tokens(1), 5, false, AutoVerdict::Due { view: 33, threshold: 1 });
+    check(Threshold::Tokens(1), 5, false, AutoVerdict::Due { view: 646, threshold: 1 });
 }
 
 #[test]
 fn unknown_window_disables_ratio_but_not_threshold() {
     check(Threshold::Ratio(0.75, None), 5, false, AutoVerdict::UnknownWindow);
-    check(Threshold::Tokens(204_800), 5, false, AutoVerdict::Small { view: 33, threshold: 204_800 });
+    check(Threshold::Tokens(204_800), 5, false, AutoVerdict::Small { view: 646, threshold: 204_800 });
 }
 
 #[test]

@@ -7,28 +7,30 @@ use serde_json::{Value, json};
 use crate::build::{Build, base64, compaction, timestamp_text};
 
 #[test]
-fn rounds_up_to_tokens_of_four_characters() {
-    for (text, tokens) in [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("abcdefgh", 2)] {
-        assert_eq!(Estimator::Characters.tokens(text), tokens, "{text}");
+fn rounds_up_weights_of_pieces() {
+    // A word 0.885, a group of digits 1.223, punctuation 1.536 and the word after it 0, a line break 1.383.
+    for (text, tokens) in [
+        ("", 0),
+        ("a", 1),
+        ("one two", 2),
+        ("12", 2),
+        ("1234", 3),
+        ("a.b", 3),
+        ("a\nb", 4),
+        ("word ".repeat(1000).as_str(), 885),
+    ] {
+        assert_eq!(Estimator::Pieces.tokens(text), tokens, "{text}");
     }
 }
 
-/// Checks the number of characters that count in an element. The tokenizer counts each character as a token.
+/// Checks the tokens of an element. The tokenizer counts each character of the JSON as a token. The frame of a message
+/// has 15 tokens, and that of a call or a result 21.5, an id, and a name.
 #[track_caller]
-fn check(mut element: Value, chars: u64) {
+fn check(mut element: Value, tokens: u64) {
     element["timestamp"] = timestamp_text(0).into();
     let stream = Build::default().element(element).stream();
     let count_characters = Estimator::Exact(|text| text.chars().count() as u64);
-    assert_eq!(Estimate::new(&stream, count_characters).tokens(0), chars);
-}
-
-#[test]
-fn weighs_characters_by_content_type() {
-    let text = "x".repeat(4000);
-    let build = Build::default().ask(&text).say(&text).think(&text).call(&text, "t").answer("a", &text);
-    let estimate = Estimate::new(&build.stream(), Estimator::Characters);
-    // The arguments are `{"of": ...}`.
-    assert_eq!([0, 1, 2, 3, 4].map(|element| estimate.tokens(element)), [1000, 950, 840, 1001, 1000]);
+    assert_eq!(Estimate::new(&stream, count_characters).tokens(0), tokens);
 }
 
 #[test]
@@ -45,34 +47,39 @@ fn tokenizer_counts_stream_and_view() {
         .stream();
     let survey = Survey::with_estimator(&stream, count_words);
     assert_eq!(survey.estimate.estimator().name(), "o200k");
-    assert_eq!(survey.estimate.stream_tokens(), 4);
+    assert_eq!(survey.estimate.stream_tokens(), 3 * 15 + 4);
     // `[Summary of previous conversation]`, the summary, `d`.
-    assert_eq!(survey.estimate.view_tokens(&survey.view), 4 + 3 + 1);
+    assert_eq!(survey.estimate.view_tokens(&survey.view), 3 * 15 + 4 + 3 + 1);
 }
 
 #[test]
 fn counts_decoded_characters() {
-    check(json!({"type": "chat_request", "content": "h\u{e9}llo\n"}), 6);
-    check(json!({"type": "chat_response", "message": base64("plain text is not decoded")}), 36);
-    check(json!({"type": "chat_response", "reasoning": "\u{1f600}"}), 1);
+    check(json!({"type": "chat_request", "content": "h\u{e9}llo\n"}), 15 + 7);
+    check(json!({"type": "chat_response", "message": base64("plain text is not decoded")}), 15 + 36);
+    check(json!({"type": "chat_response", "reasoning": "\u{1f600}"}), 15 + 1);
     check(
         json!({"type": "tool_call_response", "id": "a", "content": base64("h\u{e9}llo"), "is_error": false}),
-        5,
+        28, // 21.5 + 1 + 5
     );
-    check(json!({"type": "tool_call_response", "id": "a", "content": "no base64!", "is_error": true}), 10);
+    check(json!({"type": "tool_call_response", "id": "a", "content": "no base64!", "is_error": true}), 33);
 }
 
 #[test]
 fn counts_keys_and_values_of_arguments() {
     let call =
         |arguments| json!({"type": "tool_call_request", "id": "a", "name": "t", "arguments": arguments});
-    check(call(json!({})), 0);
-    check(json!({"type": "tool_call_request", "id": "a", "name": "t"}), 0);
-    check(call(json!({"path": base64("f.rs")})), 8);
-    check(
-        call(json!({"a": [base64("12"), 34, true, null], "b": {"c": base64("5")}})),
-        1 + 2 + 2 + 4 + 1 + 1 + 1,
-    );
+    // 21.5 + 1 + 1. Each key and value has 1.223 more than its text.
+    check(call(json!({})), 24);
+    check(json!({"type": "tool_call_request", "id": "a", "name": "t"}), 24);
+    check(call(json!({"path": base64("f.rs")})), 34);
+    check(call(json!({"a": [base64("12"), 34, true, null], "b": {"c": base64("5")}})), 45);
+}
+
+#[test]
+fn counts_no_frame_of_a_blank_message() {
+    check(json!({"type": "chat_request", "content": ""}), 0);
+    check(json!({"type": "chat_response", "message": ""}), 0);
+    check(json!({"type": "chat_response", "reasoning": ""}), 15);
 }
 
 #[test]
@@ -90,7 +97,7 @@ fn check_row(overlays: &[Value], view_tokens: u64, kinds: Value) {
     let stream = Build::turns(4).elements(overlays).stream();
     let survey = Survey::new(&stream);
     let row = serde_json::to_value(&survey.turns[0]).unwrap();
-    let expected = json!({"turn": 0, "events": 6, "tokens": 6, "view_tokens": view_tokens, "complete": true, "kinds": kinds});
+    let expected = json!({"turn": 0, "events": 6, "tokens": 108, "view_tokens": view_tokens, "complete": true, "kinds": kinds});
     assert_eq!(row, expected);
 }
 
@@ -103,12 +110,12 @@ fn kinds(reasoning: [u64; 2], calls: [u64; 4]) -> Value {
 
 #[test]
 fn turn_table_counts_the_view() {
-    check_row(&[], 6, kinds([1, 2], [1, 0, 1, 2]));
-    check_row(&[compaction(60, 0, 0, json!({"reasoning": "strip"}))], 5, kinds([0, 0], [1, 0, 1, 2]));
+    check_row(&[], 108, kinds([1, 3], [1, 0, 6, 3]));
+    check_row(&[compaction(60, 0, 0, json!({"reasoning": "strip"}))], 91, kinds([0, 0], [1, 0, 6, 3]));
     check_row(
         &[compaction(60, 0, 0, json!({"tool_calls": {"policy": "omit"}}))],
-        4,
-        kinds([1, 2], [0, 0, 0, 0]),
+        52,
+        kinds([1, 3], [0, 0, 0, 0]),
     );
     let strip = |request, response| {
         compaction(
@@ -118,11 +125,11 @@ fn turn_table_counts_the_view() {
             json!({"tool_calls": {"policy": "strip", "request": request, "response": response}}),
         )
     };
-    check_row(&[strip(true, false)], 5, kinds([1, 2], [1, 0, 0, 2]));
-    check_row(&[strip(false, true)], 11, kinds([1, 2], [1, 0, 1, 0]));
+    check_row(&[strip(true, false)], 103, kinds([1, 3], [1, 0, 0, 3]));
+    check_row(&[strip(false, true)], 112, kinds([1, 3], [1, 0, 6, 0]));
     check_row(
         &[compaction(60, 0, 0, json!({"summary": {"summary": "12345678"}}))],
-        11,
+        41,
         kinds([0, 0], [0, 0, 0, 0]),
     );
 }
@@ -139,7 +146,7 @@ fn summary_counts_in_its_first_turn() {
     let stream =
         Build::turns(3).element(compaction(60, 1, 2, json!({"summary": {"summary": "1234"}}))).stream();
     let survey = Survey::new(&stream);
-    assert_eq!(survey.turns.iter().map(|row| row.view_tokens).collect::<Vec<_>>(), [6, 10, 0]);
-    assert_eq!(survey.estimate.view_tokens(&survey.view), 15);
-    assert_eq!(survey.estimate.stream_tokens(), 17);
+    assert_eq!(survey.turns.iter().map(|row| row.view_tokens).collect::<Vec<_>>(), [108, 40, 0]);
+    assert_eq!(survey.estimate.view_tokens(&survey.view), 147);
+    assert_eq!(survey.estimate.stream_tokens(), 323);
 }

@@ -24,7 +24,7 @@ proptest! {
         let overlays = stream.overlays();
         let views = (0..=overlays.len()).map(|count| project_with_overlays(&stream, &overlays[..count]));
         let expected: Vec<_> = views.map(|view| survey.estimate.view_tokens(&view)).collect();
-        prop_assert_eq!(tokens_after_each(&stream, Estimator::Characters), expected);
+        prop_assert_eq!(tokens_after_each(&stream, Estimator::Pieces), expected);
     }
 }
 

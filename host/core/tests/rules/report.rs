@@ -36,13 +36,13 @@ fn sums_tokens_and_bytes_by_type_and_tool() {
     check(
         &build,
         json!({
-            "all": sizes([22, 15], [92, 62]),
+            "all": sizes([431, 284], [92, 62]),
             "by_type": {
-                "user": sizes([4, 4], [16, 16]), "assistant": sizes([4, 4], [16, 16]),
-                "reasoning": sizes([6, 3], [24, 12]), "tool_requests": sizes([4, 2], [16, 8]),
-                "tool_responses": sizes([5, 3], [20, 10]),
+                "user": sizes([69, 69], [16, 16]), "assistant": sizes([69, 69], [16, 16]),
+                "reasoning": sizes([69, 35], [24, 12]), "tool_requests": sizes([122, 61], [16, 8]),
+                "tool_responses": sizes([105, 53], [20, 10]),
             },
-            "by_tool": {"read": sizes([9, 5], [36, 18])},
+            "by_tool": {"read": sizes([226, 113], [36, 18])},
         }),
     );
 }
@@ -58,8 +58,8 @@ fn counts_summaries_as_a_type() {
     check(
         &build,
         json!({
-            "all": sizes([1, 9], [4, 36]),
-            "by_type": {"user": sizes([1, 0], [4, 0]), "summaries": sizes([0, 9], [0, 36])},
+            "all": sizes([18, 38], [4, 36]),
+            "by_type": {"user": sizes([18, 0], [4, 0]), "summaries": sizes([0, 38], [0, 36])},
             "by_tool": {},
         }),
     );
@@ -76,10 +76,10 @@ fn counts_response_for_tool_of_its_call() {
     check(
         &build,
         json!({
-            "all": sizes([4, 4], [14, 14]),
-            "by_type": {"tool_requests": sizes([2, 2], [6, 6]), "tool_responses": sizes([2, 2], [8, 8])},
+            "all": sizes([106, 106], [14, 14]),
+            "by_type": {"tool_requests": sizes([56, 56], [6, 6]), "tool_responses": sizes([51, 51], [8, 8])},
             "by_tool": {
-                "read": sizes([2, 2], [7, 7]), "grep": sizes([1, 1], [3, 3]), "unknown": sizes([1, 1], [4, 4]),
+                "read": sizes([53, 53], [7, 7]), "grep": sizes([28, 28], [3, 3]), "unknown": sizes([26, 26], [4, 4]),
             },
         }),
     );
@@ -89,7 +89,7 @@ fn counts_response_for_tool_of_its_call() {
 fn counts_bytes_of_decoded_text() {
     check(
         &Build::default().turn().ask("äöü€"),
-        json!({"all": sizes([1, 1], [9, 9]), "by_type": {"user": sizes([1, 1], [9, 9])}, "by_tool": {}}),
+        json!({"all": sizes([19, 19], [9, 9]), "by_type": {"user": sizes([19, 19], [9, 9])}, "by_tool": {}}),
     );
 }
 

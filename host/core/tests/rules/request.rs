@@ -46,8 +46,8 @@ fn summarized() -> Build {
 fn input_none_gets_only_the_header() {
     let lines = request_lines(&Build::turns(3).stream(), &description(Input::None));
     let row = json!({
-        "turn": 1, "events": 6, "tokens": 6, "view_tokens": 6, "complete": true,
-        "kinds": {"reasoning": 1, "reasoning_tokens": 2, "tool_calls": 1, "tool_errors": 0, "tool_request_tokens": 1, "tool_response_tokens": 2},
+        "turn": 1, "events": 6, "tokens": 108, "view_tokens": 108, "complete": true,
+        "kinds": {"reasoning": 1, "reasoning_tokens": 3, "tool_calls": 1, "tool_errors": 0, "tool_request_tokens": 6, "tool_response_tokens": 3},
     });
     let header = json!({
         "type": "compact", "id": "c1", "protocol": 1, "strategy": "a-strategy",
@@ -55,7 +55,7 @@ fn input_none_gets_only_the_header() {
         "range": {"from_turn": 1, "to_turn": 1}, "requested_range": {"from_turn": 1, "to_turn": 1}, "range_exact": false,
         "options": {"mode": "strip"},
         "context": {
-            "now": "2026-04-02T09:08:20Z", "estimator": "chars/4", "tokens": {"raw": 17, "view": 17, "in_range": 6},
+            "now": "2026-04-02T09:08:20Z", "estimator": "pieces", "tokens": {"raw": 323, "view": 323, "in_range": 108},
             "turns": [row], "compactions": [], "tool_hints": {},
         },
         "outline": null, "events": null, "limits": {"deadline_ms": 60000, "result_bytes_max": 8388608},
@@ -96,7 +96,7 @@ fn input_outline_gets_only_the_header() {
             "types": ["turn_start", "tool_call_request", "tool_call_response", "bookmark", "unknown"], "tools": ["grep"],
             "seq": [6, 7, 8, 9, 10, 11], "turn": [1, 1, 1, 1, 1, 1], "type": [0, 1, 2, 3, 2, 4],
             "tool": [null, 0, 0, null, null, null], "pair": [null, 8, 7, null, null, null],
-            "bytes": [0, 3, 1, 0, 1, 0], "tokens": [0, 1, 1, 0, 1, 0], "error": [8], "hidden": [],
+            "bytes": [0, 3, 1, 0, 1, 0], "tokens": [0, 28, 24, 0, 24, 0], "error": [8], "hidden": [],
         })
     );
 }
@@ -149,18 +149,18 @@ fn input_full_gets_header_events_and_end() {
             event_line(6, 0, json!({"timestamp": timestamp_text(7), "type": "turn_start"})),
             event_line(
                 7,
-                2,
+                21,
                 json!({"timestamp": timestamp_text(1), "type": "chat_request", "content": base64("plain"), "later": base64("kept")})
             ),
             event_line(
                 8,
-                2,
+                36,
                 json!({"timestamp": timestamp_text(2), "type": "tool_call_request", "id": "a", "name": "t",
                               "arguments": {"p": "x.rs", "l": ["y", 1]}, "metadata": {"m": "z"}})
             ),
             event_line(
                 9,
-                2,
+                24,
                 json!({"timestamp": timestamp_text(12), "type": "tool_call_response", "id": "a", "content": "found", "is_error": false})
             ),
             event_line(

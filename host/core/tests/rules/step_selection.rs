@@ -82,7 +82,7 @@ fn keep_steps_replaces_the_default_of_three_turns() {
 
 #[test]
 fn keep_tokens_keeps_the_newest_steps_that_fit() {
-    check(&long_turn(5), keeping(None, None, Some(250)), "turns 0-2.2");
+    check(&long_turn(5), keeping(None, None, Some(520)), "turns 0-2.2");
     check(&long_turn(5), keeping(None, None, Some(10)), "turns 0-2");
     check(&long_turn(5), keeping(None, None, Some(0)), "turns 0-2");
     check(
@@ -95,7 +95,7 @@ fn keep_tokens_keeps_the_newest_steps_that_fit() {
 #[test]
 fn typed_rules_combine() {
     check(&long_turn(5), keeping(Some(1), Some(2), None), "turns 0-1");
-    check(&long_turn(5), keeping(Some(0), Some(3), Some(250)), "turns 0-2.1");
+    check(&long_turn(5), keeping(Some(0), Some(3), Some(520)), "turns 0-2.1");
     let to = RequestedSelection {
         keep_last: KeepLast { steps: Some(4), ..KeepLast::default() },
         ..between("", "2.3")

@@ -214,8 +214,8 @@ async fn a_typed_window_bounds_each_request() {
         .iter()
         .map(|request| request.body_json::<Value>().unwrap()["max_tokens"].clone())
         .collect();
-    // The prompt has about 6 tokens.
-    assert_eq!(limits, [44, 44, 7]);
+    // The prompt has about 9 tokens.
+    assert_eq!(limits, [41, 41, 7]);
     let long = question(&"x".repeat(200), Some(60));
     check_error(
         &models.answer(&long, Some("openai/g")).await,

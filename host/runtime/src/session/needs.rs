@@ -130,7 +130,7 @@ pub(super) async fn answer(
     }
     match request {
         NeedRequest::TokensCount { model: None, text } => {
-            let tokens = Estimator::Characters.tokens(text);
+            let tokens = Estimator::Pieces.tokens(text);
             Answer::Ok(Map::from_iter([("tokens".to_owned(), Value::from(tokens))]))
         }
         NeedRequest::LlmComplete { .. } | NeedRequest::TokensCount { .. } => {

@@ -199,7 +199,7 @@ fn check_not_longer(name: &str, stream: &Transcript, overlays: &[Overlay], writt
         stream.bytes().len(),
         written.len()
     );
-    let estimate = Estimate::new(stream, Estimator::Characters);
+    let estimate = Estimate::new(stream, Estimator::Pieces);
     let tokens = |overlays: &[Overlay]| estimate.view_tokens(&project_with_overlays(stream, overlays));
     assert!(tokens(overlays) <= tokens(&[]), "{name}: the view has more tokens than the transcript");
 }

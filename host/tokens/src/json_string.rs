@@ -1,0 +1,80 @@
+//! The text of a JSON string in chunks, with decoded escapes. Strings without escapes, which are most, are not copied.
+//! Other strings are decoded into a buffer on the stack, so that a text of any length needs no memory.
+
+use crate::byte_classes::BLOCK_BYTES;
+
+/// The size of the buffer.
+const CHUNK_BYTES: usize = 16 * BLOCK_BYTES;
+
+/// Calls `read` with the decoded text of a JSON string without its quotes. All chunks but the last are a multiple of a
+/// block. Half a surrogate pair becomes U+FFFD.
+pub(crate) fn for_each_chunk(inner: &[u8], mut read: impl FnMut(&[u8])) {
+    let Some(first_escape) = memchr::memchr(b'\\', inner) else { return read(inner) };
+    let unescaped = first_escape / BLOCK_BYTES * BLOCK_BYTES;
+    if unescaped > 0 {
+        read(&inner[..unescaped]);
+    }
+    let mut chunk = Chunk { bytes: [0; CHUNK_BYTES], len: 0, read };
+    let mut rest = &inner[unescaped..];
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        chunk.push(&rest[..at]);
+        let (character, length) = escape(&rest[at..]);
+        chunk.push(character.encode_utf8(&mut [0; 4]).as_bytes());
+        rest = rest.get(at + length..).unwrap_or_default();
+    }
+    chunk.push(rest);
+    (chunk.read)(&chunk.bytes[..chunk.len]);
+}
+
+struct Chunk<R> {
+    bytes: [u8; CHUNK_BYTES],
+    len: usize,
+    read: R,
+}
+
+impl<R: FnMut(&[u8])> Chunk<R> {
+    fn push(&mut self, mut text: &[u8]) {
+        while text.len() > CHUNK_BYTES - self.len {
+            let (head, tail) = text.split_at(CHUNK_BYTES - self.len);
+            self.bytes[self.len..].copy_from_slice(head);
+            (self.read)(&self.bytes);
+            (self.len, text) = (0, tail);
+        }
+        self.bytes[self.len..self.len + text.len()].copy_from_slice(text);
+        self.len += text.len();
+    }
+}
+
+/// Returns the character of the escape at the start of `raw`, and the length of the escape.
+fn escape(raw: &[u8]) -> (char, usize) {
+    let character = match raw.get(1) {
+        Some(b'n') => '\n',
+        Some(b't') => '\t',
+        Some(b'r') => '\r',
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'u') => return unicode_escape(raw),
+        Some(byte) => char::from(*byte),
+        None => '\\',
+    };
+    (character, 2)
+}
+
+/// Returns the character of an escape such as `\u00e9`, or of two that are a surrogate pair.
+fn unicode_escape(raw: &[u8]) -> (char, usize) {
+    const HIGH: std::ops::RangeInclusive<u32> = 0xD800..=0xDBFF;
+    const LOW: std::ops::RangeInclusive<u32> = 0xDC00..=0xDFFF;
+    let first = hex(raw.get(2..6));
+    let second = raw.get(6..8).filter(|next| *next == b"\\u").map(|_| hex(raw.get(8..12)));
+    if let Some(second) = second.filter(|second| HIGH.contains(&first) && LOW.contains(second)) {
+        let code = 0x10000 + ((first - HIGH.start()) << 10) + (second - LOW.start());
+        return (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 12);
+    }
+    (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 6)
+}
+
+/// Returns the value of hexadecimal digits. Invalid digits are half a surrogate pair, which is not a character.
+fn hex(digits: Option<&[u8]>) -> u32 {
+    let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+    digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0xD800)
+}
