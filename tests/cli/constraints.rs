@@ -228,13 +228,32 @@ fn batch_refuses_and_reports_the_gate() {
     transcript.assert_untouched();
 }
 
+/// A profile with the lossy strategy.
+const LOSSY_PROFILE: &str = "[conversation.compaction.profiles.lossy]\nstrategies = [\"lossy\"]\n";
+
+#[test]
+fn automatic_compaction_is_refused_too() {
+    let world = World::new();
+    let transcript = world.write_conversation("conversation", &conversation(500));
+    write_lossy(&world, "plugins");
+    world.write_file("own.toml", LOSSY_PROFILE.as_bytes());
+    let options =
+        ["--sandbox=contained", "--trust-dir", "plugins", "--config", "own.toml", "--keep-last", "0"];
+    let auto = ["auto", "conversation", "--profile", "lossy", "--context-window", "1000"];
+    let auto = [&auto[..], &options].concat();
+    let refused = world.run(&[&auto[..], &["--require-constraints"]].concat()).exits(3);
+    refused.reports("would lose 14 constraints of the user");
+    transcript.assert_untouched();
+    world.run(&auto).exits(0);
+    assert_eq!(transcript.overlays().len(), 1);
+}
+
 #[test]
 fn agent_can_require_constraints() {
     let world = World::new();
     let transcript = world.write_conversation("project/talk", &conversation(500));
     write_lossy(&world, "project/plugins");
-    let config = "[conversation.compaction.profiles.lossy]\nstrategies = [\"lossy\"]\n";
-    world.write_file("project/own.toml", config.as_bytes());
+    world.write_file("project/own.toml", LOSSY_PROFILE.as_bytes());
     let options = ["--sandbox=contained", "--trust-dir", "plugins", "--config", "own.toml"];
     let mut agent = Agent::connect(&world, &options);
     let call = |required: bool| json!({"transcript": "talk", "profile": "lossy", "keep_last": 0, "require_constraints": required});

@@ -56,8 +56,22 @@ fn word_end(text: &str) -> usize {
 
 /// Returns the paths in a text, in order.
 pub(super) fn paths(text: &str) -> impl Iterator<Item = &str> {
-    let is_in_path = |c: char| is_word(c) || ['.', '@', '~', '-', '/'].contains(&c);
-    text.split(move |c| !is_in_path(c)).filter(|run| run.contains('.')).flat_map(paths_in_run)
+    runs_with_dot(text).flat_map(paths_in_run)
+}
+
+/// Returns the runs of the characters that paths consist of, if they have a dot. Most text has none, and is skipped fast.
+fn runs_with_dot(text: &str) -> impl Iterator<Item = &str> {
+    let is_outside = |c: char| !is_word(c) && !['.', '@', '~', '-', '/'].contains(&c);
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let dot = rest.find('.')?;
+        let before = rest[..dot].char_indices().rev().find(|(_, c)| is_outside(*c));
+        let start = before.map_or(0, |(at, c)| at + c.len_utf8());
+        let end = rest[dot..].find(is_outside).map_or(rest.len(), |length| dot + length);
+        let (run, others) = (&rest[start..end], &rest[end..]);
+        rest = others;
+        Some(run)
+    })
 }
 
 /// Returns the paths in a run of the characters that paths consist of.
@@ -104,12 +118,16 @@ fn with_extension(run: &str) -> Option<(usize, usize)> {
 
 /// Returns the codes of errors in the output of a tool, in order. A line that does not report an error has none.
 pub(super) fn error_codes(output: &str, is_error: bool) -> impl Iterator<Item = &str> {
-    let reports_error = move |line: &&str| {
-        let lower = line.to_ascii_lowercase();
-        is_error || ERROR_WORDS.iter().any(|word| lower.contains(word))
-    };
+    // Most output reports no error, so its lines are not read one by one.
+    let output = if is_error || has_error_word(output) { output } else { "" };
     let words = |line| str::split(line, |c| !is_word(c));
-    output.lines().filter(reports_error).flat_map(words).filter(|word| is_error_code(word))
+    let lines = output.lines().filter(move |line| is_error || has_error_word(line));
+    lines.flat_map(words).filter(|word| is_error_code(word))
+}
+
+fn has_error_word(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    ERROR_WORDS.iter().any(|word| lower.contains(word))
 }
 
 /// Returns whether a word is a code, such as `E0308`, `TS2322`, or `ENOENT`: one to five capital letters and three to five
