@@ -9,7 +9,7 @@ use crate::paths::names_found;
 use crate::sources::{Name, Source};
 
 /// Every package of the workspace, and the packages of the workspace that it may depend on.
-const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 15] = [
+const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 16] = [
     ("jp-compact-schema", &[]),
     ("jp-compact-json", &[]),
     ("jp-compact-tokens", &[]),
