@@ -4,6 +4,8 @@
 
 use std::fmt::{Display, Write as _};
 
+use anstyle::Style;
+
 use crate::escape::{self, Policy};
 
 /// A list prints at most this many entries, about a screenful.
@@ -59,6 +61,15 @@ impl EscapedLines {
             }
         }
         self.text.push('\n');
+    }
+
+    /// Adds one line in a style. The codes of the style are added after the line was escaped.
+    pub(crate) fn styled(&mut self, style: Style, line: impl Display) {
+        // Writing to a String cannot fail.
+        let _ = write!(self.text, "{style}");
+        self.line(line);
+        self.text.pop();
+        let _ = writeln!(self.text, "{style:#}");
     }
 
     /// Adds a foreign text of several lines, each indented and marked.

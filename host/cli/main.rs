@@ -14,6 +14,7 @@ mod interrupt;
 mod jp;
 mod lines;
 mod output;
+mod palette;
 mod progress;
 mod prompt;
 mod reports;

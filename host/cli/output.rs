@@ -119,6 +119,14 @@ pub(crate) fn text(lines: &EscapedLines) -> io::Result<()> {
     data(|out| out.write_all(lines.as_str().as_bytes()))
 }
 
+/// Writes parts of a text result to stdout, each before the next one is computed.
+///
+/// # Errors
+/// See [`data`].
+pub(crate) fn texts(parts: impl IntoIterator<Item = EscapedLines>) -> io::Result<()> {
+    data(|out| parts.into_iter().try_for_each(|part| out.write_all(part.as_str().as_bytes())))
+}
+
 /// Stderr for logs. Each write is one event and becomes one escaped line, because events contain text of strategies.
 pub(crate) struct EscapedStderr;
 
@@ -136,6 +144,10 @@ impl Write for EscapedStderr {
 
 pub(crate) fn stdin_is_terminal() -> bool {
     io::stdin().is_terminal()
+}
+
+pub(crate) fn stdout_is_terminal() -> bool {
+    io::stdout().is_terminal()
 }
 
 /// Whether stdin and stdout carry a protocol.

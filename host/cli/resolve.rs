@@ -21,13 +21,12 @@ pub(crate) type CommandNames = fn() -> Vec<String>;
 
 /// Words of other programs, each with the command or option that does the same here. The empty text represents
 /// compacting, which needs neither.
-const SYNONYMS: [(&str, &str); 12] = [
+const SYNONYMS: [(&str, &str); 11] = [
     ("undo", "--reset"),
     ("reset", "--reset"),
     ("revert", "--reset"),
     ("restore", "--reset"),
     ("preview", "--dry-run"),
-    ("diff", "--dry-run"),
     ("dry-run", "--dry-run"),
     ("compact", ""),
     ("run", ""),

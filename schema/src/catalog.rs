@@ -92,7 +92,7 @@ impl NamedSchema {
 
 use Direction::{Document, HostToStrategy, StrategyToHost};
 
-static ALL: [NamedSchema; 36] = [
+static ALL: [NamedSchema; 37] = [
     NamedSchema::new::<DescribeRequest>(
         "describe-request",
         HostToStrategy,
@@ -117,6 +117,7 @@ static ALL: [NamedSchema; 36] = [
     NamedSchema::new::<doc::PrintReport>("print-report", Document, "the output of `print --json`"),
     NamedSchema::new::<doc::QueryReport>("query-report", Document, "the report of `query`"),
     NamedSchema::new::<doc::ShowReport>("show-report", Document, "the report of `show`"),
+    NamedSchema::new::<doc::DiffReport>("diff-report", Document, "the report of `diff`"),
     NamedSchema::new::<doc::StatsReport>(
         "stats-report",
         Document,

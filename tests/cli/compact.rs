@@ -235,7 +235,11 @@ fn reports_overlay_that_jp_does_not_apply() {
     assert_eq!(overlays[0]["type"], "jp_compact_overlay");
     assert_eq!(overlays[0]["tool_calls"]["calls"][0]["id"], "call_1");
     let view = world.run(&["print", "conversation", "--compacted"]).exits(0);
-    assert!(view.text().contains("tool result [overlay]:\n  [seen]\n"), "{}", view.text());
+    assert!(
+        view.text().contains("tool result [overlay 1: 26 characters removed]:\n  [seen]\n"),
+        "{}",
+        view.text()
+    );
     world.run(&["conversation", "--reset"]).exits(0);
     transcript.assert_same_bytes();
 }
@@ -251,7 +255,7 @@ fn summary_replaces_its_turns() {
     assert_eq!(transcript.overlays()[0]["summary"], json!({"summary": "They read a file."}));
     let view = world.run(&["print", "conversation", "--compacted"]).exits(0);
     insta::assert_snapshot!(view.text(), @r#"
-    --- turn 0 [overlay: a summary of turns 0-2 of the history] ---
+    --- turn 0 (a summary of turns 0-2 of the history) [overlay 1: 453 characters removed] ---
     user:
       [Summary of previous conversation]
     assistant:

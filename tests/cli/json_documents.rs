@@ -13,7 +13,7 @@ use crate::support::{Agent, CommandOutput, Conversation, Model, World, plugin_sc
 type Row = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
 
 /// Every command with `--json`. An empty name is `jp-compact` without a subcommand.
-const COMMANDS: [Row; 28] = [
+const COMMANDS: [Row; 31] = [
     ("", "compact-report", &["talk", "-s", "strip-tools", "--keep-last=1"], &["talk", "missing"]),
     ("", "compact-report", &["talk", "-s", "strip-reasoning", "-n"], &["talk", "-s", "unknown"]),
     ("", "reset-report", &["talk", "--reset=1"], &["talk", "--reset=99"]),
@@ -21,6 +21,9 @@ const COMMANDS: [Row; 28] = [
     ("auto", "auto-report", &["talk", "--context-window=9000000"], &["talk", "--profile=unknown"]),
     ("batch", "batch-report", &["talk", "-s=strip-tools", "--require-saving=0"], &["missing"]),
     ("batch", "batch-report", &["empty", "--allow-empty"], &["empty"]),
+    ("diff", "diff-report", &["talk"], &["talk", "--overlay=99"]),
+    ("diff", "diff-report", &["talk", "--stat", "--turn=0"], &["talk", "--turn=99"]),
+    ("diff", "diff-report", &["talk", "-s=strip-reasoning", "--sandbox=contained"], &["talk", "-s=unknown"]),
     ("eval", "eval-report", &["talk", "session.jsonl", "-s=strip-tools"], &["missing", "-s=strip-tools"]),
     ("fork", "fork-report", &["talk", "copy", "--compact=light"], &["talk", "talk"]),
     ("import", "import-report", &["session.jsonl", "--to", "imported"], &["talk", "--to", "other"]),

@@ -19,6 +19,7 @@ mod consent;
 mod consent_sources;
 mod constraints;
 mod conversation_config;
+mod diff;
 mod digest;
 mod doctor;
 mod errors;

@@ -52,9 +52,10 @@ fn text_marks_changes_of_overlays() {
     --- turn 0 ---
     user:
       Read it.
-    tool call fs_read_file [overlay]:
+    [overlay 1: 1 event, 8 characters removed]
+    tool call fs_read_file [overlay 2: 7 characters removed]:
       {}
-    tool result [overlay]:
+    tool result [overlay 2: 25 characters added]:
       [compacted] fs_read_file: success
     assistant:
       Done.

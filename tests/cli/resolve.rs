@@ -29,7 +29,6 @@ fn unknown_word_suggests_command() {
     check_rejected(&["undo", "one"], 2, "`jp-compact one --reset` removes overlays");
     check_rejected(&["reset", "one"], 2, "`jp-compact one --reset` removes overlays");
     check_rejected(&["preview", "one"], 2, "`jp-compact one --dry-run` shows the effect without appending");
-    check_rejected(&["diff", "one"], 2, "`jp-compact one --dry-run` shows the effect without appending");
     check_rejected(&["compact", "one"], 2, "compacting needs no command: `jp-compact one`");
     check_rejected(&["shwo", "one"], 2, "did you mean `jp-compact show one`?");
     check_rejected(&["PRINT", "one"], 2, "did you mean `jp-compact print one`?");

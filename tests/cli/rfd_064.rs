@@ -52,31 +52,33 @@ fn projection_example_default_profile() {
       set up the project
     assistant:
       I'll create the project structure.
-    tool call fs_create_file [overlay]:
+    tool call fs_create_file [overlay 2: 17 characters removed]:
       {}
-    tool result [overlay]:
+    tool result [overlay 2: 16 characters added]:
       [compacted] fs_create_file: success
     assistant:
       Created src/main.rs with a basic setup.
     --- turn 1 ---
     user:
       add error handling
-    tool call fs_read_file [overlay]:
+    [overlay 1: 1 event, 24 characters removed]
+    tool call fs_read_file [overlay 2: 17 characters removed]:
       {}
-    tool result [overlay]:
+    tool result [overlay 2: 14 characters added]:
       [compacted] fs_read_file: success
-    tool call fs_modify_file [overlay]:
+    tool call fs_modify_file [overlay 2: 17 characters removed]:
       {}
-    tool result [overlay]:
+    tool result [overlay 2: 16 characters added]:
       [compacted] fs_modify_file: success
     assistant:
       Added error handling to main.
     --- turn 2 ---
     user:
       now add logging
-    tool call fs_modify_file [overlay]:
+    [overlay 1: 1 event, 24 characters removed]
+    tool call fs_modify_file [overlay 2: 17 characters removed]:
       {}
-    tool result [overlay]:
+    tool result [overlay 2: 16 characters added]:
       [compacted] fs_modify_file: success
     assistant:
       Added tracing-based logging.
@@ -98,7 +100,7 @@ fn projection_example_default_profile_with_per_tool_hints() {
       set up the project
     assistant:
       I'll create the project structure.
-    tool call fs_create_file [overlay]:
+    tool call fs_create_file [overlay 2: 17 characters removed]:
       {}
     tool result:
       <200 lines of code>
@@ -107,22 +109,24 @@ fn projection_example_default_profile_with_per_tool_hints() {
     --- turn 1 ---
     user:
       add error handling
+    [overlay 1: 1 event, 24 characters removed]
     tool call fs_read_file:
       {"path":"src/main.rs"}
-    tool result [overlay]:
+    tool result [overlay 2: 14 characters added]:
       [compacted] fs_read_file: success
-    tool call fs_modify_file [overlay]:
+    tool call fs_modify_file [overlay 2: 17 characters removed]:
       {}
-    tool result [overlay]:
+    tool result [overlay 2: 16 characters added]:
       [compacted] fs_modify_file: success
     assistant:
       Added error handling to main.
     --- turn 2 ---
     user:
       now add logging
-    tool call fs_modify_file [overlay]:
+    [overlay 1: 1 event, 24 characters removed]
+    tool call fs_modify_file [overlay 2: 17 characters removed]:
       {}
-    tool result [overlay]:
+    tool result [overlay 2: 16 characters added]:
       [compacted] fs_modify_file: success
     assistant:
       Added tracing-based logging.
@@ -137,7 +141,7 @@ fn projection_example_heavy_profile() {
     record_answers(&world, &json!({}), "3", &recorded_answer(text));
     let view = compacted_view(&world, &["--profile", "heavy", "--llm-replay", "answers.json"]);
     insta::assert_snapshot!(view, @r"
-    --- turn 0 [overlay: a summary of turns 0-2 of the history] ---
+    --- turn 0 (a summary of turns 0-2 of the history) [overlay 1: 373 characters removed] ---
     user:
       [Summary of previous conversation]
     assistant:

@@ -9,12 +9,13 @@ use crate::paths::names_found;
 use crate::sources::{Name, Source};
 
 /// Every package of the workspace, and the packages of the workspace that it may depend on.
-const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 16] = [
+const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 17] = [
     ("jp-compact-schema", &[]),
     ("jp-compact-json", &[]),
     ("jp-compact-tokens", &[]),
     ("jp-compact-core", &["jp-compact-schema", "jp-compact-json", "jp-compact-tokens"]),
     ("jp-compact-transcripts", &["jp-compact-schema", "jp-compact-json", "jp-compact-core"]),
+    ("jp-compact-diff", &["jp-compact-schema", "jp-compact-core"]),
     ("jp-compact-runtime", &["jp-compact-schema", "jp-compact-core"]),
     ("jp-compact-conformance", &["jp-compact-schema", "jp-compact-core", "jp-compact-runtime"]),
     ("jp-compact-llm", &["jp-compact-schema", "jp-compact-core", "jp-compact-runtime"]),
@@ -47,6 +48,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 16] = [
         &[
             "jp-compact-schema",
             "jp-compact-core",
+            "jp-compact-diff",
             "jp-compact-transcripts",
             "jp-compact-runtime",
             "jp-compact-conformance",
@@ -62,18 +64,20 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 16] = [
     ),
 ];
 /// All other dependencies of the pure packages, and of the package that authors of strategies compile.
-const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 7] = [
+const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 8] = [
     ("jp-compact-schema", &["schemars", "serde", "serde_json"]),
     ("jp-compact-json", &["wide"]),
     ("jp-compact-tokens", &["memchr", "wide"]),
     ("jp-compact-core", PURE),
     ("jp-compact-transcripts", PURE),
     ("jp-compact-evidence", &["regex", "serde", "serde_json", "sha2", "thiserror", "toml"]),
+    ("jp-compact-diff", &["serde", "serde_json", "similar"]),
     ("jp-compact-strategy", &["rustix", "serde", "serde_json"]),
 ];
 const PURE: &[&str] = &["base64-simd", "bytes", "jiff", "memchr", "serde", "serde_json", "thiserror"];
 /// Crates that only these packages depend on, except in tests.
-const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 24] = [
+const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 26] = [
+    ("anstyle", &["jp-compact"]),
     ("bpe-openai", &["jp-compact"]),
     ("clap", &["jp-compact"]),
     ("clap_complete", &["jp-compact"]),
@@ -113,6 +117,7 @@ const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 24] = [
             "jp-compact-runtime",
         ],
     ),
+    ("similar", &["jp-compact-diff"]),
     ("jsonschema", &["jp-compact", "jp-compact-conformance", "jp-compact-runtime"]),
     ("libloading", &["jp-compact"]),
     ("libc", &["jp-compact"]),
@@ -126,6 +131,7 @@ const NAMED_CRATES: [(&str, &[&str]); 4] = [
         &[
             "jp_compact_schema",
             "jp_compact_core",
+            "jp_compact_diff",
             "jp_compact_transcripts",
             "jp_compact_runtime",
             "jp_compact_conformance",
@@ -136,6 +142,7 @@ const NAMED_CRATES: [(&str, &[&str]); 4] = [
             "jp_compact_evidence",
             "jp_compact_eval",
             "jp_compact_page",
+            "anstyle",
             "clap",
             "clap_complete",
             "clap_mangen",

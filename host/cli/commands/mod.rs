@@ -6,6 +6,7 @@ mod batch;
 mod compact;
 mod completions;
 mod config;
+mod diff;
 mod doctor;
 mod eval;
 mod fork;
@@ -113,6 +114,7 @@ fn wants_json(matches: &ArgMatches) -> bool {
 pub(crate) enum Command {
     Auto(Box<auto::Args>),
     Batch(Box<batch::Args>),
+    Diff(Box<diff::Args>),
     Eval(Box<eval::Args>),
     Fork(Box<fork::Args>),
     Import(import::Args),
@@ -137,6 +139,7 @@ pub(crate) fn run(cli: Cli, environment: &Environment) -> Result<Exit, Report> {
         None => compact::run(&cli.compact, quiet, environment, command_names),
         Some(Command::Auto(args)) => auto::run(&args, quiet, environment, command_names),
         Some(Command::Batch(args)) => batch::run(&args, quiet, environment),
+        Some(Command::Diff(args)) => diff::run(&args, quiet, environment),
         Some(Command::Eval(args)) => eval::run(&args, quiet, environment),
         Some(Command::Fork(args)) => fork::run(&args, quiet, environment),
         Some(Command::Import(args)) => import::run(&args, quiet, environment),

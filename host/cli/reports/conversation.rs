@@ -3,16 +3,18 @@
 use std::io::{self, Write};
 use std::str::FromStr;
 
-use jp_compact_core::View;
 use jp_compact_core::projection::{project, project_with_overlays};
 use jp_compact_core::render::{Provider, render};
 use jp_compact_core::splice::Piece;
-use jp_compact_core::view::{self, ItemOrigin, Part};
+use jp_compact_core::view::{self, Item, ItemOrigin, Part};
+use jp_compact_core::{Pairs, Stream};
+use jp_compact_diff::{Comparison, DiffEntry, OverlayChoice};
+use jp_compact_schema::document::ChangeKind;
 use jp_compact_transcripts as transcripts;
 use serde_json::{Map, Value};
 
 use crate::escape;
-use crate::human::overlay_range;
+use crate::human::{counted, grouped, overlay_range};
 use crate::input::InputTranscript;
 
 /// The printed form of a conversation.
@@ -66,43 +68,127 @@ pub(crate) fn pieces(input: &InputTranscript, compacted: bool, form: PrintForm) 
     if let (PrintForm::Source, false) = (form, compacted) {
         return Ok(vec![Piece::Old(0..stream.bytes().len())]);
     }
-    let view = if compacted { project(stream) } else { project_with_overlays(stream, &[]) };
+    let view = || if compacted { project(stream) } else { project_with_overlays(stream, &[]) };
     let mut text = Vec::new();
     match form {
-        PrintForm::Source => return Ok(transcripts::render(stream, &view)),
+        PrintForm::Source => return Ok(transcripts::render(stream, &view())),
         PrintForm::Text => {
-            write_text(input, &view, &mut text)?;
+            write_text(stream, compacted, &mut text)?;
             if !compacted {
                 write_overlays(input, &mut text)?;
             }
         }
-        PrintForm::Json => view.write_json(stream, &mut text)?,
+        PrintForm::Json => view().write_json(stream, &mut text)?,
         PrintForm::Body(provider) => {
-            serde_json::to_writer_pretty(&mut text, &render(stream, &view, provider).body)?;
+            serde_json::to_writer_pretty(&mut text, &render(stream, &view(), provider).body)?;
             text.push(b'\n');
         }
     }
     Ok(vec![Piece::New(text)])
 }
 
-/// Writes the turns, roles, and texts of a view. Overlays are marked where they apply.
-fn write_text(input: &InputTranscript, view: &View, out: &mut dyn Write) -> io::Result<()> {
-    let mut turn = None;
-    // `View::events` has one event for each visible item.
-    let items = view.items().iter().filter(|item| is_visible(input, &item.part));
-    for (shown, item) in view.events(&input.stream).zip(items) {
-        if turn != Some(shown.turn) {
-            turn = Some(shown.turn);
-            writeln!(out, "--- {} ---", turn_title(shown.turn, shown.origin))?;
-        }
-        let mark = if matches!(item.part, Part::Kept(_) | Part::Short(_)) { "" } else { " [overlay]" };
-        let (head, body) = head_and_body(&shown.event, mark);
-        writeln!(out, "{}:", escape::line(&head))?;
-        for line in escape::text(&body).lines() {
-            writeln!(out, "  {line}")?;
+/// Writes the turns, roles, and texts of a view. Each change by an overlay is marked with its size.
+fn write_text(stream: &Stream, compacted: bool, out: &mut dyn Write) -> io::Result<()> {
+    let pairs = Pairs::new(stream);
+    let overlays = if compacted { stream.overlays() } else { &[] };
+    let comparison = Comparison::new(stream, &pairs, &OverlayChoice::all(overlays));
+    let mut text = ViewText { comparison: &comparison, turn: None, hidden: Hidden::default(), out };
+    comparison.entries.iter().try_for_each(|entry| text.add(entry))?;
+    text.write_hidden()
+}
+
+/// Consecutive events that the view does not show, because of one overlay.
+#[derive(Default)]
+struct Hidden {
+    overlay: Option<usize>,
+    events: usize,
+    characters: u64,
+}
+
+/// The text form of a view, while it is written.
+struct ViewText<'a> {
+    comparison: &'a Comparison<'a>,
+    /// The turn of the last title.
+    turn: Option<usize>,
+    hidden: Hidden,
+    out: &'a mut dyn Write,
+}
+
+impl ViewText<'_> {
+    fn add(&mut self, entry: &DiffEntry) -> io::Result<()> {
+        let Some(index) = entry.after else { return self.add_hidden(entry) };
+        let items = self.comparison.after.items();
+        let summarized = match entry.kind {
+            Some(ChangeKind::Added) if self.hidden.overlay == entry.overlay => {
+                std::mem::take(&mut self.hidden).characters
+            }
+            _ => 0,
+        };
+        self.write_hidden()?;
+        match &items[index].part {
+            // The user's half of a summary is not an entry of its own.
+            Part::SummaryResponse { .. } => {
+                let title_mark = mark(entry, summarized, 0);
+                if let Some(request) = index.checked_sub(1) {
+                    self.write_item(&items[request], &title_mark, "")?;
+                }
+                self.write_item(&items[index], &title_mark, "")
+            }
+            Part::SummaryNote { .. } => self.write_item(&items[index], "", &mark(entry, summarized, 0)),
+            _ if entry.kind.is_none() => self.write_item(&items[index], "", ""),
+            _ => {
+                let (before, after) = self.comparison.characters(entry);
+                self.write_item(&items[index], "", &mark(entry, before, after))
+            }
         }
     }
-    Ok(())
+
+    fn add_hidden(&mut self, entry: &DiffEntry) -> io::Result<()> {
+        if self.hidden.events > 0 && self.hidden.overlay != entry.overlay {
+            self.write_hidden()?;
+        }
+        self.hidden.overlay = entry.overlay;
+        self.hidden.events += 1;
+        self.hidden.characters += self.comparison.characters(entry).0;
+        Ok(())
+    }
+
+    /// Writes the number of events that are not shown, if there are any.
+    fn write_hidden(&mut self) -> io::Result<()> {
+        let Hidden { overlay, events, characters } = std::mem::take(&mut self.hidden);
+        if events == 0 {
+            return Ok(());
+        }
+        let overlay = overlay.map_or_else(String::new, |index| format!("overlay {}: ", index + 1));
+        let events = counted(events, "event");
+        writeln!(self.out, "[{overlay}{events}, {} characters removed]", grouped(characters))
+    }
+
+    /// Writes an event, after the title of its turn if it is the first one.
+    fn write_item(&mut self, item: &Item, title_mark: &str, mark: &str) -> io::Result<()> {
+        let Some(shown) = item.event(self.comparison.stream) else { return Ok(()) };
+        if self.turn != Some(shown.turn) {
+            self.turn = Some(shown.turn);
+            writeln!(self.out, "--- {}{title_mark} ---", turn_title(shown.turn, shown.origin))?;
+        }
+        let (head, body) = head_and_body(&shown.event);
+        writeln!(self.out, "{}{mark}:", escape::line(&head))?;
+        for line in escape::text(&body).lines() {
+            writeln!(self.out, "  {line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The mark of a change: its overlay, and the number of characters that it removed or added.
+fn mark(entry: &DiffEntry, before: u64, after: u64) -> String {
+    let overlay =
+        entry.overlay.map_or_else(|| "overlay".to_owned(), |index| format!("overlay {}", index + 1));
+    let verb = if after > before { "added" } else { "removed" };
+    match before.abs_diff(after) {
+        0 => format!(" [{overlay}]"),
+        count => format!(" [{overlay}: {} characters {verb}]", grouped(count)),
+    }
 }
 
 /// The title of a turn in the view. It names the raw turns if their numbers differ.
@@ -112,13 +198,13 @@ fn turn_title(turn: usize, origin: ItemOrigin) -> String {
         ItemOrigin::Kept(raw) => format!("turn {turn} (turn {raw} of the history)"),
         ItemOrigin::Summary { .. } => {
             let range = origin.summarized().map_or_else(String::new, |range| range.to_string());
-            format!("turn {turn} [overlay: a summary of {range} of the history]")
+            format!("turn {turn} (a summary of {range} of the history)")
         }
     }
 }
 
 /// The role and the text of an event.
-fn head_and_body(event: &Map<String, Value>, mark: &str) -> (String, String) {
+fn head_and_body(event: &Map<String, Value>) -> (String, String) {
     let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
     match (text("type"), event.get("reasoning"), event.get("data")) {
         ("chat_request", ..) => ("user".to_owned(), text("content").to_owned()),
@@ -127,12 +213,12 @@ fn head_and_body(event: &Map<String, Value>, mark: &str) -> (String, String) {
         ("chat_response", ..) => ("assistant".into(), text("message").into()),
         ("tool_call_request", ..) => {
             let arguments = event.get("arguments").map(Value::to_string).unwrap_or_default();
-            (format!("tool call {}{mark}", text("name")), arguments)
+            (format!("tool call {}", text("name")), arguments)
         }
         _ => {
             let is_error = event.get("is_error") == Some(&Value::Bool(true));
             let role = if is_error { "tool error" } else { "tool result" };
-            (format!("{role}{mark}"), text("content").into())
+            (role.to_owned(), text("content").into())
         }
     }
 }
@@ -149,12 +235,4 @@ fn write_overlays(input: &InputTranscript, out: &mut dyn Write) -> io::Result<()
         )?;
     }
     Ok(())
-}
-
-/// Whether [`View::events`] contains a part of a view.
-fn is_visible(input: &InputTranscript, part: &Part) -> bool {
-    match part.element() {
-        Some(element) => input.stream.events()[element].kind.is_provider_visible(),
-        None => !matches!(part, Part::SummaryStart { .. }),
-    }
 }

@@ -3,6 +3,7 @@
 mod bar_chart;
 pub(crate) mod compaction;
 pub(crate) mod conversation;
+pub(crate) mod diff;
 pub(crate) mod eval;
 pub(crate) mod overlays;
 pub(crate) mod sent_tokens;

@@ -198,7 +198,7 @@ impl Estimate {
 
     /// Returns the weight of an element of a view.
     #[must_use]
-    pub(crate) fn part_weight(&self, part: &Part) -> u64 {
+    pub fn part_weight(&self, part: &Part) -> u64 {
         self.measure_part(part).weight()
     }
 

@@ -2,6 +2,7 @@
 //! (RFD 064, "Projection Layer"; docs/reference/store.md#projection). In each turn or step the newest overlay wins,
 //! separately for summary, reasoning, and tool calls. If two have the same time, the later one in the stream wins.
 
+mod deciders;
 mod history;
 
 use std::borrow::Cow;
@@ -20,6 +21,7 @@ use crate::slots::Slots;
 use crate::stream::Stream;
 use crate::view::{Item, ItemOrigin, Part, View};
 
+pub use deciders::{Decider, project_with_deciders};
 pub use history::view_tokens_after_each;
 
 /// The maximum size of one character in JSON, as in `\ud83d\ude00`.
@@ -228,10 +230,7 @@ impl<'a> Plan<'a> {
     fn half_outcome(&self, element: usize) -> Outcome {
         let event = &self.stream.events()[element];
         let winner = self.winners[self.slots.slot(event, element)].tool_calls;
-        let rank = |index: usize| (self.overlays[index].stamp, index);
-        if let Some((index, call)) = self.listed.get(&element)
-            && winner.is_none_or(|winner| rank(*index) >= rank(winner))
-        {
+        if let Some((_, call)) = self.listed_winner(element, winner) {
             return self.listed_outcome(element, call);
         }
         match winner.and_then(|winner| self.overlays[winner].tool_calls.as_ref()) {
@@ -252,6 +251,13 @@ impl<'a> Plan<'a> {
             }
             Some(ToolPolicy::Selective(_)) | None => Outcome::Keep,
         }
+    }
+
+    /// Returns the `selective` entry of a half of a call, and the index of its overlay, if it wins over `winner`.
+    fn listed_winner(&self, element: usize, winner: Option<usize>) -> Option<(usize, &StoredCall)> {
+        let rank = |index: usize| (self.overlays[index].stamp, index);
+        let (index, call) = *self.listed.get(&element)?;
+        winner.is_none_or(|winner| rank(index) >= rank(winner)).then_some((index, call))
     }
 
     /// Returns the outcome for a half of a call that a `selective` policy lists.

@@ -39,6 +39,15 @@ pub struct Item {
     pub part: Part,
 }
 
+impl Item {
+    /// Returns the event that providers receive, decoded. `None` if they receive none.
+    #[must_use]
+    pub fn event(&self, stream: &Stream) -> Option<ViewEvent> {
+        let event = self.part.event(stream)?;
+        Some(ViewEvent { turn: self.turn, origin: self.origin, event })
+    }
+}
+
 /// The source of an element of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -165,10 +174,7 @@ impl View {
 
     /// Iterates over the events that providers receive, decoded, in order.
     pub fn events<'a>(&'a self, stream: &'a Stream) -> impl Iterator<Item = ViewEvent> + 'a {
-        self.items.iter().filter_map(|item| {
-            let event = item.part.event(stream)?;
-            Some(ViewEvent { turn: item.turn, origin: item.origin, event })
-        })
+        self.items.iter().filter_map(|item| item.event(stream))
     }
 
     /// Writes the view as an array of [`ViewEvent`]s, one per line.

@@ -7,6 +7,7 @@ mod auto;
 mod compaction;
 mod config;
 mod conversation;
+mod diff;
 mod doctor;
 mod error;
 mod eval;
@@ -27,6 +28,9 @@ pub use config::{
 pub use conversation::{
     ForkOverlays, ForkReport, ImportReport, LintDocument, PrintItem, PrintOrigin, PrintReport, ShowReport,
     ShownOverlay, StatsReport, StatsTotal, ViolationReport,
+};
+pub use diff::{
+    ChangeContent, ChangeCounts, ChangeKind, DiffChange, DiffHunk, DiffOverlay, DiffReport, ViewCharacters,
 };
 pub use doctor::{DoctorFolder, DoctorLimits, DoctorReport, KeyReport, MissingReport};
 pub use error::{ErrorKind, ErrorReport, Failure};

@@ -163,6 +163,18 @@ impl RunReport {
         TokenCounts { raw, view_before: self.tokens_before, view_after: self.tokens_after, jp }
     }
 
+    /// Iterates over the new overlays in the order of their numbers, each with the step of its strategy.
+    pub fn new_overlays(&self) -> impl Iterator<Item = (&Step, &NewOverlay)> {
+        let mut overlays = Vec::new();
+        for step in &self.steps {
+            if let StrategyOutcome::NewOverlays(new) = &step.outcome {
+                overlays.extend(new.iter().map(|overlay| (step, overlay)));
+            }
+        }
+        overlays.sort_by_key(|(_, new)| new.number);
+        overlays.into_iter()
+    }
+
     /// Returns the saved part of the view, negative if the view grew.
     #[must_use]
     pub fn saved(&self) -> f64 {

@@ -1,0 +1,249 @@
+//! `jp-compact diff`: shows what overlays remove, or what the overlays of a dry run would remove. It never writes to a
+//! transcript.
+
+use std::ffi::OsString;
+
+use clap::Parser;
+use jp_compact_core::estimate::Estimate;
+use jp_compact_core::jp_view::jp_view_with;
+use jp_compact_core::overlay::Overlay;
+use jp_compact_core::receipts::receipts;
+use jp_compact_core::{Pairs, Position, Stream, TurnRange, View};
+use jp_compact_diff::{Comparison, NoSuchOverlay, OverlayChoice, SizedChanges, StreamedChanges};
+use jp_compact_engine::compact::{self, Opened, RunReport};
+use jp_compact_engine::consent::Asker;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_schema::document::{CompactionReport, DiffReport, JpTokens, TokenCounts};
+use serde_json::Value;
+
+use crate::args::{RunArgs, StrategyChoiceArgs, typed_options};
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::input::{InputTranscript, read_as, stdin_not_appendable};
+use crate::interrupt::until_interrupted;
+use crate::output;
+use crate::palette::Palette;
+use crate::reports::{compaction, diff};
+use crate::selection::SelectionArgs;
+use crate::setup::Setup;
+
+/// Show what overlays remove, or what a run would remove
+#[derive(Debug, Parser)]
+#[command(
+    after_help = "Examples:\n  jp-compact diff 17738399468 | less -R\n  jp-compact diff session.jsonl --stat\n  jp-compact diff 17738399468 --overlay 2 --turn 4.10\n  jp-compact diff 17738399468 --strategy strip-tools --keep-last 1 --stat"
+)]
+pub(crate) struct Args {
+    /// A conversation folder, events.json, id, another agent's file, or -
+    ///
+    /// `-` reads stdin. Without further options, the raw events are compared with the view of all overlays.
+    transcript: OsString,
+    /// Compare the view without and with these overlays of `jp-compact show`
+    ///
+    /// Later overlays are left out of both views, so the tokens of one overlay are those that `show` prints.
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = overlay_number, conflicts_with_all = ["strategies", "profile", "compact", "dry_run", "from", "to", "keep_first", "keep_last", "keep_steps", "keep_tokens", "focus"])]
+    overlay: Vec<usize>,
+    /// Show only the events of this turn or step: N or N.STEP
+    #[arg(long, value_name = "TURN")]
+    turn: Option<Position>,
+    /// Print a table with a line for each event, without texts
+    #[arg(long)]
+    stat: bool,
+    #[command(flatten)]
+    choice: StrategyChoiceArgs,
+    /// Compare with a run of a profile or of JP's inline form
+    #[arg(help_heading = "Selection", long, value_name = "PROFILE|SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "", hide_default_value = true, conflicts_with_all = ["strategies", "profile"])]
+    compact: Option<String>,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    run_args: RunArgs,
+}
+
+fn overlay_number(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err("expected the number of an overlay, 1 or more; `jp-compact show` lists them".into()),
+    }
+}
+
+pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
+    if is_dry_run(args) {
+        let (input, run) = until_interrupted(dry_run(args, quiet, environment))?;
+        return report(args, &input, Some(&run), environment);
+    }
+    let input = read_as(&args.transcript, args.run_args.input.format, environment)?;
+    report(args, &input, None, environment)
+}
+
+/// Whether strategies run. Any option that selects strategies or turns requests that.
+fn is_dry_run(args: &Args) -> bool {
+    let typed = typed_options(&args.choice, args.selection.selection(), args.compact.as_deref());
+    let has_strategies = !typed.strategies.is_empty() || typed.profile.is_some() || typed.inline.is_some();
+    args.run_args.dry_run || has_strategies || !typed.selection.is_empty() || args.run_args.focus.is_some()
+}
+
+/// A run that appended nothing.
+struct DryRun {
+    report: RunReport,
+    document: CompactionReport,
+}
+
+/// Runs the strategies without writing. A model is not asked, but its recorded answers are used.
+async fn dry_run(
+    args: &Args,
+    quiet: bool,
+    environment: &Environment,
+) -> Result<(InputTranscript, DryRun), Report> {
+    if args.transcript == "-" {
+        return Err(stdin_not_appendable());
+    }
+    let mut setup = Setup::open(&args.run_args, false, quiet, Asker::User, environment)?;
+    setup.planner.prepare_typed(&args.choice.strategies).await?;
+    let typed = typed_options(&args.choice, args.selection.selection(), args.compact.as_deref());
+    let opened = setup.read(&args.transcript)?;
+    let mut settings = setup.planner.plan(&typed, &opened).await?;
+    settings.io.in_memory = true;
+    settings.io.dry_run = !settings.io.models.replays();
+    let report = compact::compact(&settings, &opened).await?;
+    setup.planner.close().await;
+    let document = compaction::document(&report, &settings);
+    let Opened { place, stream, .. } = opened;
+    let input = InputTranscript { path: place.path().to_owned(), id: place.id().map(str::to_owned), stream };
+    Ok((input, DryRun { report, document }))
+}
+
+fn report(
+    args: &Args,
+    input: &InputTranscript,
+    run: Option<&DryRun>,
+    environment: &Environment,
+) -> Result<Exit, Report> {
+    let stream = input.stream.stream();
+    let range = args.turn.map(|position| range_of(stream, position)).transpose()?;
+    let choice = choice(args, input, run)?;
+    let pairs = Pairs::new(stream);
+    let comparison = Comparison::new(stream, &pairs, &choice);
+    let estimator = args.run_args.counting.tokens.estimator();
+    let estimate = Estimate::new(stream, estimator);
+    let changes = SizedChanges::new(&comparison, &estimate, range);
+    let tokens = match run {
+        Some(run) => run.document.tokens,
+        None => tokens(&comparison, &choice, &estimate),
+    };
+    let origins = origins(stream, run);
+    let report = DiffReport {
+        path: input.path.to_string_lossy().into_owned(),
+        format: input.stream.format().to_string(),
+        conversation_id: input.id.clone(),
+        dry_run: run.is_some(),
+        estimator: estimator.name().to_owned(),
+        tokens,
+        saved: tokens.saved_of_view(),
+        events: changes.counts,
+        overlays: changes.overlays(&choice.after, |index| origins.get(index).cloned().flatten()),
+        declines: run.map(|run| run.document.declines.clone()).unwrap_or_default(),
+        would: run.map(|run| run.document.would.clone()).unwrap_or_default(),
+        nothing: run.and_then(|run| run.document.nothing.clone()),
+        changes: StreamedChanges { changes: &changes, with_hunks: !args.stat },
+    };
+    if args.run_args.json {
+        output::json_line(&report)?;
+        return Ok(Exit::Done);
+    }
+    let palette = Palette::for_stdout(output::stdout_is_terminal(), environment);
+    let jp_note = jp_note(stream, &choice, &tokens);
+    let sums = diff::sums(&report, jp_note.as_deref());
+    if args.stat {
+        output::texts([diff::stat(&changes, &palette), sums])?;
+    } else {
+        let texts = changes.changes.iter().map(|change| diff::change_text(&changes, change, &palette));
+        output::texts(texts.chain([sums]))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the range of a turn or step of the stream.
+fn range_of(stream: &Stream, position: Position) -> Result<TurnRange, Report> {
+    let turns = stream.turns();
+    let steps = stream.steps().count(position.turn);
+    let exists = position.turn < turns && position.step.is_none_or(|step| step < steps);
+    match TurnRange::between(position, position).filter(|_| exists) {
+        Some(range) => Ok(range),
+        None => {
+            let hint = match position.step {
+                Some(_) if position.turn < turns => {
+                    format!(
+                        "the steps of turn {} are 0 to {}; `show --steps` lists them",
+                        position.turn,
+                        steps.saturating_sub(1)
+                    )
+                }
+                _ => format!("the turns are 0 to {}", turns.saturating_sub(1)),
+            };
+            Err(Report::new(Exit::Usage, format!("the transcript has no {}", place(position)), Some(&hint)))
+        }
+    }
+}
+
+fn place(position: Position) -> String {
+    let noun = if position.step.is_some() { "step" } else { "turn" };
+    format!("{noun} {position}")
+}
+
+/// Returns the overlays whose views are compared.
+fn choice(args: &Args, input: &InputTranscript, run: Option<&DryRun>) -> Result<OverlayChoice, Report> {
+    let overlays = input.stream.overlays();
+    if let Some(run) = run {
+        let new = run.report.new_overlays().map(|(_, new)| new.overlay.clone());
+        return Ok(OverlayChoice::added(overlays, new));
+    }
+    if args.overlay.is_empty() {
+        return Ok(OverlayChoice::all(overlays));
+    }
+    OverlayChoice::of_numbers(overlays, &args.overlay).map_err(|NoSuchOverlay(number)| {
+        let (path, overlays) = (input.path.clone(), overlays.len());
+        compact::Error::NoSuchOverlay { path, number, overlays }.into()
+    })
+}
+
+/// Returns the strategy of each overlay and its version, from the receipts and from the run.
+fn origins(stream: &Stream, run: Option<&DryRun>) -> Vec<Option<(String, String)>> {
+    let origin = |receipt: Option<serde_json::Map<String, Value>>| {
+        let receipt = receipt?;
+        let member = |name: &str| receipt.get(name).and_then(Value::as_str).map(str::to_owned);
+        Some((member("strategy")?, member("version")?))
+    };
+    let mut origins: Vec<_> = receipts(stream).into_iter().map(origin).collect();
+    for (step, _) in run.iter().flat_map(|run| run.report.new_overlays()) {
+        origins.push(Some((step.strategy.clone(), step.version.clone())));
+    }
+    origins
+}
+
+/// Returns the tokens of both views, and of the views that JP sends.
+fn tokens(comparison: &Comparison<'_>, choice: &OverlayChoice, estimate: &Estimate) -> TokenCounts {
+    let Comparison { stream, pairs, before, after, .. } = comparison;
+    let raw = estimate.stream_tokens();
+    let jp_tokens = |overlays: &[Overlay], view: &View| {
+        let jp_view = jp_view_with(stream, pairs, overlays);
+        estimate.view_tokens(jp_view.as_ref().map_or(view, |jp_view| &jp_view.view))
+    };
+    let jp = stream.is_jp().then(|| JpTokens {
+        raw,
+        view_before: jp_tokens(&choice.before, before),
+        view_after: jp_tokens(&choice.after, after),
+    });
+    TokenCounts {
+        raw,
+        view_before: estimate.view_tokens(before),
+        view_after: estimate.view_tokens(after),
+        jp,
+    }
+}
+
+/// Explains the difference between the compared views and those that JP sends.
+fn jp_note(stream: &Stream, choice: &OverlayChoice, tokens: &TokenCounts) -> Option<String> {
+    let jp = tokens.jp.filter(|_| stream.is_jp())?;
+    let difference = jp_view_with(stream, &Pairs::new(stream), &choice.after)?.difference;
+    Some(format!("JP sends {} -> {} tokens: {difference}", jp.view_before, jp.view_after))
+}

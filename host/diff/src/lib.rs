@@ -1,0 +1,19 @@
+//! The comparison of two views of one stream: the events that overlays remove, shorten, replace, or summarize, and the
+//! overlay that decides about each of them. Reports and printed views show the effect of a compaction with it.
+//!
+//! A comparison refers to the events of the stream and holds none of their text. Texts, sizes, and hunks are computed
+//! for one event at a time, so that a large transcript is never in memory twice. The crate must do no input or output.
+//!
+//! The interface is not stable.
+#![expect(missing_docs, reason = "the interface is not stable, so only unclear names need a comment")]
+
+mod compare;
+mod document;
+mod hunks;
+mod selection;
+mod text;
+
+pub use compare::{Comparison, DiffEntry, EntryPlace};
+pub use document::{SizedChange, SizedChanges, StreamedChanges};
+pub use hunks::hunks;
+pub use selection::{NoSuchOverlay, OverlayChoice};
