@@ -9,13 +9,14 @@ use crate::paths::names_found;
 use crate::sources::{Name, Source};
 
 /// Every package of the workspace, and the packages of the workspace that it may depend on.
-const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 17] = [
+const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 18] = [
     ("jp-compact-schema", &[]),
     ("jp-compact-json", &[]),
     ("jp-compact-tokens", &[]),
     ("jp-compact-core", &["jp-compact-schema", "jp-compact-json", "jp-compact-tokens"]),
     ("jp-compact-transcripts", &["jp-compact-schema", "jp-compact-json", "jp-compact-core"]),
     ("jp-compact-diff", &["jp-compact-schema", "jp-compact-core"]),
+    ("jp-compact-terminal", &[]),
     ("jp-compact-runtime", &["jp-compact-schema", "jp-compact-core"]),
     ("jp-compact-conformance", &["jp-compact-schema", "jp-compact-core", "jp-compact-runtime"]),
     ("jp-compact-llm", &["jp-compact-schema", "jp-compact-core", "jp-compact-runtime"]),
@@ -49,6 +50,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 17] = [
             "jp-compact-schema",
             "jp-compact-core",
             "jp-compact-diff",
+            "jp-compact-terminal",
             "jp-compact-transcripts",
             "jp-compact-runtime",
             "jp-compact-conformance",
@@ -64,7 +66,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 17] = [
     ),
 ];
 /// All other dependencies of the pure packages, and of the package that authors of strategies compile.
-const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 8] = [
+const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 9] = [
     ("jp-compact-schema", &["schemars", "serde", "serde_json"]),
     ("jp-compact-json", &["wide"]),
     ("jp-compact-tokens", &["memchr", "wide"]),
@@ -72,12 +74,13 @@ const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 8] = [
     ("jp-compact-transcripts", PURE),
     ("jp-compact-evidence", &["regex", "serde", "serde_json", "sha2", "thiserror", "toml"]),
     ("jp-compact-diff", &["serde", "serde_json", "similar"]),
+    ("jp-compact-terminal", &["anstyle"]),
     ("jp-compact-strategy", &["rustix", "serde", "serde_json"]),
 ];
 const PURE: &[&str] = &["base64-simd", "bytes", "jiff", "memchr", "serde", "serde_json", "thiserror"];
 /// Crates that only these packages depend on, except in tests.
 const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 26] = [
-    ("anstyle", &["jp-compact"]),
+    ("anstyle", &["jp-compact", "jp-compact-terminal"]),
     ("bpe-openai", &["jp-compact"]),
     ("clap", &["jp-compact"]),
     ("clap_complete", &["jp-compact"]),
@@ -132,6 +135,7 @@ const NAMED_CRATES: [(&str, &[&str]); 4] = [
             "jp_compact_schema",
             "jp_compact_core",
             "jp_compact_diff",
+            "jp_compact_terminal",
             "jp_compact_transcripts",
             "jp_compact_runtime",
             "jp_compact_conformance",

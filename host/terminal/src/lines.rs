@@ -9,7 +9,7 @@ use anstyle::Style;
 use crate::escape::{self, Policy};
 
 /// A list prints at most this many entries, about a screenful.
-pub(crate) const LISTED_MAX: usize = 40;
+pub const LISTED_MAX: usize = 40;
 /// A line prints at most this many characters. Programs read `--json` instead.
 const LINE_CHARS_MAX: usize = 2_000;
 /// The mark of each line of a foreign text.
@@ -18,37 +18,37 @@ const QUOTE: &str = "| ";
 /// Whole lines. Invariant: each is escaped and ends with a newline.
 #[derive(Debug, Clone, Default)]
 #[must_use]
-pub(crate) struct EscapedLines {
+pub struct EscapedLines {
     text: String,
     policy: Policy,
 }
 
 impl EscapedLines {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::default()
     }
 
     /// One line.
-    pub(crate) fn single(line: impl Display) -> Self {
+    pub fn single(line: impl Display) -> Self {
         let mut lines = Self::new();
         lines.line(line);
         lines
     }
 
     /// Lines for a decision of the user. Every invisible character is escaped, and no line is truncated.
-    pub(crate) fn for_consent() -> Self {
+    pub fn for_consent() -> Self {
         Self { text: String::new(), policy: Policy::Consent }
     }
 
     /// A text of the host with several lines. It may contain a value that the user typed.
-    pub(crate) fn from_host(text: &str) -> Self {
+    pub fn from_host(text: &str) -> Self {
         let mut lines = Self::new();
         text.lines().for_each(|line| lines.line(line));
         lines
     }
 
     /// Adds one line. Newlines in it are escaped.
-    pub(crate) fn line(&mut self, line: impl Display) {
+    pub fn line(&mut self, line: impl Display) {
         let line = escape::line_by(&line.to_string(), self.policy);
         // The user must not consent to text that was truncated.
         let limit = line.char_indices().nth(LINE_CHARS_MAX).filter(|_| self.policy == Policy::Text);
@@ -64,7 +64,7 @@ impl EscapedLines {
     }
 
     /// Adds one line in a style. The codes of the style are added after the line was escaped.
-    pub(crate) fn styled(&mut self, style: Style, line: impl Display) {
+    pub fn styled(&mut self, style: Style, line: impl Display) {
         // Writing to a String cannot fail.
         let _ = write!(self.text, "{style}");
         self.line(line);
@@ -73,21 +73,21 @@ impl EscapedLines {
     }
 
     /// Adds a foreign text of several lines, each indented and marked.
-    pub(crate) fn quote(&mut self, indent: &str, text: &str) {
+    pub fn quote(&mut self, indent: &str, text: &str) {
         for line in text.lines() {
             self.line(format_args!("{indent}{QUOTE}{line}"));
         }
     }
 
     /// Adds a foreign text. Its first line continues the host's `label`; the other lines are quoted.
-    pub(crate) fn labeled(&mut self, label: &str, indent: &str, text: &str) {
+    pub fn labeled(&mut self, label: &str, indent: &str, text: &str) {
         let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
         self.line(format_args!("{label}{first}"));
         self.quote(indent, rest);
     }
 
     /// Adds the first entries of a list, at most [`LISTED_MAX`], and the number of the others.
-    pub(crate) fn list<T: Display>(&mut self, indent: &str, entries: impl ExactSizeIterator<Item = T>) {
+    pub fn list<T: Display>(&mut self, indent: &str, entries: impl ExactSizeIterator<Item = T>) {
         let hidden = entries.len().saturating_sub(LISTED_MAX);
         for line in entries.take(LISTED_MAX) {
             self.line(line);
@@ -96,23 +96,23 @@ impl EscapedLines {
     }
 
     /// Adds the number of entries that are not printed, if there are any.
-    pub(crate) fn hidden_count(&mut self, indent: &str, count: usize) {
+    pub fn hidden_count(&mut self, indent: &str, count: usize) {
         if count > 0 {
             self.line(format_args!("{indent}... and {count} more; `--json` lists all"));
         }
     }
 
     /// Adds other lines.
-    pub(crate) fn append(&mut self, other: &Self) {
+    pub fn append(&mut self, other: &Self) {
         self.text.push_str(&other.text);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
     /// The text, with its last newline.
-    pub(crate) fn as_str(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.text
     }
 }

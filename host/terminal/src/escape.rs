@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 /// The set of escaped characters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Policy {
+pub enum Policy {
     /// Joiners and variation selectors are kept where natural text uses them.
     #[default]
     Text,
@@ -16,17 +16,17 @@ pub(crate) enum Policy {
 }
 
 /// Escapes a text of several lines. Newlines and tabs are kept.
-pub(crate) fn text(text: &str) -> String {
+pub fn text(text: &str) -> String {
     escaped(text, Policy::Text)
 }
 
 /// Escapes a text for one line. Newlines become `\n`, tabs become spaces.
-pub(crate) fn line(line: &str) -> String {
+pub fn line(line: &str) -> String {
     line_by(line, Policy::Text)
 }
 
 /// Escapes a text for one line, by a policy.
-pub(crate) fn line_by(line: &str, policy: Policy) -> String {
+pub fn line_by(line: &str, policy: Policy) -> String {
     escaped(line, policy).replace('\n', "\\n").replace('\t', " ")
 }
 
