@@ -40,6 +40,7 @@ const WANTED: MemberFilter = |key| {
             | b"skills"
             | b"memories"
             | b"diagnostics"
+            | b"rendered"
             | b"compactMetadata"
             | b"preservedSegment"
             | b"preservedMessages"
@@ -80,7 +81,7 @@ impl Reader for ClaudeCode {
             ensure(node.is_object(), "Claude Code", node, "a line is not an object")?;
             let Some(uuid) = node.string("uuid") else {
                 link_mentions(builder, at, node);
-                if !is_known(node) {
+                if !is_known(node) && !is_bookkeeping(node) {
                     builder.count_unknown(node);
                 }
                 return Ok(());
@@ -181,14 +182,19 @@ impl Reader for ClaudeCode {
 }
 
 /// Known types of records that need not contain a message.
-const KNOWN: [&str; 26] = [
+const KNOWN: [&str; 32] = [
     "agent-color",
     "agent-name",
     "agent-setting",
     "ai-title",
+    "api-request",
+    "api-request-blob",
+    "api-request-shape",
+    "atis-latch",
     "attachment",
     "attribution-snapshot",
     "content-replacement",
+    "cost-state",
     "custom-title",
     "file-history-delta",
     "file-history-snapshot",
@@ -207,11 +213,18 @@ const KNOWN: [&str; 26] = [
     "system",
     "tag",
     "task-summary",
+    "tools-used",
     "worktree-state",
 ];
 
 fn is_known(line: JsonNode<'_>) -> bool {
     line.text_of("type").is_some_and(|kind| KNOWN.contains(&&*kind))
+}
+
+/// Returns whether a line without a `uuid` is a note of the program about its session, such as a log of its requests.
+/// Such a line is not in the tree, so the model does not receive it.
+fn is_bookkeeping(line: JsonNode<'_>) -> bool {
+    line.string("type").is_some() && line.string("sessionId").is_some()
 }
 
 /// Returns whether a message has an empty content.

@@ -199,3 +199,14 @@ fn mcp_calls_are_read_and_input_may_be_missing() {
         "0 asks Hello\n0 calls echo {\"a\":1}\n0 answers 1\n0 calls now {}\n0 answers text of t1\n0 says So.",
     );
 }
+
+#[test]
+fn attachment_has_the_text_that_was_sent() {
+    let attachment = line(
+        "a2",
+        Some("a1"),
+        r#""type":"attachment","attachment":{"type":"date","date":"2026-11-23"},"rendered":[{"content":"Today is Monday."}],"renderedRole":"system""#,
+    );
+    let lines = [user_line("a1", None, "Hello"), attachment, text_line("a3", "a2", "Hi.")];
+    check_events(&lines, "0 asks Hello\n0 asks Today is Monday.\n0 says Hi.");
+}

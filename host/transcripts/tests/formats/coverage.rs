@@ -44,6 +44,20 @@ fn warns_below_90_percent_and_refuses_below_half() {
     );
 }
 
+/// Claude Code 2.1.330 logs its requests in the session, with most of its text.
+#[test]
+fn logged_requests_are_not_lost_text() {
+    let request = "so it is ".repeat(500);
+    let lines = [
+        line(1, "user", "Hello you"),
+        line(2, "assistant", "Hi there"),
+        format!(r#"{{"type":"api-request-blob","sessionId":"s","hash":"h","message":{{"content":"{request}"}}}}"#),
+        format!(r#"{{"type":"a-later-log","sessionId":"s","text":"{request}"}}"#),
+    ];
+    let session = read(Format::ClaudeCode, "a session", lines.join("\n").as_bytes());
+    assert_eq!(examine(&session).unwrap(), None);
+}
+
 #[test]
 fn file_without_a_turn_is_refused() {
     for (format, text) in [

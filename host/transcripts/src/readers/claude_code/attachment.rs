@@ -25,7 +25,8 @@ pub(super) fn event(builder: &mut EventBuilder, line: JsonNode<'_>, draft: Event
         return None;
     }
     let mut texts = Vec::new();
-    collect_texts(builder, attachment, DEPTH_MAX, &mut texts);
+    // Newer versions record the text that they send.
+    collect_texts(builder, line.get("rendered").unwrap_or(attachment), DEPTH_MAX, &mut texts);
     if texts.is_empty() {
         return None;
     }
