@@ -155,6 +155,7 @@ fn every_folder_and_executable_was_read() {
         "host/conformance/src/",
         "host/llm/src/",
         "host/store/src/",
+        "host/sessions/src/",
         "host/config/src/",
         "host/engine/src/",
         "host/cli/",

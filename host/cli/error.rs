@@ -17,6 +17,7 @@ use jp_compact_runtime::session;
 use jp_compact_runtime::trust::{self, LockError};
 use jp_compact_schema::document::{ErrorReport, Failure};
 use jp_compact_schema::{ANSWER_REFUSED, Mismatch};
+use jp_compact_sessions::SessionError;
 use jp_compact_store::{StoreError, StoreErrorKind};
 
 use hint::run_hint;
@@ -149,6 +150,25 @@ impl From<compact::Error> for Report {
 impl From<StoreError> for Report {
     fn from(error: StoreError) -> Self {
         compact::Error::from(error).into()
+    }
+}
+
+impl From<SessionError> for Report {
+    fn from(error: SessionError) -> Self {
+        let hint = match &error {
+            SessionError::NotFound { .. } | SessionError::Ambiguous { .. } => {
+                "`jp-compact list` lists the sessions"
+            }
+            SessionError::NoFolder { .. } => "give the new file: `jp-compact fork SESSION DEST`",
+            SessionError::Program { .. } | SessionError::ProgramFailed { .. } => {
+                "run the program by hand to see its messages"
+            }
+            _ => "`jp-compact print SESSION --compacted --as source -o NEW` writes the view to a file",
+        };
+        match error {
+            SessionError::Store(error) => error.into(),
+            error => from_library(&error, Exit::Transcript, Some(ErrorHint::line(hint))),
+        }
     }
 }
 

@@ -18,6 +18,8 @@ mod prompt;
 mod reports;
 mod resolve;
 mod selection;
+mod session_fork;
+mod session_source;
 mod setup;
 mod tokens;
 mod transcript_results;

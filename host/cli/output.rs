@@ -37,6 +37,12 @@ pub(crate) fn json_line(value: &impl Serialize) -> io::Result<()> {
     })
 }
 
+/// Returns the width of the terminal on stdout, if there is one.
+pub(crate) fn columns() -> Option<usize> {
+    let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+    Some(width.0.into())
+}
+
 /// Writes a line of data without buffering.
 ///
 /// # Errors

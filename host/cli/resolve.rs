@@ -30,7 +30,6 @@ const SYNONYMS: [(&str, &str); 11] = [
     ("dry-run", "--dry-run"),
     ("compact", ""),
     ("run", ""),
-    ("list", "show"),
     ("view", "print"),
     ("check", "lint"),
 ];

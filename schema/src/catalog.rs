@@ -92,7 +92,7 @@ impl NamedSchema {
 
 use Direction::{Document, HostToStrategy, StrategyToHost};
 
-static ALL: [NamedSchema; 37] = [
+static ALL: [NamedSchema; 38] = [
     NamedSchema::new::<DescribeRequest>(
         "describe-request",
         HostToStrategy,
@@ -113,6 +113,7 @@ static ALL: [NamedSchema; 37] = [
     NamedSchema::new::<doc::AutoReport>("auto-report", Document, "the report of `auto`"),
     NamedSchema::new::<doc::EvalReport>("eval-report", Document, "the report of `eval`"),
     NamedSchema::new::<doc::ForkReport>("fork-report", Document, "the report of `fork`"),
+    NamedSchema::new::<doc::SessionListReport>("list-report", Document, "the report of `list`"),
     NamedSchema::new::<doc::ImportReport>("import-report", Document, "the report of `import`"),
     NamedSchema::new::<doc::PrintReport>("print-report", Document, "the output of `print --json`"),
     NamedSchema::new::<doc::QueryReport>("query-report", Document, "the report of `query`"),

@@ -175,10 +175,11 @@ fn strategy_receives_format_and_normalized_events() {
 }
 
 #[test]
-fn fork_rejects_other_formats() {
-    let (world, transcript) = session();
-    let output = world.run(&["fork", "s.jsonl", "copy"]).exits(4);
-    output.reports("only JP's conversations can be forked").reports("jp-compact import FILE --to DIR");
+fn fork_rejects_formats_without_sessions() {
+    let world = World::new();
+    let transcript = Transcript::capture(world.write_file("body.json", &sample("anthropic.json")));
+    let output = world.run(&["fork", "body.json", "copy"]).exits(4);
+    output.reports("failed to fork body.json: anthropic has no sessions").reports("--compacted --as source");
     transcript.assert_untouched();
 }
 

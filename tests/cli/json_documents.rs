@@ -7,13 +7,14 @@ use std::fs;
 use jp_compact_schema::catalog;
 use serde_json::{Map, Value, json};
 
+use crate::agent_formats::sample;
 use crate::support::{Agent, CommandOutput, Conversation, Model, World, plugin_script};
 
 /// A command, its schema, arguments with which it succeeds, and arguments with which it fails.
 type Row = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
 
 /// Every command with `--json`. An empty name is `jp-compact` without a subcommand.
-const COMMANDS: [Row; 31] = [
+const COMMANDS: [Row; 34] = [
     ("", "compact-report", &["talk", "-s", "strip-tools", "--keep-last=1"], &["talk", "missing"]),
     ("", "compact-report", &["talk", "-s", "strip-reasoning", "-n"], &["talk", "-s", "unknown"]),
     ("", "reset-report", &["talk", "--reset=1"], &["talk", "--reset=99"]),
@@ -26,6 +27,9 @@ const COMMANDS: [Row; 31] = [
     ("diff", "diff-report", &["talk", "-s=strip-reasoning", "--sandbox=contained"], &["talk", "-s=unknown"]),
     ("eval", "eval-report", &["talk", "session.jsonl", "-s=strip-tools"], &["missing", "-s=strip-tools"]),
     ("fork", "fork-report", &["talk", "copy", "--compact=light"], &["talk", "talk"]),
+    ("fork", "fork-report", &["opencode.json", "copy.json", "--compact"], &["opencode.json", "talk"]),
+    ("list", "list-report", &[], &["--agent=unknown"]),
+    ("resume", "fork-report", &["opencode.json", "--dry-run"], &["talk"]),
     ("import", "import-report", &["session.jsonl", "--to", "imported"], &["talk", "--to", "other"]),
     ("print", "print-report", &["talk", "--compacted"], &["missing"]),
     ("query", "query-report", &["talk", "--compact", "--", "Why?"], &["missing", "--", "Why?"]),
@@ -64,6 +68,7 @@ fn world() -> World {
     world.write_events("bad", b"{");
     fs::create_dir(world.path("empty")).unwrap();
     world.write_file("session.jsonl", b"{\"role\":\"user\",\"content\":\"hello there\"}\n");
+    world.write_file("opencode.json", &sample("opencode.json"));
     world.write_script("plugin", &plugin_script("plugin", &json!({}), "echo no"));
     let profile = "[conversation.compaction.profiles.theirs]\nsummary.model = \"openai/theirs\"\n";
     world.write_file("shared/.jp-compact.toml", profile.as_bytes());

@@ -57,6 +57,7 @@ mod reset;
 mod resolve;
 mod rfd_064;
 mod sdks;
+mod session_fork;
 mod show;
 mod sidecars;
 mod small_files;

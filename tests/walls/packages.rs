@@ -9,7 +9,7 @@ use crate::paths::names_found;
 use crate::sources::{Name, Source};
 
 /// Every package of the workspace, and the packages of the workspace that it may depend on.
-const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 18] = [
+const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 19] = [
     ("jp-compact-schema", &[]),
     ("jp-compact-json", &[]),
     ("jp-compact-tokens", &[]),
@@ -24,6 +24,17 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 18] = [
     (
         "jp-compact-config",
         &["jp-compact-schema", "jp-compact-core", "jp-compact-runtime", "jp-compact-llm", "jp-compact-store"],
+    ),
+    (
+        "jp-compact-sessions",
+        &[
+            "jp-compact-schema",
+            "jp-compact-json",
+            "jp-compact-core",
+            "jp-compact-transcripts",
+            "jp-compact-runtime",
+            "jp-compact-store",
+        ],
     ),
     (
         "jp-compact-engine",
@@ -56,6 +67,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 18] = [
             "jp-compact-conformance",
             "jp-compact-llm",
             "jp-compact-store",
+            "jp-compact-sessions",
             "jp-compact-config",
             "jp-compact-engine",
             "jp-compact-evidence",
@@ -79,7 +91,7 @@ const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 9] = [
 ];
 const PURE: &[&str] = &["base64-simd", "bytes", "jiff", "memchr", "serde", "serde_json", "thiserror"];
 /// Crates that only these packages depend on, except in tests.
-const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 26] = [
+const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 27] = [
     ("anstyle", &["jp-compact", "jp-compact-terminal"]),
     ("bpe-openai", &["jp-compact"]),
     ("clap", &["jp-compact"]),
@@ -88,6 +100,7 @@ const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 26] = [
     ("indicatif", &["jp-compact"]),
     ("mimalloc", &["jp-compact"]),
     ("rmcp", &["jp-compact"]),
+    ("terminal_size", &["jp-compact"]),
     (
         "tokio",
         &[
@@ -141,6 +154,7 @@ const NAMED_CRATES: [(&str, &[&str]); 4] = [
             "jp_compact_conformance",
             "jp_compact_llm",
             "jp_compact_store",
+            "jp_compact_sessions",
             "jp_compact_config",
             "jp_compact_engine",
             "jp_compact_evidence",
@@ -157,6 +171,7 @@ const NAMED_CRATES: [(&str, &[&str]); 4] = [
             "rmcp",
             "serde",
             "serde_json",
+            "terminal_size",
             "tokio",
             "tracing",
             "tracing_subscriber",

@@ -1,5 +1,5 @@
 //! `jp-compact fork`: copies a conversation, or its last turns, to a new folder (RFD 064, "The `--compact` Flag on
-//! `fork`"). It must not write to the source.
+//! `fork`"), or the view of another agent's session to a new session. It must not write to the source.
 
 use std::ffi::OsString;
 use std::num::NonZero;
@@ -13,35 +13,41 @@ use jp_compact_engine::fork::{self, ForkPlan};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{ForkOverlays, ForkReport};
 use jp_compact_store as store;
+use jp_compact_transcripts::Format;
 use serde_json::json;
 
 use crate::args::RunArgs;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::human::{counted, overlay_range, relative_path};
-use crate::input::open_as;
 use crate::interrupt::until_interrupted;
 use crate::lines::EscapedLines;
 use crate::output;
 use crate::reports::compaction;
 use crate::selection::SelectionArgs;
+use crate::session_fork::{self, SessionForkRequest};
+use crate::session_source::{SessionSource, session_source};
 use crate::setup::Setup;
 
-/// Copy a conversation, or its last turns, with their overlays
+/// Copy a conversation, or another agent's session as it is sent
 ///
-/// Events are copied byte for byte, including the config deltas before the first copied turn. In the copy, that turn is turn 0. A policy is clipped to the copied turns. A summary that also covers other turns is dropped, and a note reports it. The source is only read. If --compact fails, the copy remains, uncompacted.
+/// A conversation of JP: events are copied byte for byte, including the config deltas before the first copied turn. In the copy, that turn is turn 0. A policy is clipped to the copied turns. A summary that also covers other turns is dropped, and a note reports it. The source is only read. If --compact fails, the copy remains, uncompacted.
+///
+/// A session of Claude Code, Codex, pi, Gemini CLI, or OpenCode: the copy is a new session with new ids. It holds the view, is where the agent looks for it, and does not depend on the source. The command that resumes it is printed. If --compact fails, there is no copy.
 #[derive(Debug, Parser)]
 #[command(
-    after_help = "Examples:\n  jp-compact fork 17738399468 .jp/conversations/17738399470-shorter --last 5\n  jp-compact fork .jp/conversations/17738399468-review ./copy --compact=heavy"
+    after_help = "Examples:\n  jp-compact fork 17738399468 .jp/conversations/17738399470-shorter --last 5\n  jp-compact fork .jp/conversations/17738399468-review ./copy --compact=heavy\n  jp-compact fork 3dee0fbb --compact"
 )]
 pub(crate) struct Args {
-    /// A conversation folder, an events.json, or an id
-    #[arg(value_name = "TRANSCRIPT")]
+    /// A conversation, or a session: its path, or its id in `list`
+    #[arg(value_name = "SESSION")]
     transcript: OsString,
-    /// The folder of the new conversation; it must not exist
+    /// The new folder or file; it must not exist
+    ///
+    /// JP's conversations need it. [default: the place where the agent looks for its sessions]
     #[arg(value_name = "DEST")]
-    dest: PathBuf,
-    /// Copy only the last N turns [default: all]
+    dest: Option<PathBuf>,
+    /// Copy only the last N turns of JP's conversation [default: all]
     #[arg(long, value_name = "N")]
     last: Option<NonZero<usize>>,
     /// Compact the copy with a profile or JP's inline form
@@ -57,15 +63,68 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     args.selection.require(args.compact.is_some(), "--compact")?;
-    let source = open_as(&args.transcript, args.run_args.input.format, environment)?;
-    let dest = store::check_destination(&args.dest, environment)?;
-    let plan = fork::plan(&source, args.last.map(NonZero::get))?;
+    match session_source(&args.transcript, args.run_args.input.format, environment)? {
+        SessionSource::Opened(source) if source.stream.format() == Format::Jp => {
+            fork_conversation(args, &source, quiet, environment)
+        }
+        session => fork_session(args, session, quiet, environment),
+    }
+}
+
+/// Copies a session of another agent.
+fn fork_session(
+    args: &Args,
+    source: SessionSource,
+    quiet: bool,
+    environment: &Environment,
+) -> Result<Exit, Report> {
+    if args.last.is_some() {
+        let hint =
+            "a session is copied as a whole; `--compact --keep-last N` compacts the turns before the last N";
+        return Err(Report::new(Exit::Usage, "--last is only for JP's conversations", Some(hint)));
+    }
+    until_interrupted(async {
+        let request = SessionForkRequest {
+            dest: args.dest.as_deref(),
+            profile: args.compact.as_deref(),
+            selection: args.selection.selection(),
+            run_args: &args.run_args,
+            quiet,
+            command: "fork",
+        };
+        let fork = session_fork::fork(source, &request, environment).await?;
+        if args.run_args.json {
+            output::json_line(&fork.document)?;
+        } else {
+            output::text(&EscapedLines::single(&fork.session.resume))?;
+            if !quiet {
+                output::info("forked", &json!({ "report": fork.document }), &fork.text);
+            }
+        }
+        Ok(Exit::Done)
+    })
+}
+
+/// Copies a conversation of JP.
+fn fork_conversation(
+    args: &Args,
+    source: &Opened,
+    quiet: bool,
+    environment: &Environment,
+) -> Result<Exit, Report> {
+    let Some(dest) = &args.dest else {
+        let hint =
+            "give the folder of the new conversation, for example .jp/conversations/17738399470-shorter";
+        return Err(Report::new(Exit::Usage, "the folder of the new conversation is missing", Some(hint)));
+    };
+    let dest = store::check_destination(dest, environment)?;
+    let plan = fork::plan(source, args.last.map(NonZero::get))?;
     let dry_run = args.run_args.dry_run;
-    let mut document = plan_document(&source, &plan, &dest, dry_run);
-    let mut text = plan_text(&source, &plan, &dest, dry_run, environment);
+    let mut document = plan_document(source, &plan, &dest, dry_run);
+    let mut text = plan_text(source, &plan, &dest, dry_run, environment);
     let Some(profile) = &args.compact else {
         if !dry_run {
-            fork::write(&source, &plan, &dest, environment)?;
+            fork::write(source, &plan, &dest, environment)?;
         }
         print(args, quiet, &document, &text)?;
         return Ok(Exit::Done);
@@ -79,7 +138,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         // A dry run has no copy to append to.
         run.io.in_memory = dry_run;
         if !dry_run {
-            fork::write(&source, &plan, &dest, environment)?;
+            fork::write(source, &plan, &dest, environment)?;
             copy = compact::open(dest.as_os_str(), environment)?;
             run = plan_run(&mut setup, profile, args, &copy).await?;
         }
@@ -147,6 +206,7 @@ fn plan_document(source: &Opened, plan: &ForkPlan, dest: &Path, dry_run: bool) -
         },
         report: None,
         error: None,
+        session: None,
     }
 }
 

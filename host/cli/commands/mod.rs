@@ -12,10 +12,12 @@ mod eval;
 mod fork;
 mod import;
 mod lint;
+mod list;
 mod man;
 mod mcp;
 mod print;
 mod query;
+mod resume;
 mod schema;
 mod show;
 mod stats;
@@ -116,7 +118,9 @@ pub(crate) enum Command {
     Batch(Box<batch::Args>),
     Diff(Box<diff::Args>),
     Eval(Box<eval::Args>),
+    List(list::Args),
     Fork(Box<fork::Args>),
+    Resume(Box<resume::Args>),
     Import(import::Args),
     Print(print::Args),
     Query(Box<query::Args>),
@@ -141,7 +145,9 @@ pub(crate) fn run(cli: Cli, environment: &Environment) -> Result<Exit, Report> {
         Some(Command::Batch(args)) => batch::run(&args, quiet, environment),
         Some(Command::Diff(args)) => diff::run(&args, quiet, environment),
         Some(Command::Eval(args)) => eval::run(&args, quiet, environment),
+        Some(Command::List(args)) => list::run(&args, environment),
         Some(Command::Fork(args)) => fork::run(&args, quiet, environment),
+        Some(Command::Resume(args)) => resume::run(&args, quiet, environment),
         Some(Command::Import(args)) => import::run(&args, quiet, environment),
         Some(Command::Print(args)) => print::run(&args, environment),
         Some(Command::Query(args)) => query::run(&args, quiet, environment),

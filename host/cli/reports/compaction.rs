@@ -122,6 +122,13 @@ pub(crate) fn text(
         return EscapedLines::single(format_args!("{path}: {nothing}"));
     }
     let mut lines = EscapedLines::single(headline(report, run, environment));
+    lines.append(&outcome_text(report, run));
+    lines
+}
+
+/// The results of the strategies, and the sizes of the view.
+pub(crate) fn outcome_text(report: &compact::RunReport, run: &RunSettings) -> EscapedLines {
+    let mut lines = EscapedLines::new();
     for step in &report.steps {
         add_step_text(&mut lines, step, report.format);
     }

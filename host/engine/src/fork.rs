@@ -1,12 +1,14 @@
-//! Forks a conversation: copies its last turns and their overlays into a new folder. The source is never changed.
+//! Forks a conversation: copies its last turns and their overlays into a new folder. Of another program's session, it
+//! makes the view that a fork holds. The source is never changed.
 
 use std::path::Path;
 
 use jp_compact_core::fork::{Fork, fork};
+use jp_compact_core::projection::project;
 use jp_compact_core::splice::concat;
 use jp_compact_core::{Stream, append};
 use jp_compact_runtime::environment::Environment;
-use jp_compact_transcripts::import;
+use jp_compact_transcripts::{self as transcripts, import};
 
 use crate::compact::{self, Error, Opened};
 use jp_compact_store::{self as store, JpFiles};
@@ -48,4 +50,24 @@ pub fn write(source: &Opened, plan: &ForkPlan, dest: &Path, environment: &Enviro
         metadata: Some(import::metadata(&plan.stream, None)),
     };
     Ok(store::create(dest, &source.place, plan.stream.bytes(), &defaults, environment)?)
+}
+
+/// Returns the view of another program's session in the form of its file, and the number of overlays that it applies.
+/// `sidecar` is the result of [`compact::compact_in_memory`], if it made overlays.
+///
+/// # Errors
+/// An overlay is malformed.
+pub fn session_view(source: &Opened, sidecar: Option<Vec<u8>>) -> Result<(Vec<u8>, usize), Error> {
+    let unreadable =
+        |source_error| Error::Unreadable { path: source.place.path().to_owned(), source: source_error };
+    let stream = match sidecar {
+        Some(sidecar) => {
+            let stream = transcripts::read(source.stream.format(), source.stream.bytes().clone());
+            stream.and_then(|stream| compact::with_sidecar(stream, sidecar.into())).map_err(unreadable)?
+        }
+        None => source.stream.clone(),
+    };
+    let applied = stream.overlays().iter().filter(|overlay| !overlay.stale).count();
+    let pieces = transcripts::render(&stream, &project(&stream));
+    Ok((concat(&pieces, stream.bytes()), applied))
 }

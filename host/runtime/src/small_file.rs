@@ -4,7 +4,7 @@
 //! per kind. Transcripts must not be read here, because the store has other rules.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
@@ -76,6 +76,16 @@ pub fn read_start(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     open(path, OFlags::empty())?.take(bytes_max).read_to_end(&mut start)?;
     Ok(start)
+}
+
+/// Reads up to `bytes_max` bytes from the end of a file.
+pub fn read_end(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut file = open(path, OFlags::empty())?;
+    let size = file.metadata()?.len();
+    file.seek(io::SeekFrom::Start(size.saturating_sub(bytes_max)))?;
+    let mut end = Vec::new();
+    file.take(bytes_max).read_to_end(&mut end)?;
+    Ok(end)
 }
 
 /// Converts bytes to text. Fails if they are not valid UTF-8.

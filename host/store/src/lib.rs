@@ -37,7 +37,7 @@ pub use self::{
     error::{StoreError, StoreErrorKind},
     folder::{JpFiles, check_destination, create, create_new},
     fresh::write_new,
-    place::{Place, workspace_root},
+    place::{Place, conversations, workspace_root},
     rehearse::{check_new, rehearse},
     replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},
     sidecar_file::{

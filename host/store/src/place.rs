@@ -2,6 +2,7 @@
 //! two copies, the one that JP would load is chosen. This module never reads a transcript, and never writes.
 
 use std::{
+    collections::BTreeMap,
     ffi::OsStr,
     fs::{self, File},
     io,
@@ -184,6 +185,26 @@ pub fn workspace_root(place: &Place, environment: &Environment) -> Option<PathBu
     };
     let workspace = Workspace::of_conversation(folder, environment).or_else(real)?;
     workspace.root()?.parent().map(Path::to_path_buf)
+}
+
+/// Returns the id and the folder of each conversation in the current workspace. Of several copies, it is the one that JP
+/// would load.
+///
+/// # Errors
+///
+/// A folder of conversations cannot be listed.
+pub fn conversations(environment: &Environment) -> Result<Vec<(String, PathBuf)>, StoreError> {
+    let Some(workspace) = Workspace::of_current_folder(environment) else { return Ok(Vec::new()) };
+    let mut newest: BTreeMap<String, Copy> = BTreeMap::new();
+    for storage in workspace.storages() {
+        for (id, folder) in storage.all_folders()? {
+            let Some(last_written) = last_written(&folder)? else { continue };
+            if newest.get(&id).is_none_or(|copy| copy.last_written < last_written) {
+                newest.insert(id, Copy { folder, last_written });
+            }
+        }
+    }
+    Ok(newest.into_iter().map(|(id, copy)| (id, copy.folder)).collect())
 }
 
 fn place_of_file(path: PathBuf, environment: &Environment) -> Result<Place, StoreError> {

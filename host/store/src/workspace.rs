@@ -128,6 +128,14 @@ impl Storage<'_> {
         self.folders_where(|other| other == id)
     }
 
+    /// Returns the id and the folder of each conversation that is not archived.
+    pub(super) fn all_folders(&self) -> Result<Vec<(String, PathBuf)>, StoreError> {
+        let mut folders = self.folders_where(|_| true)?;
+        folders.retain(|folder| folder.parent().and_then(Path::file_name) != Some(OsStr::new(ARCHIVE)));
+        let with_id = |folder: PathBuf| Some((folder_id(&folder)?.to_owned(), folder));
+        Ok(folders.into_iter().filter_map(with_id).collect())
+    }
+
     fn folders_where(&self, matches: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, StoreError> {
         let conversations = self.0.join(CONVERSATIONS);
         let mut folders = Vec::new();

@@ -37,5 +37,6 @@ pub use examine::{NotUnderstood, examine};
 pub use format::Format;
 pub use readers::{detect, is_request_body, is_surely_j_cli, read};
 pub use sample::malformed;
+pub use title::title as title_of;
 pub use transcript::Transcript;
 pub use unsupported::program;

@@ -1,5 +1,5 @@
-//! The title of a session, for formats whose agent writes one into the file. Only the import reads it. Readers never
-//! do.
+//! The title of a session, for formats whose agent writes one into the file. The import and the list of
+//! sessions read it. Readers never do.
 
 use serde_json::Value;
 
@@ -8,7 +8,9 @@ use crate::format::Format;
 /// The longest title in characters. It is printed on one line.
 const CHARS_MAX: usize = 200;
 
-pub(crate) fn title(bytes: &[u8], format: Format) -> Option<String> {
+/// Returns the title that an agent wrote into a session. Lines that are cut off are skipped.
+#[must_use]
+pub fn title(bytes: &[u8], format: Format) -> Option<String> {
     let title = match format {
         Format::ClaudeCode => claude_code(bytes),
         Format::Pi => lines(bytes, |line| text(line, "session_info", "name")).last(),

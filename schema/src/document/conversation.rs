@@ -214,10 +214,66 @@ pub struct ForkReport {
     pub report: Option<CompactionReport>,
     /// The failure of that compaction. The copy remains.
     pub error: Option<ErrorReport>,
+    /// The new session, if the source is another agent's. It holds a view, so it has no overlays.
+    pub session: Option<ForkedSession>,
+}
+
+/// The new session of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForkedSession {
+    /// The agent: the name of its format.
+    pub agent: String,
+    /// The id of the new session.
+    pub id: String,
+    /// The title of the new session.
+    pub title: String,
+    /// The folder in which the agent worked.
+    pub folder: Option<String>,
+    /// The bytes of the source.
+    pub source_bytes: u64,
+    /// The bytes of the new session.
+    pub bytes: u64,
+    /// The number of overlays that the new session applies.
+    pub applied_overlays: usize,
+    /// The command that resumes the new session.
+    pub resume: String,
+    /// Remarks.
+    pub notes: Vec<String>,
+}
+
+/// The report of `list`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "list-report")]
+pub struct SessionListReport {
+    /// The sessions, the last written first.
+    pub sessions: Vec<ListedSession>,
+    /// The agents whose sessions could not be listed, with the reason.
+    pub notes: Vec<String>,
+}
+
+/// A session of an agent, or a conversation of JP.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ListedSession {
+    /// The agent: the name of its format.
+    pub agent: String,
+    /// The id that `fork` and `resume` accept.
+    pub id: String,
+    /// The title, or the beginning of the first prompt.
+    pub title: Option<String>,
+    /// The time of the last write.
+    pub modified: String,
+    /// The bytes of the file. Null for a database.
+    pub bytes: Option<u64>,
+    /// The file. Null for a database.
+    pub path: Option<String>,
+    /// The folder in which the agent worked.
+    pub folder: Option<String>,
+    /// The session of which this one is a fork by `jp-compact`.
+    pub fork_of: Option<String>,
 }
 
 /// The numbers of the overlays of a source: the copied ones, and those that were left out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ForkOverlays {
     /// Copied unchanged.
     pub kept: Vec<usize>,

@@ -26,8 +26,9 @@ pub use config::{
     ConfigSettingsReport, ConfigTrustReport, ConfigUntrustReport, ProfileReport, ValueRow,
 };
 pub use conversation::{
-    ForkOverlays, ForkReport, ImportReport, LintDocument, PrintItem, PrintOrigin, PrintReport, ShowReport,
-    ShownOverlay, StatsReport, StatsTotal, ViolationReport,
+    ForkOverlays, ForkReport, ForkedSession, ImportReport, LintDocument, ListedSession, PrintItem,
+    PrintOrigin, PrintReport, SessionListReport, ShowReport, ShownOverlay, StatsReport, StatsTotal,
+    ViolationReport,
 };
 pub use diff::{
     ChangeContent, ChangeCounts, ChangeKind, DiffChange, DiffHunk, DiffOverlay, DiffReport, ViewCharacters,

@@ -178,6 +178,15 @@ impl Drop for Child {
     }
 }
 
+/// Replaces this process by a command. Returns only if that fails.
+pub(super) fn exec(command_line: &[String], folder: Option<&Path>) -> io::Error {
+    let Some((program, args)) = command_line.split_first() else { return io::ErrorKind::InvalidInput.into() };
+    let mut command = command(program.as_ref());
+    command.args(args).stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    folder.map(|folder| command.current_dir(folder));
+    command.exec()
+}
+
 /// Builds a command with piped stdin, stdout, and stderr.
 #[expect(clippy::disallowed_methods, reason = "the only place in the host that starts a process")]
 fn command(program: &OsStr) -> Command {

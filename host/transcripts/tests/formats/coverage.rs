@@ -51,7 +51,9 @@ fn logged_requests_are_not_lost_text() {
     let lines = [
         line(1, "user", "Hello you"),
         line(2, "assistant", "Hi there"),
-        format!(r#"{{"type":"api-request-blob","sessionId":"s","hash":"h","message":{{"content":"{request}"}}}}"#),
+        format!(
+            r#"{{"type":"api-request-blob","sessionId":"s","hash":"h","message":{{"content":"{request}"}}}}"#
+        ),
         format!(r#"{{"type":"a-later-log","sessionId":"s","text":"{request}"}}"#),
     ];
     let session = read(Format::ClaudeCode, "a session", lines.join("\n").as_bytes());

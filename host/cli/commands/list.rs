@@ -1,0 +1,77 @@
+//! `jp-compact list`: lists the sessions of agents, and JP's conversations of the workspace. It must not write.
+
+use clap::Parser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use jp_compact_runtime::environment::Environment;
+use jp_compact_schema::document::{ListedSession, SessionListReport};
+use jp_compact_sessions::{self as sessions, Agent, OpenCode};
+use jp_compact_transcripts::Format;
+
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::interrupt::until_interrupted;
+use crate::lines::EscapedLines;
+use crate::output;
+
+/// List the sessions of agents, and JP's conversations
+///
+/// JP's conversations are those of the current workspace. Sessions of OpenCode are those of the current project, and its own program lists them. An id can be shortened to the printed part.
+#[derive(Debug, Parser)]
+#[command(
+    after_help = "Examples:\n  jp-compact list\n  jp-compact list --agent codex --json | jq -r '.sessions[0].id'"
+)]
+pub(crate) struct Args {
+    /// List only sessions of this agent
+    #[arg(long, value_name = "NAME", value_parser = agents())]
+    agent: Option<Format>,
+    /// List only forks by jp-compact
+    #[arg(long)]
+    forks: bool,
+    /// List at most N sessions
+    #[arg(short = 'n', long = "max", value_name = "N", default_value_t = 40)]
+    max: usize,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn agents() -> impl TypedValueParser<Value = Format> {
+    let names = Agent::ALL.into_iter().map(Agent::name).chain([Format::Jp.as_str()]);
+    PossibleValuesParser::new(names).try_map(|name| name.parse())
+}
+
+pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
+    let (mut rows, mut notes) = (Vec::new(), Vec::new());
+    let agents: Vec<Agent> = match args.agent {
+        Some(format) => Agent::of_format(format).into_iter().collect(),
+        None => Agent::ALL.to_vec(),
+    };
+    let files = sessions::find_all(&agents, environment);
+    // Only the listed files are read. A fork is recognized by its content.
+    let read_max = if args.forks { files.len() } else { args.max };
+    rows.extend(files.into_iter().take(read_max).map(|file| ListedSession::from(sessions::describe(file))));
+    if agents.contains(&Agent::Opencode)
+        && let Some(program) = OpenCode::find(environment)
+    {
+        match until_interrupted(async { program.list().await.map_err(Report::from) }) {
+            Ok(listed) => rows.extend(listed.into_iter().map(ListedSession::from)),
+            Err(report) => notes.push(format!("opencode: {}", report.message)),
+        }
+    }
+    if args.agent.is_none_or(|format| format == Format::Jp) {
+        rows.extend(sessions::jp_conversations(environment)?.into_iter().map(ListedSession::from));
+    }
+    rows.retain(|row| !args.forks || row.fork_of.is_some());
+    rows.sort_by(|left, right| (&right.modified, &right.id).cmp(&(&left.modified, &left.id)));
+    let hidden = rows.len().saturating_sub(args.max);
+    rows.truncate(args.max);
+    let document = SessionListReport { sessions: rows, notes };
+    if args.json {
+        output::json_line(&document)?;
+    } else {
+        let mut text = EscapedLines::new();
+        sessions::table(&document, hidden, output::columns(), environment).iter().for_each(|line| text.line(line));
+        output::text(&text)?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,195 @@
+//! The fork of another agent's session, with its report. `fork` and `resume` use it. The view is made in memory, so the
+//! source and its sidecar are only read.
+
+use std::path::Path;
+
+use jp_compact_core::select::RequestedSelection;
+use jp_compact_engine::compact::{self, OnLowSaving, Opened, RunReport, RunSettings};
+use jp_compact_engine::consent::Asker;
+use jp_compact_engine::fork::session_view;
+use jp_compact_runtime::clock::Clock;
+use jp_compact_runtime::digest;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_schema::document::{ForkOverlays, ForkReport, ForkedSession};
+use jp_compact_sessions::{self as sessions, Agent, ForkSource, NewSession, OpenCode};
+
+use crate::args::RunArgs;
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::human::{counted, grouped, relative_path};
+use crate::input::{open_as, warnings};
+use crate::lines::EscapedLines;
+use crate::output;
+use crate::reports::compaction;
+use crate::session_source::SessionSource;
+use crate::setup::Setup;
+
+/// The fork that a user asked for.
+pub(crate) struct SessionForkRequest<'a> {
+    pub(crate) dest: Option<&'a Path>,
+    /// The profile of `--compact`. The empty text is the default profile.
+    pub(crate) profile: Option<&'a str>,
+    pub(crate) selection: RequestedSelection,
+    pub(crate) run_args: &'a RunArgs,
+    pub(crate) quiet: bool,
+    /// The name of the command, for the origin that the fork carries.
+    pub(crate) command: &'a str,
+}
+
+/// A fork that was written, except in a dry run.
+pub(crate) struct SessionFork {
+    pub(crate) session: NewSession,
+    pub(crate) document: ForkReport,
+    pub(crate) text: EscapedLines,
+}
+
+/// Makes a new session with the view of another one.
+pub(crate) async fn fork(
+    source: SessionSource,
+    request: &SessionForkRequest<'_>,
+    environment: &Environment,
+) -> Result<SessionFork, Report> {
+    match source {
+        SessionSource::Opened(source) => fork_opened(&source, request, environment).await,
+        SessionSource::InOpencode(id) => {
+            let program = OpenCode::find(environment).ok_or_else(|| {
+                let hint = format!("`opencode export {id} > FILE`, then `jp-compact fork FILE`");
+                Report::new(Exit::Transcript, "failed to find `opencode` in PATH", Some(&hint))
+            })?;
+            let folder = sessions::TemporaryFolder::make(environment)?;
+            let file = folder.path().join(format!("{id}.json"));
+            program.export(&id, &file).await?;
+            let source = open_as(file.as_os_str(), None, environment)?;
+            fork_opened(&source, request, environment).await
+        }
+    }
+}
+
+async fn fork_opened(
+    source: &Opened,
+    request: &SessionForkRequest<'_>,
+    environment: &Environment,
+) -> Result<SessionFork, Report> {
+    let (path, format) = (source.place.path(), source.stream.format());
+    for warning in warnings(&source.stream, path, environment) {
+        output::warning(&warning);
+    }
+    let Some(agent) = Agent::of_format(format) else {
+        let message =
+            format!("failed to fork {}: {format} has no sessions", relative_path(path, environment));
+        let hint = "`jp-compact print FILE --compacted --as source -o NEW` writes the smaller transcript";
+        return Err(Report::new(Exit::Transcript, message, Some(hint)));
+    };
+    let compacted = match request.profile {
+        Some(profile) => Some(compact_in_memory(source, profile, request, environment).await?),
+        None => None,
+    };
+    let (run, sidecar) =
+        compacted.map_or((None, None), |(run, report, sidecar)| (Some((run, report)), sidecar));
+    let (view, overlays) = session_view(source, sidecar)?;
+    let fork_source = ForkSource {
+        agent,
+        path,
+        view: &view,
+        sha256: &digest::of_bytes(source.stream.bytes()),
+        command: request.command,
+        overlays,
+    };
+    let now = request.run_args.now.unwrap_or_else(|| Clock::System.now());
+    let mut session = sessions::prepare(&fork_source, request.dest, now, environment)?;
+    if !request.run_args.dry_run {
+        write(&mut session, request.dest.is_some(), environment).await?;
+    }
+    Ok(report(source, session, overlays, run, request, environment))
+}
+
+/// Compacts a session in memory. Returns the new sidecar if there are new overlays.
+async fn compact_in_memory(
+    source: &Opened,
+    profile: &str,
+    request: &SessionForkRequest<'_>,
+    environment: &Environment,
+) -> Result<(RunSettings, RunReport, Option<Vec<u8>>), Report> {
+    let mut setup = Setup::open(request.run_args, false, request.quiet, Asker::User, environment)?;
+    let config = setup.planner.config(source)?;
+    let mut run = setup.planner.plan_inline(profile, request.selection, &config, OnLowSaving::Warn).await?;
+    run.allow()?;
+    run.io.in_memory = true;
+    let outcome = compact::compact_in_memory(&run, source).await;
+    setup.planner.close().await;
+    let (report, sidecar) = outcome?;
+    Ok((run, report, sidecar))
+}
+
+/// Writes a session. OpenCode's is imported by its own program, if that is installed.
+async fn write(session: &mut NewSession, has_dest: bool, environment: &Environment) -> Result<(), Report> {
+    sessions::write(session)?;
+    if session.agent != Agent::Opencode {
+        return Ok(());
+    }
+    match OpenCode::find(environment) {
+        Some(program) => {
+            program.import(&session.path, session.folder.as_deref()).await?;
+            if !has_dest {
+                sessions::remove(session)?;
+            }
+        }
+        None => session.notes.push(format!("import it first: {}", OpenCode::manual_import(&session.path))),
+    }
+    Ok(())
+}
+
+fn report(
+    source: &Opened,
+    session: NewSession,
+    overlays: usize,
+    run: Option<(RunSettings, RunReport)>,
+    request: &SessionForkRequest<'_>,
+    environment: &Environment,
+) -> SessionFork {
+    let source_path = source.place.path();
+    let (turns, source_bytes, bytes) =
+        (source.stream.turns(), source.stream.bytes().len() as u64, session.bytes.len() as u64);
+    let dry_run = request.run_args.dry_run;
+    let mut text = EscapedLines::single(format_args!(
+        "{}: {} {} from {}, {} applied, {} bytes, was {}",
+        relative_path(&session.path, environment),
+        counted(turns, "turn"),
+        if dry_run { "would be copied" } else { "copied" },
+        relative_path(source_path, environment),
+        counted(overlays, "overlay"),
+        grouped(bytes),
+        grouped(source_bytes),
+    ));
+    let report = run.map(|(run, mut report)| {
+        (report.path, report.written_to) = (session.path.clone(), session.path.clone());
+        match report.nothing_to_compact {
+            Some(nothing) => text.line(format_args!("  {nothing}")),
+            None => text.append(&compaction::outcome_text(&report, &run)),
+        }
+        compaction::document(&report, &run)
+    });
+    text.list("  ", session.notes.iter().map(|note| format!("  note: {note}")));
+    let document = ForkReport {
+        path: session.path.to_string_lossy().into_owned(),
+        source: source_path.to_string_lossy().into_owned(),
+        dry_run,
+        turns,
+        cut: 0,
+        overlays: ForkOverlays::default(),
+        report,
+        error: None,
+        session: Some(ForkedSession {
+            agent: session.agent.to_string(),
+            id: session.id.clone(),
+            title: session.title.clone(),
+            folder: session.folder.as_ref().map(|folder| folder.to_string_lossy().into_owned()),
+            source_bytes,
+            bytes,
+            applied_overlays: overlays,
+            resume: session.resume.to_string(),
+            notes: session.notes.clone(),
+        }),
+    };
+    SessionFork { session, document, text }
+}

@@ -1,0 +1,111 @@
+//! The form of each agent's sessions: new ids, file name, and the command that resumes a session.
+
+mod claude_code;
+mod codex;
+mod gemini_cli;
+mod opencode;
+mod pi;
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::agent::Agent;
+use crate::ids::NewIds;
+
+/// The member that holds the origin of a fork of ours. It is not an overlay, and no agent reads it.
+pub(crate) const ORIGIN: &str = "jp_compact_origin";
+
+/// A session with new ids.
+pub(crate) struct Renumbered {
+    pub(crate) id: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The values that a new session gets in addition to its ids.
+pub(crate) struct Additions<'a> {
+    pub(crate) origin: &'a Value,
+    /// The title, for agents that keep it in the file.
+    pub(crate) title: &'a str,
+    pub(crate) source: &'a Path,
+    pub(crate) now: Timestamp,
+}
+
+/// Returns a session with new ids, or the name of the record that it lacks.
+pub(crate) fn renumber(
+    agent: Agent,
+    view: &[u8],
+    ids: &NewIds,
+    additions: &Additions<'_>,
+) -> Result<Renumbered, &'static str> {
+    match agent {
+        Agent::ClaudeCode => claude_code::renumber(view, ids, additions),
+        Agent::Codex => codex::renumber(view, ids, additions),
+        Agent::Pi => pi::renumber(view, ids, additions),
+        Agent::GeminiCli => gemini_cli::renumber(view, ids, additions),
+        Agent::Opencode => opencode::renumber(view, ids, additions),
+    }
+}
+
+/// Returns a file that belongs to a session, such as one of a sub-agent, with the ids of the new session.
+pub(crate) fn renumber_belonging(path: &Path, bytes: Vec<u8>, ids: &NewIds, id: &str) -> Vec<u8> {
+    let is_session = path.extension().is_some_and(|extension| extension == "jsonl");
+    if is_session { claude_code::renumber_lines(&bytes, ids, id) } else { bytes }
+}
+
+/// The location of a new session.
+pub(crate) struct Location<'a> {
+    /// The folder below which the agent keeps its sessions.
+    pub(crate) sessions: &'a Path,
+    pub(crate) source: &'a Path,
+    /// The folder in which the agent worked.
+    pub(crate) folder: Option<&'a Path>,
+    pub(crate) id: &'a str,
+    pub(crate) now: Timestamp,
+}
+
+/// Returns the path at which the agent finds a session. `None` if it cannot be derived.
+pub(crate) fn path(agent: Agent, location: &Location<'_>) -> Option<PathBuf> {
+    match agent {
+        Agent::ClaudeCode => claude_code::path(location),
+        Agent::Codex => Some(codex::path(location)),
+        Agent::Pi => pi::path(location),
+        Agent::GeminiCli => gemini_cli::path(location),
+        Agent::Opencode => None,
+    }
+}
+
+/// Returns the command that resumes a session, without the folder.
+pub(crate) fn resume_words(agent: Agent, id: &str, path: &Path, is_in_place: bool) -> Vec<String> {
+    let path = path.display().to_string();
+    let words: &[&str] = match agent {
+        // A file elsewhere can be resumed too, and then only by its path.
+        Agent::ClaudeCode => &["claude", "--resume", if is_in_place { id } else { &path }],
+        Agent::Codex => &["codex", "resume", id],
+        Agent::Pi => &["pi", "--session", &path],
+        Agent::GeminiCli if is_in_place => &["gemini", "--resume", id],
+        Agent::GeminiCli => &["gemini", "--session-file", &path],
+        Agent::Opencode => &["opencode", "--session", id],
+    };
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// Returns the lines of a file, each with its line break.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split_inclusive(|byte| *byte == b'\n')
+}
+
+/// Adds a record to the end of a file of lines.
+fn push_record(out: &mut Vec<u8>, record: &Value) {
+    if out.last().is_some_and(|last| *last != b'\n') {
+        out.push(b'\n');
+    }
+    out.extend_from_slice(record.to_string().as_bytes());
+    out.push(b'\n');
+}
+
+/// Returns the folder of the source, if the agent keeps its sessions there.
+fn folder_in_place(location: &Location<'_>) -> Option<PathBuf> {
+    location.source.parent().filter(|parent| parent.starts_with(location.sessions)).map(Path::to_path_buf)
+}

@@ -1,0 +1,35 @@
+//! The errors of sessions. Each names the session or the file. The error of the operating system is its source.
+
+use std::io;
+use std::path::PathBuf;
+
+use jp_compact_runtime::process::ProcessError;
+use jp_compact_store::StoreError;
+
+use crate::agent::Agent;
+
+/// A session cannot be found, copied, or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// No file and no session has this name.
+    #[error("no session has the id `{id}`")]
+    NotFound { id: String },
+    #[error("`{id}` is the beginning of several ids: {}", candidates.join(", "))]
+    Ambiguous { id: String, candidates: Vec<String> },
+    /// The transcript lacks the record that holds the id of the session.
+    #[error("failed to fork {}: it has no {missing}", path.display())]
+    Incomplete { path: PathBuf, missing: &'static str },
+    /// The agent's folder is unknown, because neither the home folder nor the agent's variable is set.
+    #[error("failed to find the folder in which {agent} keeps its sessions")]
+    NoFolder { agent: Agent },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("failed to {doing} {}", path.display())]
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
+    /// The agent's own program failed.
+    #[error("failed to run `{command}`")]
+    Program { command: String, source: ProcessError },
+    #[error("`{command}` ended with {status}")]
+    ProgramFailed { command: String, status: String },
+}

@@ -1,0 +1,76 @@
+//! Finds the files of sessions, all or by id. It never reads a session.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use jp_compact_runtime::environment::Environment;
+
+use crate::agent::Agent;
+use crate::error::SessionError;
+use crate::places;
+
+/// The shortest text that is taken for the beginning of an id.
+const PREFIX_CHARS_MIN: usize = 6;
+
+/// The file of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionFile {
+    pub agent: Agent,
+    pub id: String,
+    pub path: PathBuf,
+    pub bytes: u64,
+    pub modified: SystemTime,
+}
+
+/// Returns the sessions of these agents, the last written first.
+#[must_use]
+pub fn find_all(agents: &[Agent], environment: &Environment) -> Vec<SessionFile> {
+    let mut files = Vec::new();
+    for agent in agents {
+        for path in places::session_paths(*agent, environment) {
+            let (Some(id), Ok(metadata)) = (places::id_of_name(*agent, &path), fs::metadata(&path)) else {
+                continue;
+            };
+            let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            files.push(SessionFile {
+                agent: *agent,
+                id: id.to_owned(),
+                bytes: metadata.len(),
+                modified,
+                path,
+            });
+        }
+    }
+    files.sort_by(|left, right| (right.modified, &right.id).cmp(&(left.modified, &left.id)));
+    files
+}
+
+/// Finds a session by its id, or by the beginning of it.
+///
+/// # Errors
+/// No session has this id, or several begin with it.
+pub fn find(id: &str, environment: &Environment) -> Result<SessionFile, SessionError> {
+    let mut found = find_all(&Agent::ALL, environment);
+    found.retain(|file| is_named(file, id));
+    if found.iter().any(|file| file.id == id) {
+        found.retain(|file| file.id == id);
+    }
+    match found.len() {
+        0 => Err(SessionError::NotFound { id: id.to_owned() }),
+        1 => Ok(found.remove(0)),
+        _ => {
+            let candidates = found.iter().map(|file| format!("{} ({})", file.id, file.agent)).collect();
+            Err(SessionError::Ambiguous { id: id.to_owned(), candidates })
+        }
+    }
+}
+
+/// Returns whether a session has this id, or an id that begins with it. The names of Gemini CLI's files have only the
+/// beginning of the id.
+fn is_named(file: &SessionFile, id: &str) -> bool {
+    let is_beginning = id.len() >= PREFIX_CHARS_MIN && file.id.starts_with(id);
+    file.id == id
+        || is_beginning
+        || (file.agent == Agent::GeminiCli && places::is_uuid(id) && id.starts_with(&file.id))
+}

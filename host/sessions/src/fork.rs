@@ -1,0 +1,216 @@
+//! A new session that holds the view of another one. It is prepared completely before anything is written. The file of
+//! the session is written last, so an agent never finds a session without the files that belong to it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use jp_compact_core::splice::Piece;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::private_file;
+use jp_compact_store as store;
+use serde_json::json;
+
+use crate::agent::Agent;
+use crate::agents::{self, Additions, Location};
+use crate::error::SessionError;
+use crate::ids::NewIds;
+use crate::list::folder_of;
+use crate::places;
+use crate::records::title_or_prompt;
+use crate::resume_command::ResumeCommand;
+
+/// The end of a fork's title.
+const TITLE_SUFFIX: &str = " (compacted)";
+/// The most files that are copied with a session, and their bytes.
+const BELONGING_MAX: usize = 1000;
+const BELONGING_BYTES_MAX: u64 = 64 << 20;
+
+/// The session to copy, and the view that the copy gets.
+#[derive(Debug)]
+pub struct ForkSource<'a> {
+    pub agent: Agent,
+    pub path: &'a Path,
+    /// The view in the agent's own form.
+    pub view: &'a [u8],
+    /// The digest of the file.
+    pub sha256: &'a str,
+    /// The command that makes the fork.
+    pub command: &'a str,
+    /// The number of overlays that the view applies.
+    pub overlays: usize,
+}
+
+/// A session that is ready to be written.
+#[derive(Debug)]
+pub struct NewSession {
+    pub agent: Agent,
+    pub id: String,
+    pub path: PathBuf,
+    pub title: String,
+    /// The folder in which the agent worked.
+    pub folder: Option<PathBuf>,
+    pub bytes: Vec<u8>,
+    pub resume: ResumeCommand,
+    /// Remarks for the user.
+    pub notes: Vec<String>,
+    /// The files that belong to the session, such as those of sub-agents.
+    belonging: Vec<(PathBuf, Vec<u8>)>,
+}
+
+/// Prepares a new session. Without `dest`, it gets the place and the name that the agent expects.
+///
+/// # Errors
+/// The source lacks an id, or the place of the new session is unknown or taken.
+pub fn prepare(
+    source: &ForkSource<'_>,
+    dest: Option<&Path>,
+    now: Timestamp,
+    environment: &Environment,
+) -> Result<NewSession, SessionError> {
+    let agent = source.agent;
+    let origin = json!({
+        "source": source.path, "sha256": source.sha256, "command": source.command, "overlays": source.overlays,
+        "version": env!("CARGO_PKG_VERSION"), "at": now.to_string(),
+    });
+    let title = new_title(title_or_prompt(agent, source.view));
+    let ids = NewIds::new(now);
+    let additions = Additions { origin: &origin, title: &title, source: source.path, now };
+    let incomplete = |missing| SessionError::Incomplete { path: source.path.to_path_buf(), missing };
+    let renumbered = agents::renumber(agent, source.view, &ids, &additions).map_err(incomplete)?;
+    let folder = folder_of(agent, source.view, source.path);
+    let sessions = places::folder(agent, environment);
+    let in_place = sessions.as_ref().and_then(|sessions| {
+        let folder = folder.as_deref();
+        let location = Location { sessions, source: source.path, folder, id: &renumbered.id, now };
+        agents::path(agent, &location)
+    });
+    let path = match (dest, &in_place, agent) {
+        (Some(dest), ..) => environment.cwd.join(dest),
+        (None, Some(path), _) => path.clone(),
+        // A file for `opencode import`.
+        (None, None, Agent::Opencode) => environment.temp_dir.join(format!("{}.json", renumbered.id)),
+        (None, None, _) => return Err(SessionError::NoFolder { agent }),
+    };
+    if path.symlink_metadata().is_ok() {
+        return Err(store::StoreError::Exists { path }.into());
+    }
+    let is_in_place = sessions.is_some_and(|sessions| path.starts_with(sessions));
+    let mut notes = Vec::new();
+    if agent == Agent::Codex && !is_in_place {
+        notes.push("Codex finds a session only below its folder `sessions`".to_owned());
+    }
+    let words = agents::resume_words(agent, &renumbered.id, &path, is_in_place);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let resume = ResumeCommand::new(&words, folder.as_deref(), &environment.cwd);
+    let belonging = belonging(source, &path, &renumbered.id, &ids, &mut notes)?;
+    Ok(NewSession {
+        agent,
+        id: renumbered.id,
+        path,
+        title,
+        folder,
+        bytes: renumbered.bytes,
+        resume,
+        notes,
+        belonging,
+    })
+}
+
+/// Returns the title with the suffix of a fork, once.
+fn new_title(title: Option<String>) -> String {
+    let title = title.unwrap_or_else(|| "session".to_owned());
+    if title.ends_with(TITLE_SUFFIX) { title } else { title + TITLE_SUFFIX }
+}
+
+/// Reads the files that belong to a session of Claude Code. They are in a folder with the session's id.
+fn belonging(
+    source: &ForkSource<'_>,
+    path: &Path,
+    id: &str,
+    ids: &NewIds,
+    notes: &mut Vec<String>,
+) -> Result<Vec<(PathBuf, Vec<u8>)>, SessionError> {
+    let (old, new) = (source.path.with_extension(""), path.with_file_name(id));
+    let mut files = Vec::new();
+    if source.agent != Agent::ClaudeCode || !old.is_dir() {
+        return Ok(files);
+    }
+    let mut paths = Vec::new();
+    collect_files(&old, &mut paths).map_err(|error| SessionError::Io {
+        doing: "list",
+        path: old.clone(),
+        source: error,
+    })?;
+    let bytes: u64 =
+        paths.iter().filter_map(|path| fs::metadata(path).ok()).map(|metadata| metadata.len()).sum();
+    if paths.len() > BELONGING_MAX || bytes > BELONGING_BYTES_MAX {
+        notes.push(format!(
+            "{} files of {} are not copied, because they are too large",
+            paths.len(),
+            old.display()
+        ));
+        return Ok(files);
+    }
+    for path in paths {
+        let relative = path.strip_prefix(&old).unwrap_or(&path);
+        let bytes = agents::renumber_belonging(&path, store::read_file(&path)?.to_vec(), ids, id);
+        files.push((new.join(relative), bytes));
+    }
+    Ok(files)
+}
+
+/// Collects the regular files below a folder. Links are skipped.
+fn collect_files(folder: &Path, paths: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() && paths.len() <= BELONGING_MAX {
+            collect_files(&entry.path(), paths)?;
+        } else if kind.is_file() {
+            paths.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// Writes a new session. Only the owner can read its files.
+///
+/// # Errors
+/// A file cannot be written. Then no file of the session is left.
+pub fn write(session: &NewSession) -> Result<(), SessionError> {
+    let files = session.belonging.iter().map(|(path, bytes)| (path, bytes));
+    let mut written: Vec<&PathBuf> = Vec::new();
+    for (path, bytes) in files.chain([(&session.path, &session.bytes)]) {
+        if let Err(error) = write_file(path, bytes) {
+            for path in written {
+                let removed = fs::remove_file(path);
+                tracing::debug!(?removed, path = %path.display(), "removed a file of an unfinished fork");
+            }
+            return Err(error);
+        }
+        written.push(path);
+    }
+    Ok(())
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), SessionError> {
+    let folder = path.parent().unwrap_or(path);
+    private_file::make_folder(folder).map_err(|source| SessionError::Io {
+        doing: "create",
+        path: folder.to_path_buf(),
+        source,
+    })?;
+    store::write_new(path, None, &[Piece::New(bytes.to_vec())], &[])?;
+    Ok(())
+}
+
+/// Removes the file of a session that its agent has imported.
+///
+/// # Errors
+/// The file cannot be removed.
+pub fn remove(session: &NewSession) -> Result<(), SessionError> {
+    let path = session.path.clone();
+    fs::remove_file(&path).map_err(|source| SessionError::Io { doing: "remove", path, source })
+}

@@ -1,0 +1,30 @@
+//! The input of a hook. Claude Code, Codex, and Gemini CLI write the same members to stdin.
+
+use std::path::PathBuf;
+
+use jp_compact_runtime::environment::Environment;
+use serde::Deserialize;
+
+use crate::error::SessionError;
+use crate::find::find;
+
+/// The members of a hook's input that are read.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct HookInput {
+    pub hook_event_name: Option<String>,
+    pub session_id: Option<String>,
+    pub transcript_path: Option<PathBuf>,
+}
+
+/// Returns the file of the session for which a hook runs: the one that the agent names, else the one with its id.
+///
+/// # Errors
+/// The agent names no file, and no session has the id.
+pub fn session_of_hook(input: &HookInput, environment: &Environment) -> Result<PathBuf, SessionError> {
+    let named = input.transcript_path.as_ref().filter(|path| !path.as_os_str().is_empty());
+    if let Some(path) = named.map(|path| environment.cwd.join(path)).filter(|path| path.is_file()) {
+        return Ok(path);
+    }
+    let id = input.session_id.as_deref().unwrap_or_default();
+    Ok(find(id, environment)?.path)
+}

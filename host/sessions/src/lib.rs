@@ -1,0 +1,35 @@
+//! The sessions of other agents: where they are kept, their list, and new sessions that an agent resumes.
+//!
+//! A new session is a copy of a view with new ids for what the agent numbers itself. Ids that a provider issued stay.
+//! The original is only read. A new session is written completely or not at all, and only its owner can read it.
+//!
+//! The interface is not stable.
+#![expect(missing_docs, reason = "the interface is not stable, so only unclear names need a comment")]
+
+mod agent;
+mod agents;
+mod document;
+mod error;
+mod find;
+mod fork;
+mod hook;
+mod ids;
+mod jp;
+mod json_edit;
+mod list;
+mod opencode_cli;
+mod places;
+mod records;
+mod resume_command;
+mod table;
+
+pub use agent::Agent;
+pub use error::SessionError;
+pub use find::{SessionFile, find, find_all};
+pub use fork::{ForkSource, NewSession, prepare, remove, write};
+pub use hook::{HookInput, session_of_hook};
+pub use jp::{JpConversation, jp_conversations};
+pub use list::{SessionRow, describe};
+pub use opencode_cli::{OpenCode, TemporaryFolder};
+pub use resume_command::ResumeCommand;
+pub use table::table;

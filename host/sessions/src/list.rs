@@ -1,0 +1,71 @@
+//! A row of the list of sessions. Only the beginning and the end of a session are read, because there may be thousands.
+
+use std::path::{Path, PathBuf};
+
+use jp_compact_runtime::small_file;
+use serde_json::Value;
+
+use crate::agent::Agent;
+use crate::agents::ORIGIN;
+use crate::find::SessionFile;
+use crate::records::{first_string, records, title_or_prompt};
+
+/// The bytes that are read at each end. A session of Codex begins with long instructions.
+const END_BYTES: u64 = 96 << 10;
+/// The file with the path of a project of Gemini CLI.
+const GEMINI_ROOT: &str = ".project_root";
+
+/// A session, as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    pub file: SessionFile,
+    pub title: Option<String>,
+    /// The folder in which the agent worked.
+    pub folder: Option<PathBuf>,
+    /// The session of which this one is a fork of ours.
+    pub fork_of: Option<String>,
+}
+
+/// Reads the title and the folder of a session.
+#[must_use]
+pub fn describe(file: SessionFile) -> SessionRow {
+    let ends = with_tail(&file.path);
+    let folder = folder_of(file.agent, &ends, &file.path);
+    SessionRow { title: title_or_prompt(file.agent, &ends), folder, fork_of: fork_of(&ends), file }
+}
+
+/// Returns the beginning and the end of a file, as lines. A file that cannot be read is empty.
+fn with_tail(path: &Path) -> Vec<u8> {
+    let mut ends = small_file::read_start(path, END_BYTES).unwrap_or_default();
+    if ends.len() as u64 == END_BYTES {
+        ends.push(b'\n');
+        ends.extend(small_file::read_end(path, END_BYTES).unwrap_or_default());
+    }
+    ends
+}
+
+/// Returns the folder in which an agent worked.
+pub(crate) fn folder_of(agent: Agent, bytes: &[u8], path: &Path) -> Option<PathBuf> {
+    let folder = match agent {
+        Agent::ClaudeCode | Agent::Pi => first_string(bytes, |record| &record["cwd"]),
+        Agent::Codex => first_string(bytes, |record| &record["payload"]["cwd"]),
+        Agent::GeminiCli => {
+            let root = path.parent()?.parent()?.join(GEMINI_ROOT);
+            let text = small_file::read(&root, small_file::ID).ok()??;
+            Some(String::from_utf8(text).ok()?.trim().to_owned())
+        }
+        Agent::Opencode => {
+            let document: Value = serde_json::from_slice(bytes).ok()?;
+            document["info"]["directory"].as_str().map(str::to_owned)
+        }
+    };
+    folder.map(PathBuf::from)
+}
+
+/// Returns the session of which a session is a fork of ours.
+fn fork_of(bytes: &[u8]) -> Option<String> {
+    records(bytes).find_map(|record| {
+        let origins = [&record[ORIGIN], &record["payload"][ORIGIN]];
+        origins.iter().find_map(|origin| origin["source"].as_str().map(str::to_owned))
+    })
+}

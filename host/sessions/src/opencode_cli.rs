@@ -1,0 +1,139 @@
+//! OpenCode's own program. Its sessions are in a database, so only the program reads and writes them.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::process;
+use serde::Deserialize;
+
+use crate::agent::Agent;
+use crate::error::SessionError;
+use crate::find::SessionFile;
+use crate::list::SessionRow;
+use crate::resume_command::quoted;
+
+/// The name of the program.
+const OPENCODE: &str = "opencode";
+const DEADLINE: Duration = Duration::from_secs(60);
+/// The time for the list. A list of other sessions must not wait for long.
+const LIST_DEADLINE: Duration = Duration::from_secs(10);
+const STDOUT_BYTES_MAX: usize = 16 << 20;
+
+/// The installed program.
+#[derive(Debug, Clone)]
+pub struct OpenCode {
+    program: PathBuf,
+}
+
+/// A row of `opencode session list --format json`.
+#[derive(Debug, Deserialize)]
+struct ListedSession {
+    id: String,
+    title: Option<String>,
+    directory: Option<PathBuf>,
+    updated: Option<u64>,
+}
+
+impl OpenCode {
+    /// Finds the program in `PATH`.
+    #[must_use]
+    pub fn find(environment: &Environment) -> Option<Self> {
+        let path = environment.variables.get("PATH")?;
+        let programs = std::env::split_paths(&path).map(|folder| environment.cwd.join(folder).join(OPENCODE));
+        programs.into_iter().find(|program| program.is_file()).map(|program| Self { program })
+    }
+
+    /// Returns whether a text has the form of a session's id.
+    #[must_use]
+    pub fn is_session_id(text: &str) -> bool {
+        text.len() == 30
+            && text.starts_with("ses_")
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    }
+
+    /// Returns the commands that import a file and resume its session, for a machine without the program.
+    #[must_use]
+    pub fn manual_import(file: &Path) -> String {
+        format!("{OPENCODE} import {}", quoted(&file.display().to_string()))
+    }
+
+    /// Exports a session into a file. Into a pipe, the program writes only the first 64 or 128 KiB.
+    ///
+    /// # Errors
+    /// The program failed.
+    pub async fn export(&self, id: &str, file: &Path) -> Result<(), SessionError> {
+        let script = r#"umask 077 && exec "$0" export "$1" > "$2""#;
+        self.run(script, "export", &[id, &file.display().to_string()], DEADLINE).await.map(drop)
+    }
+
+    /// Imports a file in the folder of its session.
+    ///
+    /// # Errors
+    /// The program failed.
+    pub async fn import(&self, file: &Path, folder: Option<&Path>) -> Result<(), SessionError> {
+        let folder = folder.filter(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+        let script = r#"cd "$2" && exec "$0" import "$1""#;
+        let arguments = [&*file.display().to_string(), &*folder.display().to_string()];
+        self.run(script, "import", &arguments, DEADLINE).await.map(drop)
+    }
+
+    /// Lists the sessions of the current project.
+    ///
+    /// # Errors
+    /// The program failed.
+    pub async fn list(&self) -> Result<Vec<SessionRow>, SessionError> {
+        let stdout =
+            self.run(r#"exec "$0" session list --format json"#, "session list", &[], LIST_DEADLINE).await?;
+        let listed: Vec<ListedSession> = serde_json::from_slice(&stdout).unwrap_or_default();
+        Ok(listed.into_iter().map(ListedSession::into_row).collect())
+    }
+
+    async fn run(
+        &self,
+        script: &str,
+        command: &str,
+        arguments: &[&str],
+        deadline: Duration,
+    ) -> Result<Vec<u8>, SessionError> {
+        let program = self.program.display().to_string();
+        let shell = ["sh", "-c", script, &program];
+        let words: Vec<String> = shell.iter().chain(arguments).map(|word| (*word).to_owned()).collect();
+        let command = format!("{OPENCODE} {command}");
+        match process::run_command(&words, deadline, STDOUT_BYTES_MAX).await {
+            Ok((status, stdout)) if status.success() => Ok(stdout),
+            Ok((status, _)) => Err(SessionError::ProgramFailed { command, status: status.to_string() }),
+            Err(source) => Err(SessionError::Program { command, source }),
+        }
+    }
+}
+
+impl ListedSession {
+    fn into_row(self) -> SessionRow {
+        let modified = UNIX_EPOCH + Duration::from_millis(self.updated.unwrap_or_default());
+        let file =
+            SessionFile { agent: Agent::Opencode, id: self.id, path: PathBuf::new(), bytes: 0, modified };
+        SessionRow { file, title: self.title, folder: self.directory, fork_of: None }
+    }
+}
+
+/// A private folder for an exported session. Dropping it removes the folder.
+#[derive(Debug)]
+pub struct TemporaryFolder(tempfile::TempDir);
+
+impl TemporaryFolder {
+    /// Creates the folder.
+    ///
+    /// # Errors
+    /// The folder for temporary files cannot be written.
+    pub fn make(environment: &Environment) -> Result<Self, SessionError> {
+        let folder = tempfile::Builder::new().prefix("jp-compact-").tempdir_in(&environment.temp_dir);
+        let path = environment.temp_dir.clone();
+        folder.map(Self).map_err(|source| SessionError::Io { doing: "create a folder in", path, source })
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}

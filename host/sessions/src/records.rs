@@ -1,0 +1,111 @@
+//! The records of a session file, one JSON value for each line. Only values are read here; the bytes of a line are
+//! copied elsewhere.
+
+use jp_compact_transcripts::title_of;
+use serde_json::Value;
+
+use crate::agent::Agent;
+
+/// The longest title, in characters.
+const TITLE_CHARS_MAX: usize = 80;
+
+/// Returns the lines that are JSON objects. A line that was cut off is skipped.
+pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Value> + '_ {
+    let values = bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    values.filter(Value::is_object)
+}
+
+/// Returns the title of a session: the one in the file, else the beginning of the first prompt.
+pub(crate) fn title_or_prompt(agent: Agent, bytes: &[u8]) -> Option<String> {
+    title_of(bytes, agent.format()).or_else(|| first_prompt(agent, bytes)).map(|title| shortened(&title))
+}
+
+/// Returns a text on one line of limited length.
+fn shortened(text: &str) -> String {
+    let words: Vec<&str> = text
+        .split(|char: char| char.is_whitespace() || char.is_control())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let line = words.join(" ");
+    if line.chars().count() <= TITLE_CHARS_MAX {
+        return line;
+    }
+    format!("{}…", line.chars().take(TITLE_CHARS_MAX - 1).collect::<String>())
+}
+
+/// Returns the first text that a person typed.
+fn first_prompt(agent: Agent, bytes: &[u8]) -> Option<String> {
+    let prompt = |record: &Value| {
+        let message = match agent {
+            Agent::ClaudeCode => Some(&record["message"]).filter(|_| {
+                record["type"] == "user" && record["isMeta"] != true && record["isSidechain"] != true
+            }),
+            Agent::Codex => Some(&record["payload"])
+                .filter(|payload| record["type"] == "response_item" && payload["role"] == "user"),
+            Agent::Pi => Some(&record["message"]).filter(|message| message["role"] == "user"),
+            Agent::GeminiCli => Some(record).filter(|record| record["type"] == "user"),
+            Agent::Opencode => None,
+        };
+        text_of(&message?["content"])
+    };
+    match agent {
+        Agent::Opencode => {
+            let document: Value = serde_json::from_slice(bytes).ok()?;
+            let messages = document["messages"].as_array()?;
+            let first = messages.iter().find(|message| message["info"]["role"] == "user")?;
+            text_of(&first["parts"])
+        }
+        _ => records(bytes).find_map(|record| prompt(&record)),
+    }
+}
+
+/// Returns the text of a message, unless the program wrote it.
+fn text_of(content: &Value) -> Option<String> {
+    let is_typed = |text: &&str| {
+        let text = text.trim_start();
+        !text.is_empty() && !text.starts_with('<') && !text.starts_with("# AGENTS.md")
+    };
+    let texts = content.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str());
+    content.as_str().into_iter().chain(texts).find(is_typed).map(str::to_owned)
+}
+
+/// Returns the first string member with this name in any record.
+pub(crate) fn first_string(bytes: &[u8], member: impl Fn(&Value) -> &Value) -> Option<String> {
+    records(bytes).find_map(|record| member(&record).as_str().map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(agent: Agent, bytes: &str, expected: Option<&str>) {
+        assert_eq!(title_or_prompt(agent, bytes.as_bytes()).as_deref(), expected);
+    }
+
+    #[test]
+    fn title_is_the_first_typed_text() {
+        let lines = [
+            r#"{"type":"user","isMeta":true,"message":{"content":"meta"}}"#,
+            r#"{"type":"user","message":{"content":"<command-name>/clear</command-name>"}}"#,
+            r#"{"type":"user","message":{"content":[{"type":"text","text":"Fix\nthe  build"}]}}"#,
+        ];
+        check(Agent::ClaudeCode, &lines.join("\n"), Some("Fix the build"));
+        let codex = [
+            r#"{"type":"response_item","payload":{"role":"user","content":[{"text":"<environment_context>"}]}}"#,
+            r#"{"type":"response_item","payload":{"role":"user","content":[{"text":"Hello"}]}}"#,
+        ];
+        check(Agent::Codex, &codex.join("\n"), Some("Hello"));
+        check(Agent::Pi, r#"{"type":"message","message":{"role":"user","content":"Hi"}}"#, Some("Hi"));
+        check(Agent::GeminiCli, r#"{"type":"user","content":[{"text":"Hi"}]}"#, Some("Hi"));
+        let opencode = r#"{"info":{},"messages":[{"info":{"role":"user"},"parts":[{"text":"Hi"}]}]}"#;
+        check(Agent::Opencode, opencode, Some("Hi"));
+        check(Agent::Pi, "{\"type\":\"session\"", None);
+    }
+
+    #[test]
+    fn long_title_is_cut() {
+        let line = format!(r#"{{"message":{{"role":"user","content":"{}"}}}}"#, "ä".repeat(100));
+        check(Agent::Pi, &line, Some(&format!("{}…", "ä".repeat(79))));
+    }
+}

@@ -1,0 +1,61 @@
+//! The command with which a user resumes a session. It is printed, and `resume` becomes it.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jp_compact_runtime::process;
+
+/// A command and the folder in which it must run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResumeCommand {
+    /// The folder of the session, if it is not the current one.
+    folder: Option<PathBuf>,
+    words: Vec<String>,
+}
+
+impl ResumeCommand {
+    pub(crate) fn new(words: &[&str], folder: Option<&Path>, current: &Path) -> Self {
+        let folder = folder.filter(|folder| *folder != current).map(Path::to_path_buf);
+        Self { folder, words: words.iter().map(|word| (*word).to_owned()).collect() }
+    }
+
+    /// Replaces this process by the command. Returns only if that fails.
+    #[must_use]
+    pub fn exec(&self) -> io::Error {
+        process::exec(&self.words, self.folder.as_deref())
+    }
+}
+
+impl fmt::Display for ResumeCommand {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(folder) = &self.folder {
+            write!(out, "cd {} && ", quoted(&folder.display().to_string()))?;
+        }
+        let words: Vec<String> = self.words.iter().map(|word| quoted(word)).collect();
+        out.write_str(&words.join(" "))
+    }
+}
+
+/// Quotes a word for a shell, if that is necessary.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_./:=@,+%".contains(char);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        let command =
+            ResumeCommand::new(&["pi", "--session", "/a b/it's"], Some("/x y".as_ref()), "/".as_ref());
+        assert_eq!(command.to_string(), r"cd '/x y' && pi --session '/a b/it'\''s'");
+        let here = ResumeCommand::new(&["codex", "resume", "a-1"], Some("/x".as_ref()), "/x".as_ref());
+        assert_eq!(here.to_string(), "codex resume a-1");
+    }
+}

@@ -1,0 +1,139 @@
+//! The list of sessions as lines of text: one line for each session, cut to the width of the terminal. The caller
+//! escapes the lines, because titles are foreign text.
+
+use jp_compact_runtime::environment::Environment;
+use jp_compact_schema::document::{ListedSession, SessionListReport};
+
+/// The shortest printed part of an id.
+const ID_CHARS_MIN: usize = 8;
+/// The longest printed folder. The end of a longer one is printed.
+const FOLDER_CHARS_MAX: usize = 24;
+
+/// Returns the lines of the list. `hidden` is the number of sessions that are not listed, `columns` the width of the
+/// terminal, if there is one.
+#[must_use]
+pub fn table(
+    report: &SessionListReport,
+    hidden: usize,
+    columns: Option<usize>,
+    environment: &Environment,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    if report.sessions.is_empty() {
+        lines.push("no sessions".to_owned());
+    } else {
+        let ids = short_ids(&report.sessions);
+        let cells: Vec<[String; 6]> =
+            report.sessions.iter().zip(ids).map(|(row, id)| cells(row, id, environment)).collect();
+        let header = ["TIME (UTC)", "AGENT", "ID", "SIZE", "FOLDER", "TITLE"].map(str::to_owned);
+        let rows = || std::iter::once(&header).chain(&cells);
+        let width = |cell: usize| rows().map(|row| row[cell].chars().count()).max().unwrap_or(0);
+        let [time, agent, id, size, folder]: [usize; 5] = std::array::from_fn(width);
+        lines.extend(rows().map(|row| {
+            let line = format!(
+                "{:time$}  {:agent$}  {:id$}  {:>size$}  {:folder$}  {}",
+                row[0], row[1], row[2], row[3], row[4], row[5]
+            );
+            cut(line.trim_end(), columns)
+        }));
+    }
+    if hidden > 0 {
+        lines.push(format!("{hidden} more; `--max N` lists more"));
+    }
+    lines.extend(report.notes.iter().map(|note| format!("note: {note}")));
+    lines
+}
+
+fn cells(row: &ListedSession, id: String, environment: &Environment) -> [String; 6] {
+    let time = row.modified.get(..16).unwrap_or_default().replace('T', " ");
+    let size = row.bytes.map(size).unwrap_or_default();
+    let title = row.title.as_deref().unwrap_or_default();
+    let mark = if row.fork_of.is_some() && !title.ends_with("(compacted)") { " (fork)" } else { "" };
+    [time, row.agent.clone(), id, size, folder(row, environment), format!("{title}{mark}")]
+}
+
+/// Returns the folder, with `~` for the home folder. The end of a long path is kept.
+fn folder(row: &ListedSession, environment: &Environment) -> String {
+    let Some(folder) = row.folder.as_deref() else { return String::new() };
+    let home = environment.home.as_ref().and_then(|home| home.to_str());
+    let short = match home.and_then(|home| folder.strip_prefix(home)) {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("~{rest}"),
+        _ => folder.to_owned(),
+    };
+    let chars = short.chars().count();
+    if chars <= FOLDER_CHARS_MAX {
+        return short;
+    }
+    format!("…{}", short.chars().skip(chars + 1 - FOLDER_CHARS_MAX).collect::<String>())
+}
+
+/// Returns the beginning of each id that no other id has.
+fn short_ids(rows: &[ListedSession]) -> Vec<String> {
+    let is_unique = |id: &str, length: usize| {
+        let start = id.get(..length);
+        start.is_none() || rows.iter().filter(|row| row.id.get(..length) == start).count() == 1
+    };
+    let longest = rows.iter().map(|row| row.id.len()).max().unwrap_or(0);
+    let length = (ID_CHARS_MIN..longest).find(|length| rows.iter().all(|row| is_unique(&row.id, *length)));
+    let length = length.unwrap_or(longest);
+    // OpenCode and JP accept only whole ids.
+    let is_whole = |row: &ListedSession| row.path.is_none() || row.agent == "jp";
+    rows.iter()
+        .map(
+            |row| {
+                if is_whole(row) {
+                    row.id.clone()
+                } else {
+                    row.id.get(..length).unwrap_or(&row.id).to_owned()
+                }
+            },
+        )
+        .collect()
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} B"),
+        10_000..10_000_000 => format!("{} kB", bytes / 1000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
+}
+
+fn cut(line: &str, columns: Option<usize>) -> String {
+    match columns {
+        Some(columns) if line.chars().count() > columns => {
+            format!("{}…", line.chars().take(columns.saturating_sub(1)).collect::<String>())
+        }
+        _ => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: &str, title: &str) -> ListedSession {
+        ListedSession {
+            agent: "codex".into(),
+            id: id.into(),
+            title: Some(title.into()),
+            modified: "2026-11-23T05:00:00Z".into(),
+            bytes: Some(157_400),
+            path: Some("/s".into()),
+            folder: Some("/home/u/work/a-project-with-a-long-name".into()),
+            fork_of: None,
+        }
+    }
+
+    #[test]
+    fn lines_fit_the_terminal_and_ids_are_unique() {
+        let sessions = vec![row("01a1fd18-25ed", "One"), row("01a1fd18-eacc", &"word ".repeat(30))];
+        let report = SessionListReport { sessions, notes: Vec::new() };
+        let environment = Environment { home: Some("/home/u".into()), ..Environment::bare("/") };
+        let lines = table(&report, 3, Some(80), &environment);
+        assert_eq!(lines[0], "TIME (UTC)        AGENT  ID            SIZE  FOLDER                    TITLE");
+        assert_eq!(lines[1], "2026-11-23 05:00  codex  01a1fd18-2  157 kB  …ct-with-a-long-name  One");
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
+        assert_eq!(lines[3], "3 more; `--max N` lists more");
+    }
+}

@@ -1,0 +1,320 @@
+"""Forks sessions of real agents and resumes them: `run.py JP_COMPACT BIN [AGENT...]`.
+
+For each agent: make a session of five turns against the loopback provider, `fork --compact`, run the printed command
+with one more prompt, and compare the recorded request with `print --compacted --as PROVIDER`. Then resume the original,
+and compare its request with `print --as PROVIDER`.
+
+Not compared, because the agent or the renderer adds it: system prompts, `<system-reminder>` texts and attachments of
+Claude Code, the environment context of Codex, our `[Continue]`, and reasoning. (A fork keeps the signed thinking of older
+turns, and `--as anthropic` leaves it out.)
+"""
+
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+import provider
+
+TURNS = 5
+LINES = 85
+REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+CONTINUE = "[Continue]"
+PROMPT = "jpc-turn-{}: read the files"
+
+
+def text_of(content):
+    """Returns the text of a message or of a result."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.get("text", "") for part in content or [])
+
+
+def parsed(arguments):
+    return json.loads(arguments) if isinstance(arguments, str) else arguments
+
+
+def parts_anthropic(body):
+    """Returns the parts of a conversation: texts, calls, and results."""
+    for message in body["messages"]:
+        content = message["content"]
+        for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+            kind = block["type"]
+            if kind == "text":
+                yield message["role"], block["text"]
+            elif kind == "tool_use":
+                yield "call", block["id"], block["name"], block["input"]
+            elif kind == "tool_result":
+                yield "result", block["tool_use_id"], text_of(block.get("content"))
+
+
+def parts_responses(body):
+    for item in body["input"]:
+        kind = item.get("type", "message")
+        if kind == "message":
+            yield item["role"], text_of(item["content"])
+        elif kind == "function_call":
+            yield "call", item["call_id"], item["name"], parsed(item["arguments"])
+        elif kind == "function_call_output":
+            yield "result", item["call_id"], text_of(item["output"])
+
+
+def parts_chat(body):
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            yield "result", message["tool_call_id"], text_of(message["content"])
+            continue
+        if message.get("content"):
+            yield message["role"], text_of(message["content"])
+        for call in message.get("tool_calls") or []:
+            yield "call", call["id"], call["function"]["name"], parsed(call["function"]["arguments"])
+
+
+def conversation(parts):
+    """Returns the parts without those that the agent or the renderer adds."""
+    kept = []
+    for kind, *rest in parts:
+        if kind in ("system", "developer"):
+            continue
+        *ids, last = rest
+        if isinstance(last, str):
+            last = REMINDER.sub("", last).strip()
+            if not last or last == CONTINUE or last.startswith("<environment_context>"):
+                continue
+        kept.append((kind, *ids, last))
+    return kept
+
+
+class Agent:
+    """An agent in a folder of its own, with its own home and its own provider."""
+
+    name = command = form = ""
+    parts = staticmethod(parts_anthropic)
+
+    def __init__(self, root, jp_compact, bin):
+        self.root, self.home, self.app = root, root / "home", root / "app"
+        self.home.mkdir(parents=True)
+        self.app.mkdir()
+        self.jp_compact = jp_compact
+        self.provider = provider.Provider(root / "requests")
+        self.env = {"PATH": f"{bin}:{os.environ['PATH']}", "HOME": str(self.home), "TMPDIR": str(root), "LANG": "C.UTF-8"}
+        for turn, calls in provider.CALLS.items():
+            for number in range(1, calls + 1):
+                name = f"{turn}-{number}"
+                line = "file {0} line {1}: the quick brown fox jumps over the lazy dog {2}\n"
+                lines = [line.format(name, at, provider.digest(f"{name} {at}")) for at in range(LINES)]
+                (self.app / f"out-{name}.txt").write_text("".join(lines))
+        self.configure()
+
+    def run(self, words, expected=0):
+        shell = isinstance(words, str)
+        done = subprocess.run(words, shell=shell, cwd=self.app, env=self.env, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=120)
+        if done.returncode != expected:
+            raise AssertionError(f"{words} exited with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+        return done.stdout
+
+    def jp(self, *words):
+        return self.run([str(self.jp_compact), *words])
+
+    def make_session(self):
+        for turn in range(1, TURNS + 1):
+            self.run(self.turn(turn))
+
+    def last_request(self):
+        """Returns the parts of the last recorded conversation."""
+        requests = sorted(self.provider.folder.iterdir())
+        bodies = [json.loads(path.read_text()) for path in requests]
+        assert all(body["error"] is None for body in bodies), [body["error"] for body in bodies]
+        marked = [body["body"] for body in bodies if provider.MARK.search(json.dumps(body["body"])) and body["body"].get("tools")]
+        return conversation(self.parts(marked[-1]))
+
+    def resumed(self, command, turn):
+        """Resumes a session with one more prompt. Returns the conversation before that prompt."""
+        self.run(self.with_prompt(command, PROMPT.format(turn)))
+        *before, prompt = self.last_request()
+        assert prompt[0] == "user" and f"jpc-turn-{turn}" in prompt[1], prompt
+        return before
+
+    def printed(self, path, *options):
+        return conversation(self.parts(json.loads(self.jp("print", str(path), "--as", self.form, *options))))
+
+    def original(self):
+        """Returns the session, its file, and the command that resumes it."""
+        (session,) = json.loads(self.jp("list", "--json", "--agent", self.name))["sessions"]
+        return session["id"], pathlib.Path(session["path"])
+
+    def check(self):
+        self.make_session()
+        id, path = self.original()
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        # The overlays of a copy, because a sidecar next to the original would be a change of the original's view.
+        copy = self.root / f"copy{path.suffix}"
+        copy.write_bytes(path.read_bytes())
+        self.jp(str(copy))
+        report = json.loads(self.jp("fork", id, "--compact", "--json"))
+        command = report["session"]["resume"]
+        small = self.resumed(command, TURNS + 1)
+        same(self.name, "the fork", small, self.printed(copy, "--compacted"))
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == digest, "the original was changed"
+        whole = self.resumed(self.resume_original(id), TURNS + 2)
+        same(self.name, "the original", whole, self.printed(copy))
+        return self.sizes(report, whole, small)
+
+    def sizes(self, report, whole, small):
+        before, after = (len(json.dumps(parts, ensure_ascii=False)) for parts in (whole, small))
+        tokens = report["report"]["tokens"]
+        said = 4 * (tokens["view_before"] - tokens["view_after"])
+        error = abs((before - after) - said) / said
+        assert error <= 0.1, f"the request is {before - after} characters smaller, and the report said {said}"
+        return f"{self.name}: {before:,} -> {after:,} characters, the report said {said:,} less ({error:.1%} off)"
+
+
+def same(agent, what, request, printed):
+    for index in range(max(len(request), len(printed))):
+        left, right = (parts[index] if index < len(parts) else None for parts in (request, printed))
+        assert left == right, f"{agent}: part {index} of {what} differs\n  request: {left!r:.600}\n  print:   {right!r:.600}"
+
+
+class ClaudeCode(Agent):
+    name, form = "claude-code", "anthropic"
+
+    def configure(self):
+        self.env |= {"ANTHROPIC_BASE_URL": self.provider.url, "ANTHROPIC_API_KEY": "k", "DISABLE_AUTOUPDATER": "1",
+                     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "MAX_THINKING_TOKENS": "2000"}
+
+    def with_prompt(self, command, prompt):
+        return f"{command} -p {shlex.quote(prompt)} --model claude-sonnet-4-5 --allowedTools Bash"
+
+    def turn(self, turn):
+        return self.with_prompt("claude" if turn == 1 else "claude -c", PROMPT.format(turn))
+
+    def resume_original(self, id):
+        return f"claude --resume {id}"
+
+
+class Codex(Agent):
+    name, form, parts = "codex", "openai-responses", staticmethod(parts_responses)
+
+    def configure(self):
+        folder = self.home / ".codex"
+        folder.mkdir()
+        (folder / "config.toml").write_text(
+            f'model = "gpt-5"\nmodel_provider = "mock"\ninclude_permissions_instructions = false\n'
+            f'[model_providers.mock]\nname = "mock"\nbase_url = "{self.provider.url}/v1"\nwire_api = "responses"\nenv_key = "K"\n')
+        self.env["K"] = "k"
+
+    def with_prompt(self, command, prompt):
+        # `codex resume` is for a terminal. `codex exec resume` is the same without one.
+        command = command.replace("codex resume", "codex exec resume")
+        return f"{command} --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox {shlex.quote(prompt)}"
+
+    def turn(self, turn):
+        return self.with_prompt("codex exec" if turn == 1 else "codex exec resume --last", PROMPT.format(turn))
+
+    def resume_original(self, id):
+        return f"codex resume {id}"
+
+
+class Pi(Agent):
+    name, form = "pi", "anthropic"
+
+    def configure(self):
+        folder = self.home / ".pi/agent"
+        folder.mkdir(parents=True)
+        cost = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
+        model = {"id": "m1", "name": "m1", "reasoning": True, "input": ["text"], "contextWindow": 200000,
+                 "maxTokens": 8000, "cost": cost}
+        mock = {"baseUrl": self.provider.url, "apiKey": "k", "api": "anthropic-messages", "models": [model]}
+        (folder / "models.json").write_text(json.dumps({"providers": {"mock": mock}}))
+        self.env["PI_OFFLINE"] = "1"
+
+    def with_prompt(self, command, prompt):
+        return f"{command} -p --provider mock --model m1 --thinking low {shlex.quote(prompt)}"
+
+    def turn(self, turn):
+        return self.with_prompt("pi" if turn == 1 else "pi -c", PROMPT.format(turn))
+
+    def resume_original(self, id):
+        return f"pi --session {id}"
+
+
+class OpenCode(Agent):
+    name, form, parts = "opencode", "openai", staticmethod(parts_chat)
+
+    def configure(self):
+        options = {"baseURL": f"{self.provider.url}/v1", "apiKey": "k"}
+        mock = {"npm": "@ai-sdk/openai-compatible", "name": "mock", "options": options, "models": {"m1": {"name": "m1"}}}
+        config = {"provider": {"mock": mock}, "model": "mock/m1", "small_model": "mock/m1", "autoupdate": False}
+        (self.app / "opencode.json").write_text(json.dumps(config))
+        self.env |= {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1",
+                     "OPENCODE_DISABLE_LSP_DOWNLOAD": "1"}
+
+    def with_prompt(self, command, prompt):
+        # `opencode --session` is for a terminal. `opencode run --session` is the same without one.
+        return f"{command.replace('opencode --session', 'opencode run --session')} {shlex.quote(prompt)}"
+
+    def turn(self, turn):
+        return self.with_prompt("opencode run" if turn == 1 else "opencode run -c", PROMPT.format(turn))
+
+    def resume_original(self, id):
+        return f"opencode --session {id}"
+
+    def export(self, id):
+        path = self.root / "export.json"
+        self.run(f"opencode export {id} > {path}")
+        return path
+
+    def original(self):
+        (session,) = json.loads(self.jp("list", "--json", "--agent", self.name))["sessions"]
+        self.id = session["id"]
+        return self.id, self.export(self.id)
+
+    def check(self):
+        result = super().check()
+        # The database holds the original. `check` compared only its export.
+        return result
+
+    def resumed(self, command, turn):
+        if turn == TURNS + 2:
+            before = (self.root / "copy.json").read_bytes()
+            assert self.export(self.id).read_bytes() == before, "the original was changed"
+        return super().resumed(command, turn)
+
+
+AGENTS = {agent.name: agent for agent in (ClaudeCode, Codex, Pi, OpenCode)}
+
+
+def check(name, jp_compact, bin):
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="agents-", ignore_cleanup_errors=True) as folder:
+        # Some agents refuse to use the system's folder for temporary files as their home.
+        root = pathlib.Path(folder).resolve() / "w"
+        try:
+            result = AGENTS[name](root, jp_compact, bin).check()
+        except Exception:
+            return False, f"{name}: failed\n{traceback.format_exc()}"
+    return True, f"{result}, {time.monotonic() - started:.0f} s"
+
+
+def main():
+    jp_compact, bin = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+    names = sys.argv[3:] or list(AGENTS)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=len(names)) as pool:
+        results = list(pool.map(lambda name: check(name, jp_compact, bin), names))
+    for _, text in results:
+        print(text)
+    print(f"{sum(ok for ok, _ in results)} passed")
+    sys.exit(0 if all(ok for ok, _ in results) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,291 @@
+//! `fork`, `resume`, and `list` for the sessions of other agents.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::agent_formats::sample;
+use crate::support::{Transcript, World};
+
+const CLAUDE: &str = "3dee0fbb-c3af-4b3b-a570-dde5a25a4336";
+const CODEX: &str = "01a206c7-5456-7963-9d02-3eda7702011e";
+const PI: &str = "01a206c7-8054-76ac-8be4-909bf4178ba7";
+
+/// Writes a file in the home folder, with the time of its sessions in the list.
+fn write_home(world: &World, name: &str, bytes: &[u8]) -> Transcript {
+    let path = world.home(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, bytes).unwrap();
+    Transcript::capture(path)
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Returns a session of Claude Code with two turns. The first one has a result of 4,000 bytes.
+fn claude_session() -> Vec<u8> {
+    let line = |uuid: &str, parent: Value, kind: &str, message: Value| {
+        json!({
+            "parentUuid": parent, "isSidechain": false, "sessionId": CLAUDE, "cwd": "/work/app", "version": "2.1.330",
+            "type": kind, "message": message, "uuid": uuid, "timestamp": "2026-11-23T05:00:00.000Z",
+        })
+    };
+    let call = json!([{ "type": "tool_use", "id": "toolu_1", "name": "Bash", "input": { "command": "u1" } }]);
+    let result =
+        json!([{ "type": "tool_result", "tool_use_id": "toolu_1", "content": "line\n".repeat(800) }]);
+    let said = |id: &str, content: Value| json!({ "id": id, "role": "assistant", "content": content });
+    let text = |text: &str| json!([{ "type": "text", "text": text }]);
+    let lines = [
+        json!({ "type": "file-history-snapshot", "messageId": "u1", "snapshot": { "messageId": "u1" } }),
+        line("u1", Value::Null, "user", json!({ "role": "user", "content": "Read the file" })),
+        line("u2", json!("u1"), "assistant", said("msg_1", call)),
+        line("u3", json!("u2"), "user", json!({ "role": "user", "content": result })),
+        line("u4", json!("u3"), "assistant", said("msg_2", text("It has 800 lines."))),
+        line("u5", json!("u4"), "user", json!({ "role": "user", "content": "Thanks" })),
+        line("u6", json!("u5"), "assistant", said("msg_3", text("Bye."))),
+        json!({ "type": "api-request-blob", "sessionId": CLAUDE, "hash": "h", "message": { "content": "line\n".repeat(800) } }),
+        json!({ "type": "last-prompt", "leafUuid": "u6", "sessionId": CLAUDE }),
+    ];
+    lines.map(|line| format!("{line}\n")).concat().into_bytes()
+}
+
+fn write_claude(world: &World) -> Transcript {
+    write_home(world, &format!(".claude/projects/-work-app/{CLAUDE}.jsonl"), &claude_session())
+}
+
+#[test]
+fn fork_of_claude_code_has_new_ids_in_the_same_folder() {
+    let world = World::new();
+    let source = write_claude(&world);
+    let belonging = format!(".claude/projects/-work-app/{CLAUDE}/subagents/agent-a1.jsonl");
+    write_home(&world, &belonging, format!("{{\"sessionId\":\"{CLAUDE}\",\"uuid\":\"s1\"}}\n").as_bytes());
+    let output = world.run(&["fork", &CLAUDE[..8], "--compact", "--keep-last", "1", "--json"]).exits(0);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let session = &document["session"];
+    let id = session["id"].as_str().unwrap();
+    let path = PathBuf::from(document["path"].as_str().unwrap());
+    assert_eq!(path, world.home(&format!(".claude/projects/-work-app/{id}.jsonl")));
+    assert_eq!(session["resume"], format!("cd /work/app && claude --resume {id}"));
+    assert_eq!(
+        (&session["agent"], &session["title"]),
+        (&json!("claude-code"), &json!("Read the file (compacted)"))
+    );
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(source.current_bytes(), source.original_bytes());
+    let copy = lines(&path);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(!text.contains("\"u2\"") && !text.contains("line\\nline"), "{text}");
+    assert!(copy.iter().all(|line| line.get("sessionId").is_none_or(|session| session == id)));
+    // The links lead to the same lines as before, and the ids of the provider stay.
+    let uuids: Vec<&Value> = copy.iter().filter_map(|line| line.get("uuid")).collect();
+    let parents: Vec<&Value> = copy.iter().filter_map(|line| line.get("parentUuid")).collect();
+    assert_eq!(uuids[..uuids.len() - 1], parents[1..]);
+    assert_eq!((&copy[0]["messageId"], &copy[0]["snapshot"]["messageId"]), (uuids[0], uuids[0]));
+    assert_eq!(copy[2]["message"]["id"], "msg_1");
+    assert_eq!(copy[2]["message"]["content"][0]["id"], "toolu_1");
+    assert_eq!(copy[7]["leafUuid"], **uuids.last().unwrap());
+    let origin = &copy[8]["jp_compact_origin"];
+    assert_eq!(origin["source"], *source.path.to_str().unwrap());
+    assert_eq!(lines(&path.with_file_name(format!("{id}/subagents/agent-a1.jsonl")))[0]["sessionId"], id);
+    // The smaller session is a transcript without overlays, and has the reported size.
+    let stats = world.run(&["stats", path.to_str().unwrap(), "--json"]).exits(0).line();
+    let view = document["report"]["tokens"]["view_after"].as_u64().unwrap();
+    assert_eq!(stats["tokens"]["raw"], view);
+    let listed = world.run(&["list", "--forks", "--json"]).exits(0).line();
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
+    assert_eq!(listed["sessions"][0]["fork_of"], *source.path.to_str().unwrap());
+}
+
+#[test]
+fn fork_prints_only_the_command_on_stdout() {
+    let world = World::new();
+    let source = write_claude(&world);
+    let output = world.run(&["fork", CLAUDE]).exits(0);
+    let text = output.text();
+    assert!(text.starts_with("cd /work/app && claude --resume ") && text.lines().count() == 1, "{text}");
+    assert!(output.stderr.contains("2 turns copied"), "{}", output.stderr);
+    assert_eq!(source.current_bytes(), source.original_bytes());
+    let before = world.run(&["fork", CLAUDE, "--dry-run", "--json"]).exits(0).line();
+    assert!(!Path::new(before["path"].as_str().unwrap()).exists());
+}
+
+#[test]
+fn fork_to_a_file_is_resumed_by_its_path() {
+    let world = World::new();
+    write_claude(&world);
+    let output = world.run(&["fork", CLAUDE, "copy.jsonl"]).exits(0);
+    let resume = format!("cd /work/app && claude --resume {}\n", world.path("copy.jsonl").display());
+    assert_eq!(output.text(), resume);
+    world.run(&["fork", CLAUDE, "copy.jsonl"]).exits(4).reports("/here/copy.jsonl already exists");
+    world.run(&["fork", CLAUDE, "--last", "1"]).exits(2).reports("--last is only for JP's conversations");
+}
+
+#[test]
+fn fork_of_codex_changes_id_in_name_and_records() {
+    let world = World::new();
+    let meta = json!({ "type": "session_meta", "payload": { "id": CODEX, "session_id": CODEX, "cwd": "/work/app" } });
+    let item = |role: &str, kind: &str, text: &str| {
+        let content = json!([{ "type": kind, "text": text }]);
+        json!({ "type": "response_item", "payload": { "type": "message", "id": "msg_1", "role": role, "content": content } })
+    };
+    let records = [
+        meta,
+        json!({ "type": "event_msg", "payload": { "type": "task_started", "thread_id": CODEX, "turn_id": "t1" } }),
+        item("user", "input_text", CODEX),
+        item("assistant", "output_text", "Hi."),
+    ];
+    let bytes = records.map(|line| format!("{line}\n")).concat();
+    let name = format!(".codex/sessions/2026/11/23/rollout-2026-11-23T05-00-00-{CODEX}.jsonl");
+    let source = write_home(&world, &name, bytes.as_bytes());
+    let now = "2026-12-24T18:00:00Z";
+    let document = world.run(&["fork", CODEX, "--now", now, "--json"]).exits(0).line();
+    let id = document["session"]["id"].as_str().unwrap();
+    let name = format!(".codex/sessions/2026/12/24/rollout-2026-12-24T18-00-00-{id}.jsonl");
+    assert_eq!(document["path"], *world.home(&name).to_str().unwrap());
+    assert_eq!(document["session"]["resume"], format!("cd /work/app && codex resume {id}"));
+    let copy = lines(&world.home(&name));
+    assert_eq!((&copy[0]["payload"]["id"], &copy[0]["payload"]["session_id"]), (&json!(id), &json!(id)));
+    assert_eq!(copy[1]["payload"]["thread_id"], id);
+    // The user's own text is content.
+    assert_eq!(copy[2]["payload"]["content"][0]["text"], CODEX);
+    assert_eq!(source.current_bytes(), source.original_bytes());
+}
+
+#[test]
+fn fork_of_pi_names_the_original_and_links_its_entries() {
+    let world = World::new();
+    let entry = |id: &str, parent: Value, role: &str| {
+        let message = json!({ "role": role, "content": [{ "type": "text", "text": "aaaaaaaa" }] });
+        json!({ "type": "message", "id": id, "parentId": parent, "timestamp": "2026-11-23T05:00:00.000Z", "message": message })
+    };
+    let records = [
+        json!({ "type": "session", "version": 3, "id": PI, "timestamp": "2026-11-23T05:00:00.000Z", "cwd": "/work/app" }),
+        entry("aaaaaaaa", Value::Null, "user"),
+        entry("bbbbbbbb", json!("aaaaaaaa"), "assistant"),
+    ];
+    let bytes = records.map(|line| format!("{line}\n")).concat();
+    let folder = ".pi/agent/sessions/--work-app--";
+    let source =
+        write_home(&world, &format!("{folder}/2026-11-23T05-00-00-000Z_{PI}.jsonl"), bytes.as_bytes());
+    let document = world.run(&["fork", PI, "--json"]).exits(0).line();
+    let path = PathBuf::from(document["path"].as_str().unwrap());
+    assert_eq!(path.parent(), Some(&*world.home(folder)));
+    let copy = lines(&path);
+    assert_eq!(copy[0]["id"], document["session"]["id"]);
+    assert_eq!(copy[0]["parentSession"], *source.path.to_str().unwrap());
+    assert_eq!(copy[1]["message"]["content"][0]["text"], "aaaaaaaa");
+    assert_eq!((&copy[2]["parentId"], &copy[3]["parentId"]), (&copy[1]["id"], &copy[2]["id"]));
+    assert_ne!(copy[1]["id"], "aaaaaaaa");
+    assert_eq!(copy[3]["name"], "aaaaaaaa (compacted)");
+    assert_eq!(source.current_bytes(), source.original_bytes());
+}
+
+#[test]
+fn fork_of_gemini_cli_stays_in_its_chats() {
+    let world = World::new();
+    let name = ".gemini/tmp/0abc/chats/session-2026-11-21T07-57-d8f03c33.jsonl";
+    let source = write_home(&world, name, &sample("gemini-cli.jsonl"));
+    let now = "2026-12-24T18:00:00Z";
+    let document = world.run(&["fork", "d8f03c33", "--now", now, "--json"]).exits(0).line();
+    let id = document["session"]["id"].as_str().unwrap();
+    let name = format!("session-2026-12-24T18-00-{}.jsonl", &id[..8]);
+    assert_eq!(document["path"], *source.path.with_file_name(name).to_str().unwrap());
+    assert_eq!(source.current_bytes(), source.original_bytes());
+}
+
+#[test]
+fn fork_of_an_opencode_export_has_ids_in_the_same_order() {
+    let world = World::new();
+    let source = Transcript::capture(world.write_file("export.json", &sample("opencode.json")));
+    let output = world.run(&["fork", "export.json", "copy.json", "--json"]).exits(0);
+    let document = output.line();
+    let notes = document["session"]["notes"].as_array().unwrap();
+    assert_eq!(notes[0], *format!("import it first: opencode import {}", world.path("copy.json").display()));
+    let [old, new]: [Value; 2] = [&source.path, &world.path("copy.json")]
+        .map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap());
+    let ids = |session: &Value| -> Vec<String> {
+        let messages = session["messages"].as_array().unwrap().iter();
+        messages.map(|message| message["info"]["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let (old_ids, new_ids) = (ids(&old), ids(&new));
+    assert!(new_ids.is_sorted() && old_ids.iter().all(|id| !new_ids.contains(id)), "{new_ids:?}");
+    for message in new["messages"].as_array().unwrap() {
+        assert_eq!(message["info"]["sessionID"], new["info"]["id"]);
+        assert!(
+            message["parts"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|part| part["messageID"] == message["info"]["id"])
+        );
+    }
+    assert_eq!(source.current_bytes(), source.original_bytes());
+}
+
+#[test]
+fn failing_compaction_leaves_no_fork() {
+    let world = World::new();
+    write_claude(&world);
+    world.run(&["fork", CLAUDE, "--compact=no-such-profile"]).exits(2);
+    let folder = world.home(".claude/projects/-work-app");
+    assert_eq!(fs::read_dir(folder).unwrap().count(), 1);
+}
+
+#[test]
+fn unknown_and_ambiguous_ids_are_refused() {
+    let world = World::new();
+    world
+        .run(&["fork", "3dee0fbb"])
+        .exits(4)
+        .reports("no session has the id `3dee0fbb`")
+        .reports("jp-compact list");
+    for id in ["aaaaaaaa-c3af-4b3b-a570-dde5a25a4336", "aaaaaaaa-c3af-4b3b-a570-dde5a25a4337"] {
+        write_home(&world, &format!(".claude/projects/p/{id}.jsonl"), &claude_session());
+    }
+    world.run(&["fork", "aaaaaaaa"]).exits(4).reports("is the beginning of several ids");
+}
+
+#[test]
+fn list_has_sessions_of_agents_and_of_jp() {
+    let world = World::new();
+    write_claude(&world);
+    let folder = ".jp/conversations/17738399468-review";
+    world.write_file(&format!("{folder}/events.json"), b"[]");
+    world.write_file(&format!("{folder}/metadata.json"), b"{\"title\": \"Review\"}");
+    let listed = world.run(&["list", "--json"]).exits(0).line();
+    let row = |agent: &str| {
+        listed["sessions"].as_array().unwrap().iter().find(|row| row["agent"] == agent).unwrap()
+    };
+    let claude = row("claude-code");
+    assert_eq!((&claude["id"], &claude["title"]), (&json!(CLAUDE), &json!("Read the file")));
+    assert_eq!((&claude["folder"], &claude["bytes"]), (&json!("/work/app"), &json!(claude_session().len())));
+    assert_eq!((&row("jp")["id"], &row("jp")["title"]), (&json!("17738399468"), &json!("Review")));
+    let text = world.run(&["list", "--agent", "claude-code"]).exits(0).text().to_owned();
+    assert!(text.contains("3dee0fbb  ") && !text.contains("Review"), "{text}");
+}
+
+#[test]
+fn resume_becomes_the_agent_with_a_fork() {
+    let world = World::new();
+    let source = write_claude(&world);
+    fs::create_dir_all(world.path("bin")).unwrap();
+    world.write_script("bin/claude", "#!/bin/sh\necho \"$PWD $*\"\n");
+    let session =
+        fs::read_to_string(&source.path).unwrap().replace("/work/app", world.path("").to_str().unwrap());
+    fs::write(&source.path, session).unwrap();
+    let mut command = world.command(&["resume", CLAUDE, "--keep-last", "1"]);
+    command.env("PATH", format!("{}:/usr/bin:/bin", world.path("bin").display()));
+    let output = world.finish(&mut command).exits(0);
+    let start = format!("{} --resume ", world.path("").display().to_string().trim_end_matches('/'));
+    assert!(output.text().starts_with(&start), "{}", output.text());
+    let id = output.text().trim().rsplit(' ').next().unwrap().to_owned();
+    assert!(source.path.with_file_name(format!("{id}.jsonl")).exists());
+    // Without the agent, the command is in the hint.
+    let mut command = world.command(&["resume", CLAUDE]);
+    let output = world.finish(command.env("PATH", "/nowhere")).exits(4);
+    output.reports("failed to start the agent").reports("claude --resume");
+}
