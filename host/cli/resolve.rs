@@ -21,7 +21,7 @@ pub(crate) type CommandNames = fn() -> Vec<String>;
 
 /// Words of other programs, each with the command or option that does the same here. The empty text represents
 /// compacting, which needs neither.
-const SYNONYMS: [(&str, &str); 11] = [
+const SYNONYMS: [(&str, &str); 10] = [
     ("undo", "--reset"),
     ("reset", "--reset"),
     ("revert", "--reset"),

@@ -70,7 +70,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         output::json_line(&document)?;
     } else {
         let mut text = EscapedLines::new();
-        sessions::table(&document, hidden, output::columns(), environment).iter().for_each(|line| text.line(line));
+        sessions::table(&document, hidden, output::columns(), environment)
+            .iter()
+            .for_each(|line| text.line(line));
         output::text(&text)?;
     }
     Ok(Exit::Done)

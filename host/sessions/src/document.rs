@@ -11,36 +11,38 @@ use crate::jp::JpConversation;
 use crate::list::SessionRow;
 
 impl From<SessionRow> for ListedSession {
- fn from(row: SessionRow) -> Self {
-    let SessionRow { file, title, folder, fork_of } = row;
-    let text = |path: &Path| path.to_string_lossy().into_owned();
-    let path = Some(&file.path).filter(|path| !path.as_os_str().is_empty());
-    Self {
-        agent: file.agent.to_string(),
-        id: file.id,
-        title,
-        modified: time(file.modified),
-        bytes: path.map(|_| file.bytes),
-        path: path.map(|path| text(path)),
-        folder: folder.as_deref().map(text),
-        fork_of,
+    fn from(row: SessionRow) -> Self {
+        let SessionRow { file, title, folder, fork_of } = row;
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let path = Some(&file.path).filter(|path| !path.as_os_str().is_empty());
+        Self {
+            agent: file.agent.to_string(),
+            id: file.id,
+            title,
+            modified: time(file.modified),
+            bytes: path.map(|_| file.bytes),
+            path: path.map(|path| text(path)),
+            folder: folder.as_deref().map(text),
+            fork_of,
+        }
     }
-}}
+}
 
 impl From<JpConversation> for ListedSession {
- fn from(conversation: JpConversation) -> Self {
-    let JpConversation { id, path, title, bytes, modified } = conversation;
-    Self {
-        agent: Format::Jp.to_string(),
-        id,
-        title,
-        modified: time(modified),
-        bytes: Some(bytes),
-        path: Some(path.to_string_lossy().into_owned()),
-        folder: None,
-        fork_of: None,
+    fn from(conversation: JpConversation) -> Self {
+        let JpConversation { id, path, title, bytes, modified } = conversation;
+        Self {
+            agent: Format::Jp.to_string(),
+            id,
+            title,
+            modified: time(modified),
+            bytes: Some(bytes),
+            path: Some(path.to_string_lossy().into_owned()),
+            folder: None,
+            fork_of: None,
+        }
     }
-}}
+}
 
 /// Returns a time in RFC 3339, to the second.
 fn time(time: SystemTime) -> String {
