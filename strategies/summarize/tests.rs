@@ -431,7 +431,8 @@ fn text_and_section_have_the_length_of_a_summary() {
     let (payload, diagnostics) = summary(outcome);
     let text = payload.summary.unwrap().summary;
     assert!(text.contains("\n- Never push to the branch of a release.\n"), "{text}");
-    assert!((4 * 4_096 - 64..=4 * 4_096).contains(&text.len()), "{}", text.len());
+    // A name counts twice, because it has more tokens than prose.
+    assert!((4 * 3_687 + 700..=4 * 4_096).contains(&text.len()), "{}", text.len());
     assert_eq!(rounds.len(), 1);
     let message = &diagnostics[0].message;
     assert!(message.starts_with("appended 1 constraint, ") && message.contains("; left out "), "{message}");

@@ -19,8 +19,8 @@ pub(super) struct Choice<'a> {
     summary: &'a str,
     paths: HashSet<&'a str>,
     limit: SectionLimit,
-    bytes: usize,
-    other_bytes: usize,
+    weight: usize,
+    other_weight: usize,
     pub(super) chosen: Vec<(FactKind, &'a str)>,
     kinds: Vec<FactKind>,
     left_out: Vec<FactKind>,
@@ -30,7 +30,7 @@ impl<'a> Choice<'a> {
     pub(super) fn new(summary: &'a str, limit: SectionLimit) -> Self {
         let paths = names::paths(summary).collect();
         let (chosen, kinds, left_out) = (Vec::new(), Vec::new(), Vec::new());
-        Self { summary, paths, limit, bytes: 0, other_bytes: 0, chosen, kinds, left_out }
+        Self { summary, paths, limit, weight: 0, other_weight: 0, chosen, kinds, left_out }
     }
 
     /// Adds a fact that the summary lacks, if it fits.
@@ -39,19 +39,19 @@ impl<'a> Choice<'a> {
         if self.has(kind, text) {
             return;
         }
-        let bytes = section::bytes_of(fact, &self.kinds);
+        let weight = section::weight(fact, &self.kinds);
         let is_constraint = kind == FactKind::Constraint;
-        let fits = self.bytes + bytes <= self.limit.bytes;
+        let fits = self.weight + weight <= self.limit.bytes;
         let fits_others = is_constraint
-            || (self.other_bytes + bytes <= self.limit.other_bytes
-                && bytes
-                    <= self.limit.other_bytes / FACT_DIVISOR + section::bytes_of((kind, ""), &self.kinds));
+            || (self.other_weight + weight <= self.limit.other_bytes
+                && weight
+                    <= self.limit.other_bytes / FACT_DIVISOR + section::weight((kind, ""), &self.kinds));
         if !fits || !fits_others {
             self.left_out.push(kind);
             return;
         }
-        self.bytes += bytes;
-        self.other_bytes += if is_constraint { 0 } else { bytes };
+        self.weight += weight;
+        self.other_weight += if is_constraint { 0 } else { weight };
         self.paths.extend(names::paths(text));
         self.kinds.push(kind);
         self.chosen.push(fact);

@@ -5,7 +5,7 @@ use jp_compact_schema::version::SUMMARY_BYTES_MAX;
 /// The section takes at most the limit of a summary divided by this.
 const LIMIT_DIVISOR: u64 = 10;
 
-/// The maximum size of a section, in bytes.
+/// The maximum size of a section, in bytes of prose. A name counts twice, because it has more tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SectionLimit {
     /// The limit of the whole section.

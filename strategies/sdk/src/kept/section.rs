@@ -29,12 +29,16 @@ pub(super) fn format_section(facts: &[(FactKind, &str)]) -> String {
     text
 }
 
-/// Returns the bytes that a fact adds to a section that has facts of these kinds.
-pub(super) fn bytes_of(fact: (FactKind, &str), kinds: &[FactKind]) -> usize {
+/// Prose has about four bytes for each token, and a list of names has half of that.
+const NAME_WEIGHT: usize = 2;
+
+/// Returns the weight of a fact in a section that has facts of these kinds: its bytes, as if it were prose.
+pub(super) fn weight(fact: (FactKind, &str), kinds: &[FactKind]) -> usize {
     let (kind, text) = fact;
     let label = LABELS.iter().find(|(other, _)| *other == kind).map_or(0, |(_, label)| label.len() + 2);
     let heading = if kinds.is_empty() { HEADING.len() + 6 } else { 0 };
-    heading + if kinds.contains(&kind) { 0 } else { label } + text.len() + 3
+    let weight = if kind == FactKind::Constraint { 1 } else { NAME_WEIGHT };
+    heading + if kinds.contains(&kind) { 0 } else { label } + weight * (text.len() + 3)
 }
 
 /// A line of a text with sections.

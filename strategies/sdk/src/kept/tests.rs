@@ -88,7 +88,7 @@ fn constraints_precede_newer_facts() {
 
 #[test]
 fn newest_facts_are_kept() {
-    let limit = SectionLimit { bytes: 59, other_bytes: 59 };
+    let limit = SectionLimit { bytes: 81, other_bytes: 81 };
     let reads: Vec<Value> = (0..9).map(|n| call(&json!({"path": format!("src/{n}.rs")}))).collect();
     let again = [&reads[..], &reads[2..3]].concat();
     let expected = "S\n\n## Kept verbatim\n\nPaths:\n- src/8.rs\n- src/2.rs";
