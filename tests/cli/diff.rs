@@ -41,16 +41,16 @@ fn text_shows_removed_lines_and_the_overlay_of_each_event() {
     let output = world.run(&["diff", "talk"]).exits(0);
     assert_eq!(output.stderr, "");
     insta::assert_snapshot!(world.normalize(output.text()), @r"
-    step 0.0, reasoning (event 2): removed by overlay 2, 8 -> 0 characters, 2 -> 0 tokens
+    step 0.0, reasoning (event 2): removed by overlay 2, 8 -> 0 characters, 19 -> 0 tokens
     @@ -1 +0,0 @@
     -I shall.
-    step 0.0, call of fs_read_file (event 3): shortened by overlay 1, 21 -> 0 characters, 3 -> 0 tokens
+    step 0.0, call of fs_read_file (event 3): shortened by overlay 1, 21 -> 0 characters, 41 -> 31 tokens
     @@ -1,4 +0,0 @@
     -path: a
     -text:
     -  x
     -  y
-    step 0.0, result of fs_read_file (event 4): replaced by overlay 1, 15 -> 33 characters, 4 -> 9 tokens
+    step 0.0, result of fs_read_file (event 4): replaced by overlay 1, 15 -> 33 characters, 33 -> 36 tokens
     @@ -1,3 +1 @@
     -one
     -two
@@ -58,14 +58,14 @@ fn text_shows_removed_lines_and_the_overlay_of_each_event() {
     +[compacted] fs_read_file: success
 
     overlay 1 by strip-tools [version], turn 0
-      2 events, 7 -> 9 tokens
+      2 events, 74 -> 66 tokens
       36 -> 33 characters
     overlay 2 by strip-reasoning [version], turn 0
-      1 event, 2 -> 0 tokens
+      1 event, 19 -> 0 tokens
       8 -> 0 characters
     3 events changed, 4 kept
       1 removed, 1 shortened, 1 replaced
-    16 -> 16 tokens (unchanged, chars/4)
+    163 -> 137 tokens (-16 %, pieces)
     ");
 }
 
@@ -75,19 +75,19 @@ fn stat_is_a_table_with_sums() {
     compact(&world);
     let output = world.run(&["diff", "talk", "--stat"]).exits(0);
     insta::assert_snapshot!(world.normalize(output.text()), @r"
-    0.0     #2   reasoning                   2 ->        0 ---
-    0.0     #1   call fs_read_file           3 ->        0 ----
-    0.0     #1   result fs_read_file         4 ->        9 ++++++
+    0.0     #2   reasoning                  19 ->        0 ------
+    0.0     #1   call fs_read_file          41 ->       31 ----
+    0.0     #1   result fs_read_file        33 ->       36 +
 
     overlay 1 by strip-tools [version], turn 0
-      2 events, 7 -> 9 tokens
+      2 events, 74 -> 66 tokens
       36 -> 33 characters
     overlay 2 by strip-reasoning [version], turn 0
-      1 event, 2 -> 0 tokens
+      1 event, 19 -> 0 tokens
       8 -> 0 characters
     3 events changed, 4 kept
       1 removed, 1 shortened, 1 replaced
-    16 -> 16 tokens (unchanged, chars/4)
+    163 -> 137 tokens (-16 %, pieces)
     ");
 }
 
