@@ -63,11 +63,13 @@ pub(crate) async fn compact_if_due(
         text.add_assumption(warning);
     }
     let (mut report, mut warning) = (None, None);
+    let mut remaining = Remaining { view: None, threshold: limit.threshold.tokens().unwrap_or(u64::MAX) };
     if due {
         match setup.planner.run_profile(&config, &planned, request.selection, &opened).await? {
             ProfileOutcome::Nothing => {
                 explanation.push_str("; nothing to compact: every turn since the last compaction is kept");
                 text.add_line(&explanation);
+                remaining.measure(&opened, estimator);
             }
             ProfileOutcome::Failed(error) => {
                 let failure = Report::from(*error);
@@ -78,11 +80,44 @@ pub(crate) async fn compact_if_due(
                 text.lines.append(&compaction::text(&result, &run, environment));
                 text.add_reduction(&profile.name, &result, &run);
                 report = Some(compaction::document(&result, &run));
+                remaining.view = Some(result.tokens_after);
+                if !run.io.dry_run {
+                    opened = setup.read(transcript)?;
+                    remaining.measure(&opened, estimator);
+                }
             }
         }
     } else if trigger.result != TriggerResult::UnknownWindow {
         text.add_line(&explanation);
     }
+    let mut fallback = None;
+    if remaining.is_too_large()
+        && let Some(next) = config.fallback_calls()?
+        && let Some(name) = next.profile.map(|next| next.name.as_str()).filter(|name| *name != profile.name)
+    {
+        let next = next.clone().with_foreign_value(request.foreign_auto.as_ref());
+        let applied = setup.planner.run_profile(&config, &next, request.selection, &opened).await?;
+        match &applied {
+            ProfileOutcome::Done(run, result) if run.io.dry_run => remaining.view = Some(result.tokens_after),
+            ProfileOutcome::Done(..) => remaining.measure(&setup.read(transcript)?, estimator),
+            ProfileOutcome::Nothing | ProfileOutcome::Failed(_) => {}
+        }
+        if setup.planner.writes_summary(&next).await? {
+            remaining.view = None;
+        }
+        fallback = Some(always_report(name, applied, &mut text));
+    } else if remaining.is_too_large() && setup.planner.writes_summary(&planned).await? {
+        remaining.view = None;
+    }
+    let still_due = remaining.view.filter(|_| remaining.is_too_large()).map(|view| {
+        format!(
+            "still too large: the view has {}{} tokens, more than {}, and no summary is enabled; set \
+             `conversation.compaction.auto.fallback_profile` to a profile with a summary, such as `auto-summarize`",
+            estimate_prefix(estimator),
+            grouped(view),
+            grouped(remaining.threshold)
+        )
+    });
     let document = AutoReport {
         path: opened.place.path().to_string_lossy().into_owned(),
         conversation_id: opened.place.id().map(str::to_owned),
@@ -94,8 +129,28 @@ pub(crate) async fn compact_if_due(
         trigger,
         report,
         warning,
+        fallback,
+        still_due,
     };
     Ok((document, text.lines))
+}
+
+/// The view after the profile, compared with the limit.
+struct Remaining {
+    /// The tokens of the view. `None` if the profile did not run, or has a summary.
+    view: Option<u64>,
+    threshold: u64,
+}
+
+impl Remaining {
+    fn measure(&mut self, opened: &compact::Opened, estimator: Estimator) {
+        let survey = Survey::with_estimator(&opened.stream, estimator);
+        self.view = Some(survey.estimate.view_tokens(&survey.view));
+    }
+
+    fn is_too_large(&self) -> bool {
+        self.view.is_some_and(|view| view > self.threshold)
+    }
 }
 
 /// The text about one transcript. Lines that are added here begin with its path.
@@ -193,11 +248,12 @@ fn origin_report(origin: WindowSource) -> document::WindowOrigin {
     }
 }
 
-/// Returns the warning that a transcript was skipped because its context window is unknown. It is not in the text of
-/// [`compact_if_due`], because `--quiet` must not hide it.
-pub(crate) fn skip_warning(report: &AutoReport, environment: &Environment) -> Option<String> {
+/// Returns the warning that a transcript was skipped because its context window is unknown, or that it is still too large.
+/// It is not in the text of [`compact_if_due`], because `--quiet` must not hide it.
+pub(crate) fn limit_warning(report: &AutoReport, environment: &Environment) -> Option<String> {
     let is_unknown = report.trigger.result == TriggerResult::UnknownWindow;
-    is_unknown.then(|| format!("{}: {}", relative_path(Path::new(&report.path), environment), report.why))
+    let reason = if is_unknown { Some(&report.why) } else { report.still_due.as_ref() };
+    reason.map(|reason| format!("{}: {reason}", relative_path(Path::new(&report.path), environment)))
 }
 
 /// Explains why a compaction is due or not.

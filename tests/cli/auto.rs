@@ -73,6 +73,7 @@ fn compacts_above_share_of_context_window() {
     transcript.assert_untouched();
     let output = auto(&world, &["--context-window", "100"]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
+    warning: conversation/events.json: still too large: the view has about 964 tokens, more than 75, and no summary is enabled; set `conversation.compaction.auto.fallback_profile` to a profile with a summary, such as `auto-summarize`
     conversation/events.json: 2 overlays appended
       1  strip-reasoning [version]  turns 0-4: reasoning
       2  strip-tools [version]  turns 0-4: tool_calls
@@ -81,7 +82,10 @@ fn compacts_above_share_of_context_window() {
     ");
     assert_eq!(ranges(&transcript.overlays()), [(0, 4), (0, 4)]);
     let output = auto(&world, &["--context-window", "100"]).exits(0);
-    insta::assert_snapshot!(output.stderr, @"conversation/events.json: due: JP sends a model about 964 tokens (pieces), more than 75; nothing to compact: every turn since the last compaction is kept");
+    insta::assert_snapshot!(output.stderr, @r"
+    warning: conversation/events.json: still too large: the view has about 964 tokens, more than 75, and no summary is enabled; set `conversation.compaction.auto.fallback_profile` to a profile with a summary, such as `auto-summarize`
+    conversation/events.json: due: JP sends a model about 964 tokens (pieces), more than 75; nothing to compact: every turn since the last compaction is kept
+    ");
 }
 
 #[test]
@@ -307,6 +311,7 @@ fn dry_run_previews_compaction() {
     let (world, transcript) = conversation_world(&Conversation::with_turns(8));
     let output = auto(&world, &[&always_due(), "--dry-run", "--profile=light"]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
+    warning: conversation/events.json: still too large: the view has about 1,004 tokens, more than 1, and no summary is enabled; set `conversation.compaction.auto.fallback_profile` to a profile with a summary, such as `auto-summarize`
     conversation/events.json: 1 overlay would be appended
       1  strip-reasoning [version]  turns 0-4: reasoning
       turn 0: 144 -> 115 tokens
@@ -336,6 +341,8 @@ fn json_prints_one_line_per_transcript() {
         "trigger",
         "report",
         "warning",
+        "fallback",
+        "still_due",
     ];
     assert_eq!(members, expected);
     let (trigger, tokens) = (&line["trigger"], &line["report"]["tokens"]);

@@ -112,6 +112,10 @@ fn explain_prints_toml_with_origins() {
     profile = "default"  # built in
     trigger_ratio = 0.75  # built in
 
+    [conversation.compaction.profiles.agent]
+    keep_steps = 3  # built in
+    strategies = ["strip-reasoning", { name = "extract", options = { keep_steps = 0 } }]  # built in
+
     [conversation.compaction.profiles.auto-summarize]
     keep_last = 0  # built in
     strategies = [{ name = "summarize", options = { instructions = """
@@ -175,7 +179,7 @@ fn reports_position_of_unknown_key() {
     error: failed to read the configuration /here/.jp-compact.toml
 
     Caused by:
-      line 2, column 1: unknown field `enabld`, expected one of `enabled`, `trigger_ratio`, `profile`, `min_turns`, `token_threshold`, `always`, `on_failure`
+      line 2, column 1: unknown field `enabld`, expected one of `enabled`, `trigger_ratio`, `profile`, `fallback_profile`, `min_turns`, `token_threshold`, `always`, `on_failure`
 
     hint: `jp-compact config --example` prints an example with every key
     ");
@@ -223,5 +227,5 @@ fn rejects_invalid_set_option() {
     let output = world.run(&["config", "--set", "conversation.compaction.default_profile=x"]).exits(2);
     output
         .reports("configuration --set conversation.compaction.default_profile=x")
-        .reports("known profiles: auto-summarize, collapse, default, heavy");
+        .reports("known profiles: agent, auto-summarize, collapse, default, heavy");
 }

@@ -64,7 +64,7 @@ fn strategy_list_executes_nothing() {
     world.write_file("plugins/README.md", b"not a strategy\n");
     world.write_script("plugins/Not_A_Name", "#!/bin/sh\n");
     let output = world.run(&["strategy", "list", "--trust-dir", "plugins"]).exits(0);
-    assert_eq!(output.text().lines().count(), 7, "{}", output.text());
+    assert_eq!(output.text().lines().count(), 9, "{}", output.text());
     assert!(!started.exists());
 }
 

@@ -8,6 +8,7 @@
 )]
 
 mod agent_formats;
+mod agent_profile;
 mod aimock;
 mod auto;
 mod bad_input;
@@ -24,6 +25,7 @@ mod digest;
 mod doctor;
 mod errors;
 mod eval;
+mod extract;
 mod fork;
 mod goldens;
 mod guard;
@@ -70,6 +72,7 @@ mod strategies;
 mod summarize;
 mod support;
 mod token_counts;
+mod trim;
 mod verbose;
 mod windows;
 mod workspaces;

@@ -143,7 +143,7 @@ fn invalid_inline_form_error_states_expectation() {
     check_rejected("--compact=nope", "it is neither a profile nor an inline form: expected `r`");
     check_rejected(
         "--compact=nope",
-        "the profiles are auto-summarize, collapse, default, heavy, light, micro, offline; an inline form is",
+        "the profiles are agent, auto-summarize, collapse, default, heavy, light, micro, offline; an inline form is",
     );
     check_rejected(
         "--compact=t=all",

@@ -163,7 +163,7 @@ fn lists_plugin_once_for_repeated_folders() {
     symlink("plugins", world.path("linked")).unwrap();
     let folders = ["--trust-dir", "plugins", "--trust-dir", "linked", "--trust-dir", "plugins"];
     let list = world.run(&[&["strategy", "list", "--json"][..], &folders].concat()).exits(0).line();
-    assert_eq!(list["strategies"].as_array().unwrap().len(), 7, "{list}");
+    assert_eq!(list["strategies"].as_array().unwrap().len(), 9, "{list}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::transcript_results::TranscriptResults;
 ///
 /// Runs even if `auto.enabled` is false. All keys named here are in `[conversation.compaction.auto]`.
 ///
-/// A compaction is due if the conversation has more than `min_turns` turns, and its view has more than `token_threshold` tokens. Without a `token_threshold`, the limit is the share `trigger_ratio` of the model's context window. `--context-window` overrides `token_threshold`. The profiles in `always` run first, even if nothing is due. If nothing is due, the exit code is 0.
+/// A compaction is due if the conversation has more than `min_turns` turns, and its view has more than `token_threshold` tokens. Without a `token_threshold`, the limit is the share `trigger_ratio` of the model's context window. `--context-window` overrides `token_threshold`. The profiles in `always` run first, even if nothing is due. If the conversation is still too large afterwards, `fallback_profile` runs. If nothing is due, the exit code is 0.
 ///
 /// The window is that of `--model`, else of the model in a transcript of another program, else of the conversation's model, else of the configured model. If it is not configured and not in the built-in table, a provider that your own configuration or `--model` names is asked once a day, but not with `--dry-run`. Otherwise the smallest window of similar models is assumed, with a warning. Without any window the conversation is skipped, with a warning that `--quiet` does not suppress.
 ///
@@ -38,7 +38,9 @@ pub(crate) struct Args {
     /// Run this profile [default: auto.profile]
     #[arg(short, long, value_name = "NAME")]
     profile: Option<String>,
-    /// Fail with exit code 3 if a context window is unknown
+    /// Fail with exit code 3 if a context window is unknown, or a conversation stays too large
+    ///
+    /// A conversation can stay too large if neither its profile nor `fallback_profile` has a summary.
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
@@ -60,7 +62,7 @@ pub(crate) fn run(
     until_interrupted(async {
         let mut setup = Setup::open(&args.run_args, transcripts.len() > 1, quiet, Asker::User, environment)?;
         let mut results = TranscriptResults::new("checked the size", json, quiet);
-        let mut is_any_skipped = false;
+        let mut has_warning = false;
         for transcript in transcripts {
             let request = AutoRequest {
                 profile: args.profile.as_deref(),
@@ -71,8 +73,8 @@ pub(crate) fn run(
             };
             let outcome = automatic::compact_if_due(&request, &mut setup, transcript, environment).await;
             let report = outcome.as_ref().map(|(report, _)| report);
-            let warning = report.ok().and_then(|report| automatic::skip_warning(report, environment));
-            is_any_skipped |= warning.is_some();
+            let warning = report.ok().and_then(|report| automatic::limit_warning(report, environment));
+            has_warning |= warning.is_some();
             setup.progress.suspend(|| {
                 warning.iter().for_each(|warning| output::important_warning(warning));
                 results.print(transcript, outcome)
@@ -80,7 +82,7 @@ pub(crate) fn run(
         }
         setup.planner.close().await;
         Ok(match results.exit() {
-            Exit::Done if args.strict && is_any_skipped => Exit::Gate,
+            Exit::Done if args.strict && has_warning => Exit::Gate,
             exit => exit,
         })
     })

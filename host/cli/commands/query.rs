@@ -122,7 +122,7 @@ async fn run_steps(
         };
         match automatic::compact_if_due(&request, setup, &args.transcript, environment).await {
             Ok((report, text)) => {
-                automatic::skip_warning(&report, environment)
+                automatic::limit_warning(&report, environment)
                     .iter()
                     .for_each(|warning| output::warning(warning));
                 if is_shown && (report.due || !report.always.is_empty()) {

@@ -115,6 +115,7 @@ pub(super) struct Auto {
     #[serde(deserialize_with = "fraction")]
     pub(super) trigger_ratio: Option<f64>,
     pub(super) profile: Option<String>,
+    pub(super) fallback_profile: Option<String>,
     #[serde(deserialize_with = "count")]
     pub(super) min_turns: Option<usize>,
     #[serde(deserialize_with = "count")]

@@ -53,6 +53,10 @@ pub const EXAMPLE: &str = include_str!("example.toml");
 const BUILT_IN: &str = include_str!("built_in.toml");
 /// The name of the profile that is built from JP's own rules.
 const RULES_PROFILE: &str = "rules";
+/// The built-in default profile.
+const DEFAULT_NAME: &str = "default";
+/// The default profile for transcripts of other agents' programs.
+const AGENT_PROFILE: &str = "agent";
 
 /// The merged configuration.
 #[derive(Debug, Clone)]
@@ -95,6 +99,8 @@ pub struct Auto {
     pub token_threshold: Option<u64>,
     /// The profile to run.
     pub profile: String,
+    /// The profile that runs next if the conversation is still too large, for example a summary.
+    pub fallback_profile: Option<String>,
     /// A compaction is due only if the conversation has more turns than this.
     pub min_turns: usize,
     /// Profiles that run first, even if no compaction is due.
@@ -279,6 +285,7 @@ fn resolve_auto(auto: file::Auto) -> Result<Auto, ConfigError> {
         trigger_ratio: auto.trigger_ratio.ok_or_else(|| missing_default("auto.trigger_ratio"))?,
         token_threshold: auto.token_threshold.map(|tokens| tokens as u64),
         profile: auto.profile.ok_or_else(|| missing_default("auto.profile"))?,
+        fallback_profile: auto.fallback_profile,
         min_turns: auto.min_turns.ok_or_else(|| missing_default("auto.min_turns"))?,
         always: auto.always.unwrap_or_default(),
         on_failure: auto.on_failure.unwrap_or_default(),
@@ -338,6 +345,30 @@ impl Config {
         Ok(config)
     }
 
+    /// Uses the profile `agent` in place of the built-in `default`, for a transcript of another agent's program. Such a
+    /// transcript can be one long turn, so it is compacted whatever its number of turns is. Values that a layer sets stay
+    /// (docs/decisions/0025-profile-agent.md).
+    #[must_use]
+    pub fn for_agent_transcript(mut self) -> Self {
+        let is_from_layer = |origin: &Origin| origin.source != Source::BuiltIn;
+        let default_path = compaction_key(&["profiles", DEFAULT_NAME]);
+        if self.merged.origins_below(&default_path).any(is_from_layer) {
+            return self;
+        }
+        let is_built_in = |key: &[&str]| self.merged.is_built_in(&compaction_key(key));
+        let is_built_in_auto = is_built_in(&["auto", "profile"]);
+        if is_built_in_auto && is_built_in(&["auto", "min_turns"]) {
+            self.auto.min_turns = 0;
+        }
+        if self.default_profile == DEFAULT_NAME && self.merged.is_built_in(&DEFAULT_PROFILE) {
+            AGENT_PROFILE.clone_into(&mut self.default_profile);
+        }
+        if is_built_in_auto {
+            AGENT_PROFILE.clone_into(&mut self.auto.profile);
+        }
+        self
+    }
+
     /// Returns the profile with this name.
     ///
     /// # Errors
@@ -371,6 +402,9 @@ impl Config {
     fn check_profile_names(&self) -> Result<(), ConfigError> {
         self.check_profile_name(&DEFAULT_PROFILE, &self.default_profile)?;
         self.check_profile_name(&compaction_key(&["auto", "profile"]), &self.auto.profile)?;
+        if let Some(name) = &self.auto.fallback_profile {
+            self.check_profile_name(&compaction_key(&["auto", "fallback_profile"]), name)?;
+        }
         for name in &self.auto.always {
             self.check_profile_name(&compaction_key(&["auto", "always"]), name)?;
         }

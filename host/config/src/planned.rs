@@ -62,6 +62,15 @@ impl Config {
         self.selected_by("auto.profile", &self.auto.profile)
     }
 
+    /// Returns the profile that runs after the one for automatic compaction if the conversation is still too large.
+    ///
+    /// # Errors
+    /// The profile does not exist.
+    pub fn fallback_calls(&self) -> Result<Option<PlannedCalls<'_>>, Error> {
+        let name = self.auto.fallback_profile.as_deref();
+        name.map(|name| self.selected_by("auto.fallback_profile", name)).transpose()
+    }
+
     /// Returns the profiles that run before the automatic compaction.
     ///
     /// # Errors
@@ -136,7 +145,8 @@ impl Config {
     #[must_use]
     pub fn foreign(&self, asks_model: impl Fn(&Call) -> bool) -> Vec<ForeignValue> {
         let (default, auto) = (self.default_calls().ok(), self.auto_calls().ok());
-        let always = self.always_calls().unwrap_or_default();
+        let mut always = self.always_calls().unwrap_or_default();
+        always.extend(self.fallback_calls().ok().flatten());
         let mut values: Vec<ForeignValue> =
             self.profiles.values().filter_map(|profile| self.foreign_definition(profile)).collect();
         for planned in default.iter().chain(&auto).chain(&always) {

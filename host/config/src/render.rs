@@ -3,7 +3,7 @@
 use jp_compact_schema::document::{CallReport, ConfigReport, ProfileReport};
 use serde_json::{Map, Value, json};
 
-use super::{Config, DEFAULT_PROFILE, Profile};
+use super::{AGENT_PROFILE, Config, DEFAULT_PROFILE, Profile, compaction_key};
 
 impl Config {
     /// Formats the configuration as an equivalent file. With `explain`, a comment after each value names its origin.
@@ -17,6 +17,10 @@ impl Config {
             // If JP's rules are the default profile, the formatted file must not set `default_profile`. Otherwise, it
             // would override the rules when it is read.
             if *path == DEFAULT_PROFILE && value.as_str() != Some(&self.default_profile) {
+                continue;
+            }
+            // The same holds for values that are in place of built-in ones for a transcript of another agent's program.
+            if *path == compaction_key(&["auto", "profile"]) && value.as_str() != Some(&self.auto.profile) {
                 continue;
             }
             // A comment is one line, but the text of a `--set` may have several.
@@ -34,6 +38,9 @@ impl Config {
                 current_table = Some(table);
             }
             text += &row;
+        }
+        if self.default_profile == AGENT_PROFILE && self.merged.is_built_in(&DEFAULT_PROFILE) {
+            text += &format!("\n# the default profile for this transcript is `{AGENT_PROFILE}`");
         }
         for line in self.jp_settings() {
             text += &format!("\n# {line}");

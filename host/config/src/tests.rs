@@ -53,6 +53,7 @@ fn defaults_match_the_design() {
         trigger_ratio: 0.75,
         token_threshold: None,
         profile: "default".into(),
+        fallback_profile: None,
         min_turns: 5,
         always: Vec::new(),
         on_failure: OnFailure::Continue,
@@ -64,7 +65,24 @@ fn defaults_match_the_design() {
     assert_eq!(calls("heavy"), [Call::summary(None, None)]);
     assert_eq!(calls("offline"), [Call::without_options("digest")]);
     assert_eq!(calls("micro"), [Call::without_options("micro")]);
-    assert_eq!(config.profiles.len(), 7);
+    assert_eq!(config.profiles.len(), 8);
+}
+
+#[test]
+fn transcripts_of_agents_have_their_own_default_profile() {
+    let profiles = |text: &str| {
+        let config = config(text).for_agent_transcript();
+        (config.default_profile, config.auto.profile, config.auto.min_turns)
+    };
+    let expected = |default: &str, auto: &str, min_turns| (default.to_owned(), auto.to_owned(), min_turns);
+    assert_eq!(profiles(""), expected("agent", "agent", 0));
+    let key = |line: &str| format!("[conversation.compaction]\n{line}\n");
+    assert_eq!(profiles(&key("default_profile = \"light\"")), expected("light", "agent", 0));
+    assert_eq!(profiles(&key("default_profile = \"default\"")), expected("default", "agent", 0));
+    assert_eq!(profiles(&key("auto.profile = \"heavy\"")), expected("agent", "heavy", 5));
+    assert_eq!(profiles(&key("auto.min_turns = 2")), expected("agent", "agent", 2));
+    // A user's own definition of `default` is used for every transcript.
+    assert_eq!(profiles(&key("profiles.default.keep_last = 1")), expected("default", "default", 5));
 }
 
 #[test]
@@ -94,6 +112,7 @@ fn reads_every_key_of_auto() {
     assert_eq!(auto("trigger_ratio = 0.5").trigger_ratio, 0.5);
     assert_eq!(auto("token_threshold = 204800").token_threshold, Some(204_800));
     assert_eq!(auto("profile = \"heavy\"").profile, "heavy");
+    assert_eq!(auto("fallback_profile = \"heavy\"").fallback_profile.as_deref(), Some("heavy"));
     assert_eq!(auto("min_turns = 9").min_turns, 9);
     assert_eq!(auto("always = [\"light\", \"default\"]").always, ["light", "default"]);
     assert_eq!(auto("on_failure = \"fail\"").on_failure, OnFailure::Fail);
@@ -211,7 +230,10 @@ fn a_missing_profile_lists_the_known_ones() {
     let error = config("").profile("nope").unwrap_err();
     assert_eq!(error.to_string(), "there is no profile `nope`");
     let Error::NoSuchProfile { known, .. } = error else { panic!("{error}") };
-    assert_eq!(known, ["auto-summarize", "collapse", "default", "heavy", "light", "micro", "offline"]);
+    assert_eq!(
+        known,
+        ["agent", "auto-summarize", "collapse", "default", "heavy", "light", "micro", "offline"]
+    );
 }
 
 #[test]
@@ -334,7 +356,7 @@ fn rejects_references_to_missing_profiles() {
         let error = Config::from_layers(&[user(text)], JpSettings::default()).unwrap_err();
         assert_eq!(
             error.message,
-            "there is no profile `nope`; known profiles: auto-summarize, collapse, default, heavy, light, micro, offline"
+            "there is no profile `nope`; known profiles: agent, auto-summarize, collapse, default, heavy, light, micro, offline"
         );
         assert_eq!(error.position, Some((line, None)));
     }

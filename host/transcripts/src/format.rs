@@ -94,6 +94,12 @@ impl Format {
         }
     }
 
+    /// Returns whether an agent's program other than JP writes this format. The others are JP's, and request bodies.
+    #[must_use]
+    pub fn is_of_other_agent(self) -> bool {
+        self != Self::Jp && self.provider().is_none()
+    }
+
     /// Returns the provider whose request bodies have this form.
     #[must_use]
     pub fn provider(self) -> Option<Provider> {

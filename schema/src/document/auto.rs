@@ -31,9 +31,13 @@ pub struct AutoReport {
     pub report: Option<CompactionReport>,
     /// The failure of the compaction, with `on_failure = "continue"`.
     pub warning: Option<ErrorReport>,
+    /// The run of `auto.fallback_profile`, if the conversation was still too large after `profile`.
+    pub fallback: Option<AlwaysReport>,
+    /// The reason, for people, why the conversation is still too large. Null if it is not.
+    pub still_due: Option<String>,
 }
 
-/// One profile of `auto.always`.
+/// One profile of `auto.always`, or the fallback.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AlwaysReport {
     /// The name of the profile.

@@ -97,7 +97,8 @@ fn load(args: &Args, environment: &Environment) -> Result<Config, Report> {
         }
         Some(transcript) => {
             let opened = compact::open(transcript, environment)?;
-            load_for(Some(&opened.place), Some(&opened.stream))?
+            let config = load_for(Some(&opened.place), Some(&opened.stream))?;
+            if opened.stream.format().is_of_other_agent() { config.for_agent_transcript() } else { config }
         }
     })
 }

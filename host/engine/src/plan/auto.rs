@@ -94,6 +94,17 @@ impl Planner<'_> {
         }
     }
 
+    /// Returns whether a strategy of the profile writes summaries.
+    ///
+    /// # Errors
+    /// A strategy cannot be used.
+    pub async fn writes_summary(&mut self, planned: &PlannedCalls<'_>) -> Result<bool, Error> {
+        let strategies = self.prepare_calls(planned).await?;
+        Ok(strategies
+            .iter()
+            .any(|strategy| strategy.described.description.produces.contains(&ContentKind::Summary)))
+    }
+
     /// Rejects a focus if no strategy of the profile has the option `focus`. This does not depend on whether the
     /// profile is due.
     ///

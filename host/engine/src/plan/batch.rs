@@ -40,11 +40,16 @@ struct PlanKey {
     jp: JpSettings,
     /// The settings of the conversation, with their origin.
     settings: Option<(Source, String)>,
+    /// Whether an agent's program other than JP wrote the transcript. It has its own default profile.
+    is_of_other_agent: bool,
 }
 
 impl PlanKey {
     fn has_same_effect(&self, other: &Self) -> bool {
-        self.scope == other.scope && self.settings == other.settings && self.jp.has_same_effect(&other.jp)
+        self.scope == other.scope
+            && self.settings == other.settings
+            && self.is_of_other_agent == other.is_of_other_agent
+            && self.jp.has_same_effect(&other.jp)
     }
 }
 
@@ -168,7 +173,8 @@ impl<'a> BatchPlanner<'a> {
         } else {
             scope
         };
-        let key = PlanKey { scope, jp, settings };
+        let is_of_other_agent = stream.format().is_of_other_agent();
+        let key = PlanKey { scope, jp, settings, is_of_other_agent };
         if let Some(run) = thread.find(&key) {
             return Ok(run);
         }

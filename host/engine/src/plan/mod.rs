@@ -185,7 +185,8 @@ impl<'a> Planner<'a> {
     /// Like [`Self::config`], for settings of JP that were already read.
     fn config_with(&self, opened: &Opened, jp: JpSettings) -> Result<Config, config::Error> {
         let RunOptions { config_files, config_values, .. } = &self.options;
-        config::load(self.environment, Some(&opened.place), config_files, config_values, jp)
+        let config = config::load(self.environment, Some(&opened.place), config_files, config_values, jp)?;
+        Ok(if opened.stream.format().is_of_other_agent() { config.for_agent_transcript() } else { config })
     }
 
     /// Plans the run of a transcript.
