@@ -133,7 +133,7 @@ fn unknown_strategy_error_lists_known_strategies() {
     Caused by:
       no plugin in [bin] has this name
 
-    hint: the strategies are `collapse`, `digest`, `micro`, `strip-reasoning`, `strip-tools`, `summarize`; `--plugin-dir DIR` searches another folder
+    hint: the strategies are `collapse`, `digest`, `extract`, `micro`, `strip-reasoning`, `strip-tools`, `summarize`, `trim`; `--plugin-dir DIR` searches another folder
     ");
 }
 
