@@ -13,7 +13,7 @@ use crate::lines::{EscapedLines, LISTED_MAX};
 use crate::palette::Palette;
 
 const COLUMNS: usize = 60;
-const EVENT_WIDTH: usize = 19;
+const EVENT_WIDTH: usize = 18;
 const BAR_WIDTH: usize = 6;
 
 /// A change with its lines.
@@ -205,14 +205,11 @@ fn add_counts(text: &mut EscapedLines, counts: &ChangeCounts) {
         (restored, "restored"),
     ];
     let changed: u64 = named.iter().map(|(count, _)| count).sum();
-    let summaries = if added == 0 { String::new() } else { format!(", {}", summaries_added(added)) };
-    text.line(format_args!(
-        "{} changed, {} kept{summaries}",
-        counted(usize::try_from(changed).unwrap_or(usize::MAX), "event"),
-        grouped(kept)
-    ));
+    let noun = if changed == 1 { "event" } else { "events" };
+    text.line(format_args!("{} {noun} changed, {} kept", grouped(changed), grouped(kept)));
     let parts = named.iter().filter(|(count, _)| *count > 0);
-    let parts: Vec<_> = parts.map(|(count, name)| format!("{} {name}", grouped(*count))).collect();
+    let mut parts: Vec<_> = parts.map(|(count, name)| format!("{} {name}", grouped(*count))).collect();
+    parts.extend((added > 0).then(|| summaries_added(added)));
     for line in wrapped(&parts, ", ", COLUMNS - 2) {
         text.line(format_args!("  {line}"));
     }
