@@ -77,7 +77,7 @@ fn stat_is_a_table_with_sums() {
     insta::assert_snapshot!(world.normalize(output.text()), @r"
     0.0     #2   reasoning                 19 ->        0 ------
     0.0     #1   call fs_read_file         41 ->       31 ----
-    0.0     #1   result fs_read_file       33 ->       36 +
+    0.0     #1   result fs_read_fi…        33 ->       36 +
 
     overlay 1 by strip-tools [version], turn 0
       2 events, 74 -> 66 tokens
