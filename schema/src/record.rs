@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::document::{ErrorReport, Saved, TokenCounts};
+use crate::document::{ErrorReport, EvalReport, Saved, TokenCounts};
 
 /// The names of the transcript formats.
 pub const FORMATS: [&str; 15] = [
@@ -90,6 +90,10 @@ pub struct GoodAnswer {
     /// The results.
     #[serde(flatten)]
     pub report: RecordReport,
+    /// With `--eval`, the evaluation of the strategies on the transcript.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "EvalReport")]
+    pub eval: Option<Box<EvalReport>>,
 }
 
 /// The results for a record.

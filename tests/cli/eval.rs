@@ -450,6 +450,37 @@ fn rejects_invalid_arguments() {
 }
 
 #[test]
+fn answers_to_records_have_the_same_rows() {
+    let world = world();
+    let expected = evaluate(&world, &["talk", "-s", "strip-tools"], 0);
+    let record = json!({"id": 1, "path": "talk/events.json"}).to_string();
+    let arguments = ["batch", "--ndjson", "--eval", "-s", "strip-tools", "--keep-last=1"];
+    let answer = world.run_with_stdin(&arguments, record.as_bytes()).exits(0).line();
+    check_schema("batch-answer", &answer);
+    assert_eq!(answer["eval"]["strategies"], expected["strategies"]);
+    assert_eq!(answer["eval"]["transcripts"][0]["sha256"], expected["transcripts"][0]["sha256"]);
+    assert!(answer["new_overlays"].as_u64().unwrap() > 0, "the record is compacted, too");
+    let without: Vec<_> = arguments.into_iter().filter(|argument| *argument != "--eval").collect();
+    let answer = world.run_with_stdin(&without, record.as_bytes()).exits(0).line();
+    assert!(answer.get("eval").is_none());
+}
+
+/// An overlay for a whole turn would also concern the events that follow in the turn.
+#[test]
+fn replay_compacts_again_in_the_same_turn() {
+    let world = World::new();
+    let mut talk = Conversation::new().turn("Read it.");
+    for call in 0..60 {
+        talk = talk.call("read", json!({"path": format!("src/{call}.rs")}), &"some text here ".repeat(60));
+    }
+    world.write_conversation("talk", &talk.message("Done."));
+    let report = evaluate(&world, &["talk", "-s", "strip-tools", "--window=4000", "--threshold=50"], 0);
+    let replay = &row(&report, "strip-tools")["replay"];
+    assert!(replay["compactions"].as_u64().unwrap() > 3, "{replay}");
+    assert_eq!(replay["above_window"], 0, "{replay}");
+}
+
+#[test]
 fn unreadable_transcript_fails_and_others_continue() {
     let world = world();
     world.write_events("bad", b"{");

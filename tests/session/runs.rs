@@ -73,6 +73,7 @@ fn run_settings(sessions: Sessions, strategies: Vec<PreparedStrategy>, dry_run: 
             now: "2026-02-01T00:00:00Z".parse().unwrap(),
             dry_run,
             in_memory: false,
+            estimate: None,
             llm_failures: None,
         },
         limits: RunLimits { lock_wait: NEVER, min_saving: 0.0 },

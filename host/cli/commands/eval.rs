@@ -7,14 +7,13 @@ use std::str::FromStr;
 
 use clap::Parser;
 use jp_compact_config::{self as config, JpSettings};
-use jp_compact_core::render::Provider;
+use jp_compact_core::select::Selection;
 use jp_compact_core::spec::Spec;
 use jp_compact_engine::compact::{self, OnLowSaving, PreparedStrategy, RunSettings};
 use jp_compact_engine::consent::Asker;
 use jp_compact_eval::{
-    EvalGates, EvalOptions, EvalRequest, Evaluation, RecallGate, RowKind, RowSpec, whole_selection,
+    EvalGates, EvalOptions, EvalRequest, Evaluation, RecallGate, RowKind, RowSpec, prepare_run,
 };
-use jp_compact_evidence::cut::DEFAULT_CUTS;
 use jp_compact_evidence::prices::Prices;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::small_file;
@@ -175,20 +174,20 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
 }
 
 fn options(args: &Args, environment: &Environment) -> Result<EvalOptions, Report> {
-    let prices = match &args.prices {
-        Some(file) => read_prices(&environment.cwd.join(file))?,
-        None => Prices::built_in(),
-    };
-    Ok(EvalOptions {
-        cuts: if args.cuts.is_empty() { DEFAULT_CUTS.to_vec() } else { args.cuts.clone() },
+    let mut options = EvalOptions {
         rounds: args.rounds,
         timings: args.timings,
-        page: false,
         window: args.window,
         threshold_percent: args.threshold,
-        estimator: args.run_args.counting.tokens.estimator(),
-        prices,
-    })
+        ..EvalOptions::new(args.run_args.counting.tokens.estimator())
+    };
+    if !args.cuts.is_empty() {
+        options.cuts.clone_from(&args.cuts);
+    }
+    if let Some(file) = &args.prices {
+        options.prices = read_prices(&environment.cwd.join(file))?;
+    }
+    Ok(options)
 }
 
 /// The limit of a file with prices.
@@ -246,13 +245,9 @@ fn evaluate(
     let run_settings = |row: &PlannedRow<'_>| -> RunSettings {
         let (_, setup) = &setups[row.planner];
         let strategies = vec![row.strategy.clone()];
-        let mut run = setup.planner.run_settings(strategies, &config, whole_selection(), OnLowSaving::Warn);
-        run.io.in_memory = true;
-        run.io.dry_run = false;
-        run.policy.allow_invalid = true;
-        if run.policy.providers.is_empty() {
-            run.policy.providers = Provider::ALL.to_vec();
-        }
+        let mut run =
+            setup.planner.run_settings(strategies, &config, Selection::default(), OnLowSaving::Warn);
+        prepare_run(&mut run);
         run.io.sessions = setup.planner.thread_sessions();
         run
     };

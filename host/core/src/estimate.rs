@@ -169,6 +169,16 @@ impl Estimate {
         Self { estimator, measures: measures.collect() }
     }
 
+    /// Returns the estimate of a part of the stream: its first elements, and then overlays, which have no text.
+    #[must_use]
+    pub fn for_part(&self, part: &Stream) -> Self {
+        let is_own = |event: &&Event| !event.kind.is_overlay() && event.kind != Kind::Receipt;
+        let own = part.events().iter().take_while(is_own).count();
+        let mut measures = self.measures[..own.min(self.measures.len())].to_vec();
+        measures.resize(part.events().len(), Measure::default());
+        Self { estimator: self.estimator, measures }
+    }
+
     #[must_use]
     pub fn estimator(&self) -> Estimator {
         self.estimator

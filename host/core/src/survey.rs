@@ -44,8 +44,14 @@ impl<'a> Survey<'a> {
     /// Surveys a stream with this estimator.
     #[must_use]
     pub fn with_estimator(stream: &'a Stream, estimator: Estimator) -> Self {
+        Self::with_estimate(stream, Estimate::new(stream, estimator))
+    }
+
+    /// Surveys a stream whose texts were measured before.
+    #[must_use]
+    pub fn with_estimate(stream: &'a Stream, estimate: Estimate) -> Self {
         let pairs = Pairs::new(stream);
-        let (view, estimate) = (project(stream), Estimate::new(stream, estimator));
+        let view = project(stream);
         let mut turns = rows(stream, &view, &estimate, |_| true);
         if let Some(last) = turns.last_mut() {
             last.complete = open::open_reason(stream, &pairs, true).is_none();

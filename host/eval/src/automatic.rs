@@ -1,8 +1,9 @@
 //! One compaction as `auto` makes it: it continues after the last overlay with the same content, and adds its overlays to
 //! the earlier ones.
 
+use jp_compact_core::projection::project;
 use jp_compact_core::select::{self, Selection};
-use jp_compact_core::{Bound, View};
+use jp_compact_core::{Bound, Position, Stream, View};
 use jp_compact_engine::compact::{self, Error, RunSettings};
 use jp_compact_engine::plan::range_to_compact;
 use serde_json::Value;
@@ -30,7 +31,8 @@ pub(crate) async fn compact_again(
     overlays: &mut Vec<Value>,
 ) -> Result<AutomaticOutcome, Error> {
     let opened = subject.prefix(events, has_ended, overlays)?;
-    let selection = whole_selection();
+    let to = if has_ended { None } else { end_of_steps(subject, events, &opened.stream) };
+    let selection = Selection { to: to.map(Bound::At), ..whole_selection() };
     let mut has_range = false;
     for strategy in &mut run.strategies {
         let selected =
@@ -44,9 +46,8 @@ pub(crate) async fn compact_again(
         });
     }
     if !has_range {
-        let view = jp_compact_core::projection::project(&opened.stream);
-        let tokens =
-            jp_compact_core::estimate::Estimate::new(&opened.stream, subject.estimator).view_tokens(&view);
+        let view = project(&opened.stream);
+        let tokens = subject.estimate.for_part(&opened.stream).view_tokens(&view);
         return Ok(AutomaticOutcome { view, tokens, is_changed: false, summary: (0, 0) });
     }
     let result = compact::compact_with_view(run, &opened).await;
@@ -64,4 +65,15 @@ pub(crate) async fn compact_again(
         false => (0, 0),
     };
     Ok(AutomaticOutcome { view, tokens: compacted.report.tokens_after, is_changed, summary })
+}
+
+/// Returns the last step of a prefix, if its last turn continues in the session. A compaction of the whole turn would also
+/// concern the events that follow. The end of the turn before it if no step of the turn has begun.
+fn end_of_steps(subject: &Subject<'_>, events: usize, prefix: &Stream) -> Option<Position> {
+    let last = prefix.turns().checked_sub(1)?;
+    subject.session.events.get(events).filter(|next| next.turn == last)?;
+    match prefix.steps().count(last).checked_sub(1) {
+        Some(step) => Some(Position::step(last, step)),
+        None => last.checked_sub(1).map(Position::turn),
+    }
 }

@@ -18,6 +18,9 @@ mod subject;
 mod transcript;
 
 pub use gates::{EvalGates, RecallGate, is_fixed_control, recall_of};
-pub use options::{DescribeError, EvalOptions, MakeRuns, ROUNDS, RowKind, RowSpec, whole_selection};
+pub use options::{
+    DEFAULT_THRESHOLD, DEFAULT_WINDOW, DescribeError, EvalOptions, MakeRuns, ROUNDS, RowKind, RowSpec,
+    prepare_run,
+};
 pub use page::{Evaluation, PageCut, PageEvent, PageRow};
-pub use run::{EvalRequest, OpenTranscript, evaluate};
+pub use run::{EvalRequest, OpenTranscript, evaluate, evaluate_opened};

@@ -1,8 +1,10 @@
 //! The parameters of an evaluation, and its rows.
 
 use jp_compact_core::estimate::Estimator;
+use jp_compact_core::render::Provider;
 use jp_compact_core::select::{KeepLast, Selection};
 use jp_compact_engine::compact::{Error, RunSettings};
+use jp_compact_evidence::cut::DEFAULT_CUTS;
 use jp_compact_evidence::prices::Prices;
 use jp_compact_schema::document::ErrorReport;
 use serde_json::{Map, Value};
@@ -27,6 +29,41 @@ pub struct EvalOptions {
     pub threshold_percent: f64,
     pub estimator: Estimator,
     pub prices: Prices,
+}
+
+/// The context window of a replay by default, in tokens.
+pub const DEFAULT_WINDOW: u64 = 200_000;
+/// The part of the window that a replayed context may fill by default, in percent.
+pub const DEFAULT_THRESHOLD: f64 = 75.0;
+
+impl EvalOptions {
+    /// Returns the default parameters.
+    #[must_use]
+    pub fn new(estimator: Estimator) -> Self {
+        Self {
+            cuts: DEFAULT_CUTS.to_vec(),
+            rounds: false,
+            timings: false,
+            page: false,
+            window: DEFAULT_WINDOW,
+            threshold_percent: DEFAULT_THRESHOLD,
+            estimator,
+            prices: Prices::built_in(),
+        }
+    }
+}
+
+/// Prepares the settings of a run for an evaluation: it keeps nothing, writes nothing, and reports broken rules instead of
+/// failing because of them.
+pub fn prepare_run(run: &mut RunSettings) {
+    run.io.in_memory = true;
+    run.io.dry_run = false;
+    run.policy.selection = whole_selection();
+    run.policy.skip_existing = false;
+    run.policy.allow_invalid = true;
+    if run.policy.providers.is_empty() {
+        run.policy.providers = Provider::ALL.to_vec();
+    }
 }
 
 /// A row of the report.
@@ -68,8 +105,7 @@ impl RowSpec {
 }
 
 /// Returns the selection of everything: no turn and no step is kept.
-#[must_use]
-pub fn whole_selection() -> Selection {
+pub(crate) fn whole_selection() -> Selection {
     Selection { keep_last: KeepLast::turns(0), ..Selection::default() }
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use jp_compact_engine::compact::{Error, Opened, RunSettings};
+use jp_compact_schema::document::EvalReport;
 use tokio::runtime::Builder;
 
 use crate::options::{DescribeError, EvalOptions, MakeRuns, RowSpec};
@@ -68,6 +69,17 @@ pub fn evaluate(request: &EvalRequest<'_>, mut progress: impl FnMut(usize)) -> i
         io::Result::Ok(())
     })?;
     Ok(report::evaluation(request.rows, request.options, outcomes.into_iter().flatten().collect()))
+}
+
+/// Evaluates all rows on one transcript that was read.
+pub async fn evaluate_opened(
+    opened: Opened,
+    (rows, runs): (&[RowSpec], &mut [Option<RunSettings>]),
+    options: &EvalOptions,
+    describe: &DescribeError<'_>,
+) -> EvalReport {
+    let outcome = evaluate_transcript(opened, (rows, runs), options, describe, &|| {}).await;
+    report::evaluation(rows, options, vec![outcome]).report
 }
 
 enum Message {

@@ -1,6 +1,8 @@
 //! One transcript with everything that all rows share: its anchors, its tokens, its cuts, and the anchors at risk. It is
 //! read once.
 
+use std::sync::Arc;
+
 use jp_compact_core::estimate::{Estimate, Estimator, tokens};
 use jp_compact_core::index;
 use jp_compact_engine::compact::{Error, Opened};
@@ -18,6 +20,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) opened: &'a Opened,
     pub(crate) session: Session<'a>,
     pub(crate) estimator: Estimator,
+    pub(crate) estimate: Arc<Estimate>,
     /// The tokens of each event.
     pub(crate) event_tokens: Vec<u64>,
     /// The sum of the weights of the events before each event, and of all events.
@@ -46,7 +49,7 @@ impl<'a> Subject<'a> {
         let estimator = *estimator;
         let stream = opened.stream.stream();
         let session = Session::new(stream);
-        let estimate = Estimate::new(stream, estimator);
+        let estimate = Arc::new(Estimate::new(stream, estimator));
         let mut sum = 0;
         let mut weights_before = vec![0];
         for event in &session.events {
@@ -69,6 +72,7 @@ impl<'a> Subject<'a> {
             random_order: random_order(session.events.len()),
             session,
             estimator,
+            estimate,
             event_tokens,
             weights_before,
         }

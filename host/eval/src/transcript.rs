@@ -1,6 +1,7 @@
 //! The evaluation of one transcript: all rows, one after the other.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use jp_compact_engine::compact::{Error, Opened, RunSettings};
 use jp_compact_schema::document::{ErrorReport, EvalCutPoint, EvalTranscript};
@@ -44,7 +45,7 @@ pub(crate) async fn evaluate_transcript(
     (specs, runs): (&[RowSpec], &mut [Option<RunSettings>]),
     options: &EvalOptions,
     describe: &DescribeError<'_>,
-    progress: &dyn Fn(),
+    progress: &(dyn Fn() + Sync),
 ) -> TranscriptOutcome {
     // Existing overlays would hide from a strategy what it should be tested with.
     let base = opened.stream.with_part(opened.stream.without_overlays());
@@ -56,7 +57,14 @@ pub(crate) async fn evaluate_transcript(
     }
     let mut rows = Vec::with_capacity(specs.len());
     for (spec, run) in specs.iter().zip(runs) {
+        // Every prefix begins the same stream, so its texts are measured once.
+        if let Some(run) = run {
+            run.io.estimate = Some(Arc::clone(&subject.estimate));
+        }
         let outcome = evaluate_row(&subject, spec, run.as_mut(), options).await;
+        if let Some(run) = run {
+            run.io.estimate = None;
+        }
         rows.push(outcome.map_err(|error| RowError { error: describe(error) }));
         progress();
     }

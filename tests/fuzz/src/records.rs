@@ -156,6 +156,7 @@ fn answer(record: Record, options: RecordOptions) -> Result<Vec<u8>, RecordFailu
             dry_run: false,
             in_memory: false,
             estimator: Estimator::Pieces,
+            estimate: None,
             llm_failures: None,
         },
         limits: RunLimits { lock_wait: Duration::ZERO, min_saving: 0.0 },

@@ -11,6 +11,7 @@ use jp_compact_engine::compact::{OnLowSaving, PreparedStrategy, RunSettings};
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::ndjson::{self, InputLine, LINE_BYTES_MAX, RecordFailure, RecordOptions};
 use jp_compact_engine::plan::CommandLineChoice;
+use jp_compact_eval::{EvalOptions, RowKind, RowSpec, prepare_run};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{ErrorKind, ErrorReport};
 use jp_compact_transcripts::Format;
@@ -49,6 +50,11 @@ pub(crate) struct RecordArgs {
     // clap ignores `requires` if the required option conflicts, so the conflict is repeated.
     #[arg(long, requires = "ndjson", conflicts_with = "paths")]
     view: bool,
+    /// Add the evaluation of the strategies to each answer
+    ///
+    /// It is the document of `jp-compact eval --json`, with a row for each strategy.
+    #[arg(long, requires = "ndjson", conflicts_with = "paths")]
+    eval: bool,
     /// Exit with 19 if a record failed, or with 3 if there was none
     #[arg(long, requires = "ndjson", conflicts_with = "paths")]
     fail_on_error: bool,
@@ -214,6 +220,8 @@ struct RecordCompactor<'a> {
     config: Config,
     selection: Selection,
     options: RecordOptions,
+    /// The parameters of the evaluation, if the answers have one.
+    evaluation: Option<Arc<EvalOptions>>,
     /// The format of records that do not name one.
     format: Option<Format>,
     environment: Arc<Environment>,
@@ -233,12 +241,42 @@ impl<'a> RecordCompactor<'a> {
         Ok(Self {
             selection,
             options: RecordOptions { view: request.args.view, needs_model },
+            evaluation: request
+                .args
+                .eval
+                .then(|| Arc::new(EvalOptions::new(request.run_args.counting.tokens.estimator()))),
             format: request.run_args.input.format,
             environment: Arc::new(environment.clone()),
             setup,
             strategies,
             config,
         })
+    }
+
+    /// Prepares the evaluation of a record: a row for each strategy.
+    fn evaluation_job(&self, options: Arc<EvalOptions>) -> EvaluationJob {
+        let mut rows = Vec::from(RowSpec::fixed_controls());
+        let mut runs: Vec<Option<RunSettings>> = rows.iter().map(|_| None).collect();
+        for strategy in &self.strategies {
+            let name = &strategy.described.description.name;
+            rows.push(RowSpec {
+                kind: RowKind::Strategy,
+                name: name.clone(),
+                label: name.clone(),
+                options: strategy.options.clone(),
+                answers: None,
+            });
+            let strategy = PreparedStrategy { range: None, ..strategy.clone() };
+            let mut run = self.setup.planner.run_settings(
+                vec![strategy],
+                &self.config,
+                self.selection,
+                OnLowSaving::Warn,
+            );
+            prepare_run(&mut run);
+            runs.push(Some(run));
+        }
+        EvaluationJob { options, rows, runs }
     }
 
     fn start(&mut self, line: InputLine) -> StartedRecord {
@@ -261,8 +299,39 @@ impl<'a> RecordCompactor<'a> {
         let strategies = self.strategies.clone();
         let run =
             self.setup.planner.run_settings(strategies, &self.config, self.selection, OnLowSaving::Warn);
-        let task = tokio::spawn(answer(run, record, self.options, Arc::clone(&self.environment)));
+        let evaluation = self.evaluation.clone().map(|options| self.evaluation_job(options));
+        let task = tokio::spawn(answer(run, record, self.options, evaluation, Arc::clone(&self.environment)));
         StartedRecord { id, bytes, work: Work::Running(AbortOnDrop(task)) }
+    }
+}
+
+/// The evaluation of the strategies on one record.
+struct EvaluationJob {
+    options: Arc<EvalOptions>,
+    rows: Vec<RowSpec>,
+    /// The settings of each row. `None` for a control.
+    runs: Vec<Option<RunSettings>>,
+}
+
+impl EvaluationJob {
+    /// Adds the evaluation to the line of an answer.
+    async fn add_to(
+        mut self,
+        line: &mut Vec<u8>,
+        record: &record::Record,
+        environment: &Environment,
+    ) -> Result<(), RecordFailure> {
+        let (opened, _) = ndjson::open(record, environment)?;
+        let describe = |error| Report::from(error).document();
+        let report =
+            jp_compact_eval::evaluate_opened(opened, (&self.rows, &mut self.runs), &self.options, &describe)
+                .await;
+        let end = line.iter().rposition(|byte| *byte == b'}').unwrap_or_default();
+        line.truncate(end);
+        line.extend_from_slice(b",\"eval\":");
+        line.extend_from_slice(&serde_json::to_vec(&report).unwrap_or_default());
+        line.extend_from_slice(b"}\n");
+        Ok(())
     }
 }
 
@@ -270,10 +339,18 @@ async fn answer(
     run: RunSettings,
     record: record::Record,
     options: RecordOptions,
+    evaluation: Option<EvaluationJob>,
     environment: Arc<Environment>,
 ) -> Answer {
     let id = record.id.clone();
-    match ndjson::answer(run, record, options, &environment).await {
+    let evaluated = evaluation.as_ref().map(|_| record.clone());
+    let mut result = ndjson::answer(run, record, options, &environment).await;
+    if let (Ok(line), Some(job), Some(record)) = (&mut result, evaluation, evaluated)
+        && let Err(error) = job.add_to(line, &record, &environment).await
+    {
+        result = Err(error);
+    }
+    match result {
         Ok(line) => Answer { line, is_success: true },
         Err(RecordFailure::Record(message)) => {
             failure_answer(&id, &ErrorReport::new(ErrorKind::BadRecord, message))

@@ -98,7 +98,10 @@ pub async fn compact_with_view<'a>(run: &RunSettings, opened: &'a Opened) -> Res
     if !run.io.in_memory {
         check_appendable(opened)?;
     }
-    let mut survey = Survey::with_estimator(&opened.stream, run.io.estimator);
+    let mut survey = match &run.io.estimate {
+        Some(estimate) => Survey::with_estimate(&opened.stream, estimate.for_part(&opened.stream)),
+        None => Survey::with_estimator(&opened.stream, run.io.estimator),
+    };
     let range = select::resolve(&survey, run.policy.selection, run.io.now);
     let (mut report, proposal) = propose(run, opened, &survey, &range).await?;
     let Some(CheckedProposal { mut collector, new_overlays, view }) = proposal else {

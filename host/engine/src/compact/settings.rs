@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jp_compact_core::Overlap;
-use jp_compact_core::estimate::Estimator;
+use jp_compact_core::estimate::{Estimate, Estimator};
 use jp_compact_core::render::Provider;
 use jp_compact_core::select::Selection;
 use jp_compact_llm::Models;
@@ -69,6 +69,8 @@ pub struct RunIo {
     /// Append nothing, because the caller only wants the view.
     pub in_memory: bool,
     pub estimator: Estimator,
+    /// The estimate of a stream that begins with the transcript, so that its texts are not measured again.
+    pub estimate: Option<Arc<Estimate>>,
     /// The earlier requests without a usable answer. Only automatic runs have this cache.
     pub llm_failures: Option<LlmFailureCache>,
 }

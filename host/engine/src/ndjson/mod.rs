@@ -100,7 +100,10 @@ pub fn error_answer(id: &[u8], error: &ErrorReport) -> Vec<u8> {
 }
 
 /// Opens the transcript of a record. A `path` includes the sidecar of its file.
-fn open(record: &Record, environment: &Environment) -> Result<(Opened, RecordForm), RecordFailure> {
+///
+/// # Errors
+/// The record is invalid, or its transcript cannot be read.
+pub fn open(record: &Record, environment: &Environment) -> Result<(Opened, RecordForm), RecordFailure> {
     match &record.input {
         RecordInput::Path(path) => {
             Ok((compact::open_as(path.as_ref(), record.format, environment)?, RecordForm::Text))

@@ -410,6 +410,7 @@ impl<'a> Planner<'a> {
                 dry_run: options.dry_run,
                 in_memory: false,
                 estimator: options.estimator,
+                estimate: None,
                 llm_failures: caches_failures.then(|| LlmFailureCache::open(self.environment)),
             },
             limits: RunLimits { lock_wait: options.lock_timeout, min_saving: config.min_saving },
