@@ -50,7 +50,10 @@ pub(crate) async fn compact_again(
         let tokens = subject.estimate.for_part(&opened.stream).view_tokens(&view);
         return Ok(AutomaticOutcome { view, tokens, is_changed: false, summary: (0, 0) });
     }
+    // Only the compactions at the cuts report broken rules. To render a large prefix for each provider is expensive.
+    let providers = std::mem::take(&mut run.policy.providers);
     let result = compact::compact_with_view(run, &opened).await;
+    run.policy.providers = providers;
     run.strategies.iter_mut().for_each(|strategy| strategy.range = None);
     let compacted = result?;
     let new: Vec<Value> = compacted
