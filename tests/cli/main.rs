@@ -30,6 +30,7 @@ mod fork;
 mod goldens;
 mod guard;
 mod hints;
+mod hook;
 mod information;
 mod interrupt;
 mod j_cli;

@@ -1,11 +1,14 @@
 //! `jp-compact auto`: compacts a conversation only if it is too large for its model (RFD D17, "Automatic Compaction").
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use clap::Parser;
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::plan::AutoRequest;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_sessions::{self as sessions, HookInput};
+use jp_compact_store as store;
 
 use crate::args::RunArgs;
 use crate::automatic;
@@ -17,6 +20,9 @@ use crate::resolve::{self, CommandNames};
 use crate::selection::SelectionArgs;
 use crate::setup::Setup;
 use crate::transcript_results::TranscriptResults;
+
+/// The time of a hook.
+const HOOK_TIME: Duration = Duration::from_secs(2);
 
 /// Compact conversations that are too large for their model
 ///
@@ -33,7 +39,7 @@ use crate::transcript_results::TranscriptResults;
 )]
 pub(crate) struct Args {
     /// A conversation folder, an events.json, or an id
-    #[arg(value_name = "TRANSCRIPT", required = true)]
+    #[arg(value_name = "TRANSCRIPT", required_unless_present = "hook")]
     transcripts: Vec<OsString>,
     /// Run this profile [default: auto.profile]
     #[arg(short, long, value_name = "NAME")]
@@ -43,6 +49,11 @@ pub(crate) struct Args {
     /// A conversation can stay too large if neither its profile nor `fallback_profile` has a summary.
     #[arg(long)]
     strict: bool,
+    /// Run as a hook of Claude Code, Codex, or Gemini CLI
+    ///
+    /// Reads the hook's JSON from stdin, and compacts the session that it names. Prints nothing to stdout, always exits with 0, and gives up after 2 seconds. A failure is one line on stderr.
+    #[arg(long, conflicts_with_all = ["transcripts", "strict", "json"])]
+    hook: bool,
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
@@ -55,6 +66,10 @@ pub(crate) fn run(
     environment: &Environment,
     commands: CommandNames,
 ) -> Result<Exit, Report> {
+    if args.hook {
+        run_hook(args, environment);
+        return Ok(Exit::Done);
+    }
     let (transcripts, json) = (&args.transcripts, args.run_args.json);
     if let Some(exit) = resolve::report_unresolved(transcripts, json, quiet, environment, commands)? {
         return Ok(exit);
@@ -64,14 +79,8 @@ pub(crate) fn run(
         let mut results = TranscriptResults::new("checked the size", json, quiet);
         let mut has_warning = false;
         for transcript in transcripts {
-            let request = AutoRequest {
-                profile: args.profile.as_deref(),
-                context_window: args.run_args.models.context_window,
-                selection: args.selection.selection(),
-                estimator: args.run_args.counting.tokens.estimator(),
-                foreign_auto: None,
-            };
-            let outcome = automatic::compact_if_due(&request, &mut setup, transcript, environment).await;
+            let outcome =
+                automatic::compact_if_due(&request(args), &mut setup, transcript, environment).await;
             let report = outcome.as_ref().map(|(report, _)| report);
             let warning = report.ok().and_then(|report| automatic::limit_warning(report, environment));
             has_warning |= warning.is_some();
@@ -86,4 +95,45 @@ pub(crate) fn run(
             exit => exit,
         })
     })
+}
+
+fn request(args: &Args) -> AutoRequest<'_> {
+    AutoRequest {
+        profile: args.profile.as_deref(),
+        context_window: args.run_args.models.context_window,
+        selection: args.selection.selection(),
+        estimator: args.run_args.counting.tokens.estimator(),
+        foreign_auto: None,
+    }
+}
+
+/// Compacts the session of a hook. An agent takes the output and the exit code of a hook for an answer, so a failure is
+/// only logged.
+fn run_hook(args: &Args, environment: &Environment) {
+    let result = until_interrupted(async {
+        match tokio::time::timeout(HOOK_TIME, compact_for_hook(args, environment)).await {
+            Ok(result) => result,
+            Err(_) => Err(Report::new(Exit::Deadline, "gave up after 2 seconds", None)),
+        }
+    });
+    if let Err(report) = result {
+        let causes: String = report.causes.iter().map(|cause| format!(": {cause}")).collect();
+        output::warning(&format!("hook: {}{causes}", report.message));
+    }
+}
+
+async fn compact_for_hook(args: &Args, environment: &Environment) -> Result<(), Report> {
+    // An agent may leave stdin open, so reading must not stop this thread.
+    let stdin = tokio::task::spawn_blocking(store::read_stdin).await.map_err(|_| Report::bug())??;
+    let input: HookInput = serde_json::from_slice(&stdin).map_err(|error| {
+        let mut report = Report::new(Exit::Usage, "failed to read the hook's JSON from stdin", None);
+        report.causes.push(error.to_string());
+        report
+    })?;
+    let session = sessions::session_of_hook(&input, environment)?;
+    let mut setup = Setup::open(&args.run_args, false, true, Asker::User, environment)?;
+    let result =
+        automatic::compact_if_due(&request(args), &mut setup, session.as_os_str(), environment).await;
+    setup.planner.close().await;
+    result.map(drop)
 }

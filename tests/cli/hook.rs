@@ -1,0 +1,80 @@
+//! `auto --hook`: the input of an agent's hook, and an output that no agent takes for an answer.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::json;
+
+use crate::agent_formats::sample;
+use crate::support::{CommandOutput, World};
+
+/// An option that makes every session due.
+const DUE: &str = "--set=conversation.compaction.auto.token_threshold=1";
+const SESSION: &str = "home/.claude/projects/-garden/0a1b2c3d-1111-4222-8333-444455556666.jsonl";
+const SIDECAR: &str =
+    "../home/.claude/projects/-garden/.0a1b2c3d-1111-4222-8333-444455556666.jsonl.jp-compact";
+
+fn session_world() -> World {
+    let world = World::new();
+    world.write_file(&format!("../{SESSION}"), &sample("claude-code.jsonl"));
+    world
+}
+
+/// Runs a hook with the members that Claude Code writes.
+#[track_caller]
+fn hook(world: &World, path: &str, extra: &[&str]) -> CommandOutput {
+    let input = json!({
+        "session_id": "0a1b2c3d-1111-4222-8333-444455556666", "transcript_path": path, "cwd": "/garden",
+        "hook_event_name": "PreCompact", "trigger": "auto",
+    });
+    world.run_with_stdin(&[&["auto", "--hook"], extra].concat(), input.to_string().as_bytes())
+}
+
+#[test]
+fn compacts_the_session_of_the_hook_and_prints_nothing() {
+    for path in [format!("../{SESSION}"), String::new()] {
+        let world = session_world();
+        let profile = "--set=conversation.compaction.profiles.p.strategies=[\"strip-tools\"]";
+        let output = hook(&world, &path, &[DUE, profile, "--profile=p", "--keep-last=1"]).exits(0);
+        assert_eq!((output.text(), output.stderr.as_str()), ("", ""));
+        assert!(world.path(SIDECAR).exists());
+    }
+}
+
+#[test]
+fn slow_strategy_is_given_up() {
+    let world = session_world();
+    // It never ends by itself.
+    world.write_plugin("slow", "exec tail -f /dev/null");
+    let profile = "--set=conversation.compaction.profiles.p.strategies=[\"slow\"]";
+    let extra = [DUE, profile, "--profile=p", "--keep-last=1", "--trust-dir=plugins", "--sandbox=contained"];
+    let output = hook(&world, &format!("../{SESSION}"), &extra).exits(0);
+    assert_eq!(output.text(), "");
+    output.reports("warning: hook: gave up after 2 seconds");
+    assert!(!world.path(SIDECAR).exists());
+}
+
+#[test]
+fn open_stdin_is_given_up() {
+    let world = World::new();
+    let mut child = world.spawn(world.command(&["auto", "--hook"]).stdin(Stdio::piped()));
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"{").unwrap();
+    let output = CommandOutput::new(&world, child.wait_with_output().unwrap()).exits(0);
+    assert_eq!(output.text(), "");
+    output.reports("gave up after 2 seconds");
+    drop(stdin);
+}
+
+#[test]
+fn failure_is_a_log_line_and_no_answer() {
+    let world = World::new();
+    let output = world.run_with_stdin(&["auto", "--hook"], b"not JSON").exits(0);
+    assert_eq!(output.text(), "");
+    output.reports(
+        "warning: hook: failed to read the hook's JSON from stdin: expected ident at line 1 column 2",
+    );
+    let output = hook(&world, "/no/such/file.jsonl", &[]).exits(0);
+    assert_eq!(output.text(), "");
+    output.reports("warning: hook: no session has the id");
+}
