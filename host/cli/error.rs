@@ -160,6 +160,7 @@ impl From<SessionError> for Report {
                 "`jp-compact list` lists the sessions"
             }
             SessionError::NoFolder { .. } => "give the new file: `jp-compact fork SESSION DEST`",
+            SessionError::NoProgram { .. } => "export the session into a file, and fork that file",
             SessionError::Program { .. } | SessionError::ProgramFailed { .. } => {
                 "run the program by hand to see its messages"
             }

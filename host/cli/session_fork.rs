@@ -10,8 +10,8 @@ use jp_compact_engine::fork::session_view;
 use jp_compact_runtime::clock::Clock;
 use jp_compact_runtime::digest;
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::document::{ForkOverlays, ForkReport, ForkedSession};
-use jp_compact_sessions::{self as sessions, Agent, ForkSource, NewSession, OpenCode};
+use jp_compact_schema::document::{ForkOverlays, ForkReport};
+use jp_compact_sessions::{self as sessions, Agent, ForkSource, NewSession};
 
 use crate::args::RunArgs;
 use crate::error::Report;
@@ -52,14 +52,8 @@ pub(crate) async fn fork(
     match source {
         SessionSource::Opened(source) => fork_opened(&source, request, environment).await,
         SessionSource::InOpencode(id) => {
-            let program = OpenCode::find(environment).ok_or_else(|| {
-                let hint = format!("`opencode export {id} > FILE`, then `jp-compact fork FILE`");
-                Report::new(Exit::Transcript, "failed to find `opencode` in PATH", Some(&hint))
-            })?;
-            let folder = sessions::TemporaryFolder::make(environment)?;
-            let file = folder.path().join(format!("{id}.json"));
-            program.export(&id, &file).await?;
-            let source = open_as(file.as_os_str(), None, environment)?;
+            let exported = sessions::export(&id, environment).await?;
+            let source = open_as(exported.path().as_os_str(), None, environment)?;
             fork_opened(&source, request, environment).await
         }
     }
@@ -98,7 +92,7 @@ async fn fork_opened(
     let now = request.run_args.now.unwrap_or_else(|| Clock::System.now());
     let mut session = sessions::prepare(&fork_source, request.dest, now, environment)?;
     if !request.run_args.dry_run {
-        write(&mut session, request.dest.is_some(), environment).await?;
+        sessions::install(&mut session, request.dest.is_some(), environment).await?;
     }
     Ok(report(source, session, overlays, run, request, environment))
 }
@@ -119,24 +113,6 @@ async fn compact_in_memory(
     setup.planner.close().await;
     let (report, sidecar) = outcome?;
     Ok((run, report, sidecar))
-}
-
-/// Writes a session. OpenCode's is imported by its own program, if that is installed.
-async fn write(session: &mut NewSession, has_dest: bool, environment: &Environment) -> Result<(), Report> {
-    sessions::write(session)?;
-    if session.agent != Agent::Opencode {
-        return Ok(());
-    }
-    match OpenCode::find(environment) {
-        Some(program) => {
-            program.import(&session.path, session.folder.as_deref()).await?;
-            if !has_dest {
-                sessions::remove(session)?;
-            }
-        }
-        None => session.notes.push(format!("import it first: {}", OpenCode::manual_import(&session.path))),
-    }
-    Ok(())
 }
 
 fn report(
@@ -179,17 +155,7 @@ fn report(
         overlays: ForkOverlays::default(),
         report,
         error: None,
-        session: Some(ForkedSession {
-            agent: session.agent.to_string(),
-            id: session.id.clone(),
-            title: session.title.clone(),
-            folder: session.folder.as_ref().map(|folder| folder.to_string_lossy().into_owned()),
-            source_bytes,
-            bytes,
-            applied_overlays: overlays,
-            resume: session.resume.to_string(),
-            notes: session.notes.clone(),
-        }),
+        session: Some(session.document(source_bytes, overlays)),
     };
     SessionFork { session, document, text }
 }

@@ -63,7 +63,8 @@ fn fork_of_claude_code_has_new_ids_in_the_same_folder() {
     let source = write_claude(&world);
     let belonging = format!(".claude/projects/-work-app/{CLAUDE}/subagents/agent-a1.jsonl");
     write_home(&world, &belonging, format!("{{\"sessionId\":\"{CLAUDE}\",\"uuid\":\"s1\"}}\n").as_bytes());
-    let output = world.run(&["fork", &CLAUDE[..8], "--compact", "--keep-last", "1", "--json"]).exits(0);
+    let output =
+        world.run(&["fork", &CLAUDE[..8], "--compact=default", "--keep-last", "1", "--json"]).exits(0);
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     let session = &document["session"];
     let id = session["id"].as_str().unwrap();

@@ -11,7 +11,7 @@ use jp_compact_engine::compact::{self, OnLowSaving, Opened, RunSettings};
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::fork::{self, ForkPlan};
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::document::{ForkOverlays, ForkReport};
+use jp_compact_schema::document::ForkReport;
 use jp_compact_store as store;
 use jp_compact_transcripts::Format;
 use serde_json::json;
@@ -120,7 +120,7 @@ fn fork_conversation(
     let dest = store::check_destination(dest, environment)?;
     let plan = fork::plan(source, args.last.map(NonZero::get))?;
     let dry_run = args.run_args.dry_run;
-    let mut document = plan_document(source, &plan, &dest, dry_run);
+    let mut document = plan.document(source, &dest, dry_run);
     let mut text = plan_text(source, &plan, &dest, dry_run, environment);
     let Some(profile) = &args.compact else {
         if !dry_run {
@@ -185,29 +185,6 @@ fn print(args: &Args, quiet: bool, document: &ForkReport, text: &EscapedLines) -
         output::info("forked", &json!({ "report": document }), text);
     }
     Ok(())
-}
-
-fn plan_document(source: &Opened, plan: &ForkPlan, dest: &Path, dry_run: bool) -> ForkReport {
-    let numbers_with = |wanted: ForkEffect| -> Vec<usize> {
-        let numbered = (1..).zip(&plan.fork.effects);
-        numbered.filter(|(_, effect)| **effect == wanted).map(|(number, _)| number).collect()
-    };
-    ForkReport {
-        path: dest.join("events.json").to_string_lossy().into_owned(),
-        source: source.place.path().to_string_lossy().into_owned(),
-        dry_run,
-        turns: plan.stream.turns(),
-        cut: plan.fork.removed_turns,
-        overlays: ForkOverlays {
-            kept: numbers_with(ForkEffect::Kept),
-            clipped: numbers_with(ForkEffect::Clipped),
-            gone: numbers_with(ForkEffect::Removed),
-            summary_dropped: numbers_with(ForkEffect::SummaryDropped),
-        },
-        report: None,
-        error: None,
-        session: None,
-    }
 }
 
 fn plan_text(

@@ -3,8 +3,7 @@
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::document::{ListedSession, SessionListReport};
-use jp_compact_sessions::{self as sessions, Agent, OpenCode};
+use jp_compact_sessions::{self as sessions, Agent, ListRequest};
 use jp_compact_transcripts::Format;
 
 use crate::error::Report;
@@ -41,31 +40,9 @@ fn agents() -> impl TypedValueParser<Value = Format> {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
-    let (mut rows, mut notes) = (Vec::new(), Vec::new());
-    let agents: Vec<Agent> = match args.agent {
-        Some(format) => Agent::of_format(format).into_iter().collect(),
-        None => Agent::ALL.to_vec(),
-    };
-    let files = sessions::find_all(&agents, environment);
-    // Only the listed files are read. A fork is recognized by its content.
-    let read_max = if args.forks { files.len() } else { args.max };
-    rows.extend(files.into_iter().take(read_max).map(|file| ListedSession::from(sessions::describe(file))));
-    if agents.contains(&Agent::Opencode)
-        && let Some(program) = OpenCode::find(environment)
-    {
-        match until_interrupted(async { program.list().await.map_err(Report::from) }) {
-            Ok(listed) => rows.extend(listed.into_iter().map(ListedSession::from)),
-            Err(report) => notes.push(format!("opencode: {}", report.message)),
-        }
-    }
-    if args.agent.is_none_or(|format| format == Format::Jp) {
-        rows.extend(sessions::jp_conversations(environment)?.into_iter().map(ListedSession::from));
-    }
-    rows.retain(|row| !args.forks || row.fork_of.is_some());
-    rows.sort_by(|left, right| (&right.modified, &right.id).cmp(&(&left.modified, &left.id)));
-    let hidden = rows.len().saturating_sub(args.max);
-    rows.truncate(args.max);
-    let document = SessionListReport { sessions: rows, notes };
+    let request = ListRequest { agent: args.agent, only_forks: args.forks, max: args.max };
+    let (document, hidden) =
+        until_interrupted(async { Ok(sessions::list_sessions(&request, environment).await?) })?;
     if args.json {
         output::json_line(&document)?;
     } else {

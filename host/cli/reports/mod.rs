@@ -1,6 +1,5 @@
 //! The results of commands, as JSON documents and as text for people. Commands and MCP tools share them.
 
-mod bar_chart;
 pub(crate) mod compaction;
 pub(crate) mod conversation;
 pub(crate) mod diff;

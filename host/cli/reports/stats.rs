@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use jp_compact_core::Survey;
 use jp_compact_core::estimate::Estimator;
-use jp_compact_core::stats::{SizeChange, Stats, stats};
+use jp_compact_core::stats::{Amount, SizeChange, Stats, stats};
 use jp_compact_schema::document::{self, StatsReport, StatsTotal};
+use jp_compact_terminal::bar_chart::{self, Bar};
 
-use super::bar_chart;
 use super::sent_tokens::SentTotals;
 use crate::human::counted;
 use crate::input::InputTranscript;
@@ -83,16 +83,20 @@ pub(crate) fn text(title: &str, (stats, sent): &(Stats, SentTotals), estimator: 
 
 /// Appends the tables by type, by tool, and in total.
 pub(crate) fn tables(stats: &Stats, estimator: Estimator, text: &mut EscapedLines) {
-    let by_type = stats.by_type.iter().map(|(name, sizes)| (*name, sizes.tokens));
+    let by_type = stats.by_type.iter().map(|(name, sizes)| (*name, bar(sizes.tokens)));
     bar_chart::table(text, "tokens by type", by_type);
-    let by_tool = stats.by_tool.iter().map(|(name, sizes)| (name.as_str(), sizes.tokens));
+    let by_tool = stats.by_tool.iter().map(|(name, sizes)| (name.as_str(), bar(sizes.tokens)));
     bar_chart::table(text, "tokens by tool", by_tool);
     let label = format!("tokens, by {}", estimator.name());
-    bar_chart::table(text, "total", [(label.as_str(), stats.all.tokens)].into_iter());
+    bar_chart::table(text, "total", [(label.as_str(), bar(stats.all.tokens))].into_iter());
 }
 
 /// Appends the table by conversation.
 pub(crate) fn by_conversation(conversations: &[(String, Stats)], text: &mut EscapedLines) {
-    let rows = conversations.iter().map(|(path, stats)| (path.as_str(), stats.all.tokens));
+    let rows = conversations.iter().map(|(path, stats)| (path.as_str(), bar(stats.all.tokens)));
     bar_chart::table(text, "tokens by conversation", rows);
+}
+
+fn bar(tokens: Amount) -> Bar {
+    Bar { raw: tokens.before, view: tokens.after }
 }

@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
-use jp_compact_core::fork::{Fork, fork};
+use jp_compact_core::fork::{Fork, ForkEffect, fork};
 use jp_compact_core::projection::project;
 use jp_compact_core::splice::concat;
 use jp_compact_core::{Stream, append};
 use jp_compact_runtime::environment::Environment;
+use jp_compact_schema::document::{ForkOverlays, ForkReport};
 use jp_compact_transcripts::{self as transcripts, import};
 
 use crate::compact::{self, Error, Opened};
@@ -20,6 +21,33 @@ pub struct ForkPlan {
     pub fork: Fork,
     /// The resulting stream.
     pub stream: Stream,
+}
+
+impl ForkPlan {
+    /// Returns the report of the fork, before its compaction.
+    #[must_use]
+    pub fn document(&self, source: &Opened, dest: &Path, dry_run: bool) -> ForkReport {
+        let numbers_with = |wanted: ForkEffect| -> Vec<usize> {
+            let numbered = (1..).zip(&self.fork.effects);
+            numbered.filter(|(_, effect)| **effect == wanted).map(|(number, _)| number).collect()
+        };
+        ForkReport {
+            path: dest.join("events.json").to_string_lossy().into_owned(),
+            source: source.place.path().to_string_lossy().into_owned(),
+            dry_run,
+            turns: self.stream.turns(),
+            cut: self.fork.removed_turns,
+            overlays: ForkOverlays {
+                kept: numbers_with(ForkEffect::Kept),
+                clipped: numbers_with(ForkEffect::Clipped),
+                gone: numbers_with(ForkEffect::Removed),
+                summary_dropped: numbers_with(ForkEffect::SummaryDropped),
+            },
+            report: None,
+            error: None,
+            session: None,
+        }
+    }
 }
 
 /// Plans a fork with this number of last turns. `None` keeps all turns.

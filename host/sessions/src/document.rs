@@ -1,12 +1,13 @@
-//! The rows of the list of sessions as JSON documents.
+//! Sessions as JSON documents.
 
 use std::path::Path;
 use std::time::SystemTime;
 
 use jiff::Timestamp;
-use jp_compact_schema::document::ListedSession;
+use jp_compact_schema::document::{ForkedSession, ListedSession};
 use jp_compact_transcripts::Format;
 
+use crate::fork::NewSession;
 use crate::jp::JpConversation;
 use crate::list::SessionRow;
 
@@ -48,4 +49,22 @@ impl From<JpConversation> for ListedSession {
 fn time(time: SystemTime) -> String {
     let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+impl NewSession {
+    /// Returns the session as a part of the report of a fork.
+    #[must_use]
+    pub fn document(&self, source_bytes: u64, applied_overlays: usize) -> ForkedSession {
+        ForkedSession {
+            agent: self.agent.to_string(),
+            id: self.id.clone(),
+            title: self.title.clone(),
+            folder: self.folder.as_ref().map(|folder| folder.to_string_lossy().into_owned()),
+            source_bytes,
+            bytes: self.bytes.len() as u64,
+            applied_overlays,
+            resume: self.resume.to_string(),
+            notes: self.notes.clone(),
+        }
+    }
 }

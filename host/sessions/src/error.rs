@@ -27,6 +27,8 @@ pub enum SessionError {
     Store(#[from] StoreError),
     #[error("failed to {doing} {}", path.display())]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
+    #[error("failed to find `{program}` in PATH")]
+    NoProgram { program: &'static str },
     /// The agent's own program failed.
     #[error("failed to run `{command}`")]
     Program { command: String, source: ProcessError },

@@ -24,8 +24,7 @@ pub struct SessionFile {
 }
 
 /// Returns the sessions of these agents, the last written first.
-#[must_use]
-pub fn find_all(agents: &[Agent], environment: &Environment) -> Vec<SessionFile> {
+pub(crate) fn find_all(agents: &[Agent], environment: &Environment) -> Vec<SessionFile> {
     let mut files = Vec::new();
     for agent in agents {
         for path in places::session_paths(*agent, environment) {

@@ -179,7 +179,7 @@ fn collect_files(folder: &Path, paths: &mut Vec<PathBuf>) -> io::Result<()> {
 ///
 /// # Errors
 /// A file cannot be written. Then no file of the session is left.
-pub fn write(session: &NewSession) -> Result<(), SessionError> {
+pub(crate) fn write(session: &NewSession) -> Result<(), SessionError> {
     let files = session.belonging.iter().map(|(path, bytes)| (path, bytes));
     let mut written: Vec<&PathBuf> = Vec::new();
     for (path, bytes) in files.chain([(&session.path, &session.bytes)]) {
@@ -210,7 +210,7 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), SessionError> {
 ///
 /// # Errors
 /// The file cannot be removed.
-pub fn remove(session: &NewSession) -> Result<(), SessionError> {
+pub(crate) fn remove(session: &NewSession) -> Result<(), SessionError> {
     let path = session.path.clone();
     fs::remove_file(&path).map_err(|source| SessionError::Io { doing: "remove", path, source })
 }

@@ -11,20 +11,20 @@ use serde_json::Value;
 
 /// A conversation of JP.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JpConversation {
-    pub id: String,
+pub(crate) struct JpConversation {
+    pub(crate) id: String,
     /// The file with the events.
-    pub path: PathBuf,
-    pub title: Option<String>,
-    pub bytes: u64,
-    pub modified: SystemTime,
+    pub(crate) path: PathBuf,
+    pub(crate) title: Option<String>,
+    pub(crate) bytes: u64,
+    pub(crate) modified: SystemTime,
 }
 
 /// Returns the conversations of the current workspace. Without a workspace there are none.
 ///
 /// # Errors
 /// A folder of conversations cannot be listed.
-pub fn jp_conversations(environment: &Environment) -> Result<Vec<JpConversation>, StoreError> {
+pub(crate) fn jp_conversations(environment: &Environment) -> Result<Vec<JpConversation>, StoreError> {
     let mut conversations = Vec::new();
     for (id, folder) in store::conversations(environment)? {
         let path = folder.join("events.json");

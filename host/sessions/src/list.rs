@@ -17,18 +17,17 @@ const GEMINI_ROOT: &str = ".project_root";
 
 /// A session, as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionRow {
-    pub file: SessionFile,
-    pub title: Option<String>,
+pub(crate) struct SessionRow {
+    pub(crate) file: SessionFile,
+    pub(crate) title: Option<String>,
     /// The folder in which the agent worked.
-    pub folder: Option<PathBuf>,
+    pub(crate) folder: Option<PathBuf>,
     /// The session of which this one is a fork of ours.
-    pub fork_of: Option<String>,
+    pub(crate) fork_of: Option<String>,
 }
 
 /// Reads the title and the folder of a session.
-#[must_use]
-pub fn describe(file: SessionFile) -> SessionRow {
+pub(crate) fn describe(file: SessionFile) -> SessionRow {
     let ends = with_tail(&file.path);
     let folder = folder_of(file.agent, &ends, &file.path);
     SessionRow { title: title_or_prompt(file.agent, &ends), folder, fork_of: fork_of(&ends), file }

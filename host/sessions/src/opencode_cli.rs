@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::agent::Agent;
 use crate::error::SessionError;
 use crate::find::SessionFile;
+use crate::fork::{NewSession, remove, write};
 use crate::list::SessionRow;
 use crate::resume_command::quoted;
 
@@ -82,7 +83,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// The program failed.
-    pub async fn list(&self) -> Result<Vec<SessionRow>, SessionError> {
+    pub(crate) async fn list(&self) -> Result<Vec<SessionRow>, SessionError> {
         let stdout =
             self.run(r#"exec "$0" session list --format json"#, "session list", &[], LIST_DEADLINE).await?;
         let listed: Vec<ListedSession> = serde_json::from_slice(&stdout).unwrap_or_default();
@@ -117,23 +118,55 @@ impl ListedSession {
     }
 }
 
-/// A private folder for an exported session. Dropping it removes the folder.
+/// An exported session in a private folder. Dropping it removes the folder.
 #[derive(Debug)]
-pub struct TemporaryFolder(tempfile::TempDir);
+pub struct ExportedSession {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
 
-impl TemporaryFolder {
-    /// Creates the folder.
-    ///
-    /// # Errors
-    /// The folder for temporary files cannot be written.
-    pub fn make(environment: &Environment) -> Result<Self, SessionError> {
-        let folder = tempfile::Builder::new().prefix("jp-compact-").tempdir_in(&environment.temp_dir);
-        let path = environment.temp_dir.clone();
-        folder.map(Self).map_err(|source| SessionError::Io { doing: "create a folder in", path, source })
-    }
-
+impl ExportedSession {
     #[must_use]
     pub fn path(&self) -> &Path {
-        self.0.path()
+        &self.path
     }
+}
+
+/// Exports a session of OpenCode.
+///
+/// # Errors
+/// The program is not installed, or it failed.
+pub async fn export(id: &str, environment: &Environment) -> Result<ExportedSession, SessionError> {
+    let program = OpenCode::find(environment).ok_or(SessionError::NoProgram { program: OPENCODE })?;
+    let path = environment.temp_dir.clone();
+    let folder = tempfile::Builder::new().prefix("jp-compact-").tempdir_in(&environment.temp_dir);
+    let folder = folder.map_err(|source| SessionError::Io { doing: "create a folder in", path, source })?;
+    let path = folder.path().join(format!("{id}.json"));
+    program.export(id, &path).await?;
+    Ok(ExportedSession { _folder: folder, path })
+}
+
+/// Writes a session. OpenCode's is imported by its own program, if that is installed.
+///
+/// # Errors
+/// The session cannot be written, or the import failed.
+pub async fn install(
+    session: &mut NewSession,
+    has_dest: bool,
+    environment: &Environment,
+) -> Result<(), SessionError> {
+    write(session)?;
+    if session.agent != Agent::Opencode {
+        return Ok(());
+    }
+    match OpenCode::find(environment) {
+        Some(program) => {
+            program.import(&session.path, session.folder.as_deref()).await?;
+            if !has_dest {
+                remove(session)?;
+            }
+        }
+        None => session.notes.push(format!("import it first: {}", OpenCode::manual_import(&session.path))),
+    }
+    Ok(())
 }

@@ -4,5 +4,7 @@
 //! The interface is not stable.
 #![expect(missing_docs, reason = "the interface is not stable, so only unclear names need a comment")]
 
+pub mod bar_chart;
 pub mod escape;
 pub mod lines;
+pub mod numbers;

@@ -1,11 +1,9 @@
 //! Tables of tokens with a bar in each row. The full part of a bar represents the tokens in the view, the light part those
 //! that the view hides. No line must have more than 80 columns.
 
-use jp_compact_core::stats::Amount;
-
 use crate::escape;
-use crate::human::{grouped, percent_change};
 use crate::lines::{EscapedLines, LISTED_MAX};
+use crate::numbers::{grouped, percent_change};
 
 const COLUMNS: usize = 80;
 /// The width of names. It is the same in every table, so that columns align.
@@ -18,13 +16,20 @@ const BAR_WIDTH: usize = COLUMNS - NAME_WIDTH - 2 * (NUMBER_WIDTH + 1) - (CHANGE
 /// Blocks for eighths of a column.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
+/// The tokens of a row, raw and in the view.
+#[derive(Debug, Clone, Copy)]
+pub struct Bar {
+    pub raw: u64,
+    pub view: u64,
+}
+
 /// Appends a table with the largest row first. Without rows, it appends nothing.
-pub(crate) fn table<'a>(text: &mut EscapedLines, title: &str, rows: impl Iterator<Item = (&'a str, Amount)>) {
+pub fn table<'a>(text: &mut EscapedLines, title: &str, rows: impl Iterator<Item = (&'a str, Bar)>) {
     let mut rows: Vec<_> = rows.map(|(name, amount)| (label(name), amount)).collect();
     if rows.is_empty() {
         return;
     }
-    let size = |amount: &Amount| amount.before.max(amount.after);
+    let size = |amount: &Bar| amount.raw.max(amount.view);
     rows.sort_by_key(|(_, amount)| std::cmp::Reverse(size(amount)));
     let largest = size(&rows[0].1);
     text.line("");
@@ -34,9 +39,9 @@ pub(crate) fn table<'a>(text: &mut EscapedLines, title: &str, rows: impl Iterato
         text.line(
             format!(
                 "{name:<NAME_WIDTH$} {:>NUMBER_WIDTH$} {:>NUMBER_WIDTH$}  {:<CHANGE_WIDTH$}  {}",
-                grouped(amount.before),
-                grouped(amount.after),
-                percent_change(amount.before, amount.after),
+                grouped(amount.raw),
+                grouped(amount.view),
+                percent_change(amount.raw, amount.view),
                 bar(amount, largest, BAR_WIDTH)
             )
             .trim_end(),
@@ -56,14 +61,14 @@ fn label(name: &str) -> String {
 }
 
 /// Draws a bar: full for the tokens in the view, light for the others. The amount `largest` fills `width`.
-fn bar(Amount { before, after }: Amount, largest: u64, width: usize) -> String {
+fn bar(Bar { raw, view }: Bar, largest: u64, width: usize) -> String {
     let eighths = |amount: u64| {
         let scaled = u128::from(amount) * width as u128 * 8 / u128::from(largest.max(1));
         // A small amount is visible, too.
         usize::try_from(scaled).unwrap_or(0).max(usize::from(amount > 0))
     };
-    let full_eighths = eighths(after);
-    let light_columns = eighths(before).div_ceil(8).saturating_sub(full_eighths.div_ceil(8));
+    let full_eighths = eighths(view);
+    let light_columns = eighths(raw).div_ceil(8).saturating_sub(full_eighths.div_ceil(8));
     let mut bar = "█".repeat(full_eighths / 8) + EIGHTHS[full_eighths % 8];
     bar.push_str(&"░".repeat(light_columns));
     bar
@@ -75,7 +80,7 @@ mod tests {
 
     #[track_caller]
     fn check(before: u64, after: u64, expected: &str) {
-        assert_eq!(bar(Amount { before, after }, 100, 10), expected);
+        assert_eq!(bar(Bar { raw: before, view: after }, 100, 10), expected);
     }
 
     #[test]
@@ -92,7 +97,7 @@ mod tests {
 
     #[test]
     fn lines_have_at_most_80_columns() {
-        let amount = Amount { before: 123_456_789, after: 123_456_789 };
+        let amount = Bar { raw: 123_456_789, view: 123_456_789 };
         let long_name = "a/".repeat(60);
         let mut text = EscapedLines::new();
         let rows = [("a", amount), (long_name.as_str(), amount), ("b\u{1b}[2J\nc", amount)];

@@ -1,0 +1,41 @@
+//! The text forms of numbers.
+
+/// A number with separators: 1,234,567.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A change in percent: `-43 %`, `+2 %`, or `unchanged`.
+#[must_use]
+pub fn percent_change(before: u64, after: u64) -> String {
+    if before == after || before == 0 {
+        return "unchanged".into();
+    }
+    let percent = (after as f64 / before as f64 - 1.0) * 100.0;
+    format!("{percent:+.0} %")
+}
+
+/// A number with its noun: `1 turn`, `2 turns`.
+#[must_use]
+pub fn counted(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_digits_by_three() {
+        assert_eq!([grouped(0), grouped(999), grouped(1_234_567)], ["0", "999", "1,234,567"]);
+    }
+}
