@@ -12,7 +12,6 @@ pub(crate) struct LongCall<'a> {
     pub(crate) call: usize,
     pub(crate) request_seq: u64,
     pub(crate) response_seq: u64,
-    pub(crate) tool: &'a str,
     /// The strings and numbers of the arguments. `None` if the arguments stay as they are.
     pub(crate) arguments: Option<String>,
     pub(crate) output: &'a str,
@@ -58,7 +57,6 @@ fn candidate<'a>(call: &'a CallPair, index: usize, range: Range, options: &Optio
         call: index,
         request_seq: call.seq,
         response_seq: result.seq,
-        tool: &call.tool,
         arguments: shortens_arguments.then_some(arguments),
         output: &result.content,
         shortens_output,

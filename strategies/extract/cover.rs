@@ -273,12 +273,12 @@ fn render(candidate: &LongCall<'_>, parts: Parts<'_>) -> String {
     let mut text = String::new();
     if candidate.arguments.is_some() {
         let (total, kept) = (parts.arguments.len(), kept_texts(&parts.arguments));
-        text.push_str(&format!("[{} of {total} lines of the arguments]\n", kept.len()));
+        text.push_str(&format!("[arguments: {} of {total} lines]\n", kept.len()));
         kept.iter().for_each(|line| push_line(&mut text, line));
     }
     if candidate.shortens_output {
         let (total, kept) = (parts.output.len(), kept_texts(&parts.output));
-        text.push_str(&format!("[{} of {total} lines of the output of {}]\n", kept.len(), candidate.tool));
+        text.push_str(&format!("[{} of {total} lines]\n", kept.len()));
         kept.iter().for_each(|line| push_line(&mut text, line));
     } else {
         text.push_str("[output]\n");

@@ -2,6 +2,8 @@
 
 /// The maximum size of a line that stays because of its place or its meaning. A longer line is cut.
 const FIXED_LINE_BYTES_MAX: usize = 500;
+/// The maximum size of a last line that is not an error.
+const LAST_LINE_BYTES_MAX: usize = 160;
 /// Words that mark a line as an error.
 const ERROR_WORDS: [&str; 4] = ["error", "failed", "panicked", "Traceback"];
 /// Words that mark a line with the exit code of a command.
@@ -55,13 +57,22 @@ pub(crate) fn split(text: &str, line_bytes: usize, edge_lines: usize, is_output:
     lines
 }
 
+/// Returns whether a line reports an error or an exit code. A numbered line of a file only contains such a word.
 fn is_error_or_exit(line: &str) -> bool {
-    ERROR_WORDS.iter().chain(&EXIT_WORDS).any(|word| line.contains(word))
+    !is_numbered(line) && ERROR_WORDS.iter().chain(&EXIT_WORDS).any(|word| line.contains(word))
 }
 
-/// Returns the beginning of a line, at most [`FIXED_LINE_BYTES_MAX`] bytes.
+/// Returns whether a line begins with its number in a file, as in the output of tools that read files.
+fn is_numbered(line: &str) -> bool {
+    let line = line.trim_start();
+    let rest = line.trim_start_matches(|char: char| char.is_ascii_digit());
+    rest.len() < line.len() && rest.starts_with(['\u{2192}', '\t', '|'])
+}
+
+/// Returns the beginning of a line that stays.
 fn cut(line: &str) -> &str {
-    &line[..line.floor_char_boundary(FIXED_LINE_BYTES_MAX)]
+    let bytes_max = if is_error_or_exit(line) { FIXED_LINE_BYTES_MAX } else { LAST_LINE_BYTES_MAX };
+    &line[..line.floor_char_boundary(bytes_max)]
 }
 
 #[cfg(test)]
@@ -88,6 +99,13 @@ mod tests {
         let text = "start\nerror: no such file\n2 failed\nthread panicked\nTraceback (most recent)\nexit code 1\nx\nlast";
         let expected = [Whole, Fixed, Fixed, Fixed, Fixed, Fixed, Whole, Fixed];
         assert_eq!(roles(text, 160, 0, true), expected);
+    }
+
+    #[test]
+    fn numbered_lines_of_a_file_are_not_errors() {
+        use LineRole::{Fixed, Whole};
+        let text = "  12\u{2192}return error;\n13\tfailed = true\n2 failed\nlast";
+        assert_eq!(roles(text, 160, 0, true), [Whole, Whole, Fixed, Fixed]);
     }
 
     #[test]

@@ -23,11 +23,11 @@ use serde_json::json;
 
 use crate::candidates::LongCall;
 
-const BUDGET: f64 = 0.15;
+const BUDGET: f64 = 0.25;
 const KEEP_STEPS: usize = 3;
-const MIN_BYTES: usize = 400;
+const MIN_BYTES: usize = 200;
 const LINE_BYTES: usize = 160;
-const EDGE_LINES: usize = 5;
+const EDGE_LINES: usize = 7;
 /// Tools whose calls are state or instructions.
 const EXEMPT: [&str; 5] = ["LoadSkill", "Task", "TodoWrite", "TodoRead", "Ask"];
 /// The part of a reply that the texts may fill, because escaping makes them longer.

@@ -80,14 +80,14 @@ fn bare(budget: f64) -> Value {
 fn lines_with_new_names_stay() {
     let content = format!("{}see src/lexer.rs\n{}done", prose(10), prose(10));
     let found = replaced("Look.", &[row(0, &content)], &bare(0.2));
-    assert_eq!(found, [(0, "[2 of 22 lines of the output of Bash]\nsee src/lexer.rs\ndone".to_owned())]);
+    assert_eq!(found, [(0, "[2 of 22 lines]\nsee src/lexer.rs\ndone".to_owned())]);
 }
 
 #[test]
 fn names_that_the_view_shows_elsewhere_do_not_stay() {
     let content = format!("{}see src/lexer.rs\n{}done", prose(10), prose(10));
     let found = replaced("Look at src/lexer.rs.", &[row(0, &content)], &bare(0.2));
-    assert_eq!(found, [(0, "[1 of 22 lines of the output of Bash]\ndone".to_owned())]);
+    assert_eq!(found, [(0, "[1 of 22 lines]\ndone".to_owned())]);
     // A result of a newest step is shown, too.
     let rows = [row(0, &content), row(1, "src/lexer.rs")];
     let mut options = bare(0.2);
@@ -118,7 +118,7 @@ fn of_long_lines_only_names_stay() {
     let content =
         format!("{} src/lexer.rs {} lexer_state 40400\ndone", "word ".repeat(40), "word ".repeat(40));
     let found = replaced("Look.", &[row(0, &content)], &bare(0.2));
-    let text = "[2 of 2 lines of the output of Bash]\nsrc/lexer.rs lexer_state 40400\ndone";
+    let text = "[2 of 2 lines]\nsrc/lexer.rs lexer_state 40400\ndone";
     assert_eq!(found, [(0, text.to_owned())]);
 }
 
@@ -127,7 +127,7 @@ fn errors_exit_codes_and_the_last_line_stay_without_budget() {
     let content =
         format!("{}error: unexpected token\n{}exit code 101\n{}last words", prose(9), prose(9), prose(9));
     let found = replaced("Look.", &[row(0, &content)], &bare(0.0));
-    let text = "[3 of 30 lines of the output of Bash]\nerror: unexpected token\nexit code 101\nlast words";
+    let text = "[3 of 30 lines]\nerror: unexpected token\nexit code 101\nlast words";
     assert_eq!(found, [(0, text.to_owned())]);
 }
 
@@ -137,7 +137,7 @@ fn first_and_last_lines_stay() {
     let mut options = bare(0.0);
     options["edge_lines"] = json!(2);
     let found = replaced("Look.", &[row(0, &content)], &options);
-    let text = "[4 of 24 lines of the output of Bash]\nhead 1\nhead 2\ntail 1\ntail 2";
+    let text = "[4 of 24 lines]\nhead 1\nhead 2\ntail 1\ntail 2";
     assert_eq!(found, [(0, text.to_owned())]);
 }
 
@@ -148,7 +148,7 @@ fn long_arguments_are_shortened_into_the_result() {
     let calls = calls(&asked(&bare(0.2)), &events("Write.", &rows));
     let [request, response] = &calls[..] else { panic!("{calls:?}") };
     assert_eq!((request.seq, request.request), (1, Some(RequestAction::Strip)));
-    let text = "[1 of 21 lines of the arguments]\nsrc/lexer.rs\n[output]\nwritten";
+    let text = "[arguments: 1 of 21 lines]\nsrc/lexer.rs\n[output]\nwritten";
     assert_eq!((response.seq, &response.response), (2, &Some(ResponseAction::Replace(text.to_owned()))));
 }
 
@@ -189,7 +189,7 @@ fn reply_that_would_be_too_large_ends_with_the_last_call_that_fits() {
     let content = format!("src/lexer.rs\n{}done", prose(20));
     let rows = [row(0, &content), row(1, &content), row(2, &content)];
     let mut request = asked(&bare(0.2));
-    request.limits.result_bytes_max = 200;
+    request.limits.result_bytes_max = 120;
     let seqs: Vec<u64> = calls(&request, &events("Look.", &rows)).iter().map(|call| call.seq).collect();
     assert_eq!(seqs, [2, 4]);
 }
