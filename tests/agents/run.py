@@ -26,6 +26,7 @@ import provider
 
 TURNS = 5
 LINES = 85
+PROFILE = "default"
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 CONTINUE = "[Continue]"
 PROMPT = "jpc-turn-{}: read the files"
@@ -159,8 +160,8 @@ class Agent:
         # The overlays of a copy, because a sidecar next to the original would be a change of the original's view.
         copy = self.root / f"copy{path.suffix}"
         copy.write_bytes(path.read_bytes())
-        self.jp(str(copy))
-        report = json.loads(self.jp("fork", id, "--compact", "--json"))
+        self.jp(str(copy), "--profile", PROFILE)
+        report = json.loads(self.jp("fork", id, f"--compact={PROFILE}", "--json"))
         command = report["session"]["resume"]
         small = self.resumed(command, TURNS + 1)
         same(self.name, "the fork", small, self.printed(copy, "--compacted"))
