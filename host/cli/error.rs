@@ -140,9 +140,11 @@ fn from_library(error: &dyn Error, exit: Exit, hint: Option<ErrorHint>) -> Repor
 
 impl From<compact::Error> for Report {
     fn from(error: compact::Error) -> Self {
-        let mut report = from_library(&error, run_exit(&error), run_hint(&error));
-        report.causes.extend(stderr_tail(&error));
-        report.causes.extend(rejected_summaries(&error));
+        let plain = error.plain();
+        let mut report = from_library(plain, run_exit(plain), run_hint(plain));
+        report.causes.extend(stderr_tail(plain));
+        let texts = error.lost_summaries();
+        report.causes.extend(texts.iter().map(|text| format!("the text of the rejected summary:\n{text}")));
         report
     }
 }
@@ -293,13 +295,6 @@ fn stderr_tail(error: &compact::Error) -> Option<String> {
     Some(format!("the last lines of its stderr:\n{lines}"))
 }
 
-/// The texts of a reply that was rejected only because of its ranges. The user has paid for them.
-fn rejected_summaries(error: &compact::Error) -> Vec<String> {
-    let compact::Error::Strategy { source, .. } = error else { return Vec::new() };
-    let StrategyRunError::CutsSummary { summaries, .. } = source.as_ref() else { return Vec::new() };
-    summaries.iter().map(|text| format!("the text of the rejected summary:\n{text}")).collect()
-}
-
 fn run_exit(error: &compact::Error) -> Exit {
     use compact::Error as E;
     match error {
@@ -334,9 +329,7 @@ fn strategy_exit(error: &StrategyRunError) -> Exit {
         | StrategyRunError::NotContained { .. }
         | StrategyRunError::NotGranted { .. } => Exit::NotTrusted,
         StrategyRunError::BadOptions { .. } => Exit::Usage,
-        StrategyRunError::Refused(_)
-        | StrategyRunError::CutsSummary { .. }
-        | StrategyRunError::RefusedBefore { .. } => Exit::Refused,
+        StrategyRunError::Refused { .. } | StrategyRunError::RefusedBefore { .. } => Exit::Refused,
         StrategyRunError::NoModel => Exit::Model,
         StrategyRunError::Session(error) => session_exit(error.plain()),
         _ => Exit::Crashed,

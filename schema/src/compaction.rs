@@ -143,6 +143,8 @@ pub struct SelectiveCall {
 pub enum RequestAction {
     /// Replaces its arguments by `{}`.
     Strip,
+    /// Shows its arguments, even if an older overlay strips them.
+    Keep,
 }
 
 /// The action for a tool response.
@@ -151,6 +153,8 @@ pub enum RequestAction {
 pub enum ResponseAction {
     /// Replaces its content by the status line of the policy `strip`.
     Strip,
+    /// Shows its content, even if an older overlay strips or replaces it.
+    Keep,
     /// Replaces its content by this text.
     Replace(String),
 }
@@ -168,13 +172,14 @@ impl<'de> Visitor<'de> for ResponseActionVisitor {
     type Value = ResponseAction;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("\"strip\" or {\"replace\": \"text\"}")
+        f.write_str("\"strip\", \"keep\", or {\"replace\": \"text\"}")
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<ResponseAction, E> {
         match name {
             "strip" => Ok(ResponseAction::Strip),
-            other => Err(E::unknown_variant(other, &["strip", "replace"])),
+            "keep" => Ok(ResponseAction::Keep),
+            other => Err(E::unknown_variant(other, &["strip", "keep", "replace"])),
         }
     }
 

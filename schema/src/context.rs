@@ -102,8 +102,14 @@ pub struct Kinds {
 }
 
 /// An existing overlay: its range and its policies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CompactionRef {
+    /// The number of the overlay in the host's reports, from 1. Older hosts do not send it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<usize>,
+    /// The names of the strategies that made it, from its receipts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strategies: Vec<String>,
     /// The first turn.
     pub from_turn: usize,
     /// The last turn, inclusive.
@@ -123,6 +129,13 @@ pub struct CompactionRef {
     /// Its policy for tool calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<ToolCallsRef>,
+    /// The kinds of its policies that the view shows in `requested_range`. A newer overlay replaces the others there, or
+    /// the range has no event that they apply to. `summary`, `reasoning`, or `tool_calls`; new kinds may be added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shown: Vec<String>,
+    /// Whether `tool_hints` now lead to another policy for tool calls in `requested_range`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hints_changed: bool,
 }
 
 impl CompactionRef {
@@ -135,7 +148,7 @@ impl CompactionRef {
 }
 
 /// The policy for tool calls of an existing overlay, without lists and texts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "policy", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolCallsRef {
@@ -149,7 +162,11 @@ pub enum ToolCallsRef {
     /// The calls are removed.
     Omit,
     /// Single calls have their own actions.
-    Selective,
+    Selective {
+        /// The listed events in `requested_range` whose action the view shows.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        seqs: Vec<u64>,
+    },
     /// A policy that this version of the crate does not know.
     #[serde(other, skip_serializing)]
     Unknown,

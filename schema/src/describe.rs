@@ -145,6 +145,18 @@ pub enum ContentKind {
     ToolCalls,
 }
 
+impl ContentKind {
+    /// Returns its name in messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Summary => "summary",
+            Self::Reasoning => "reasoning",
+            Self::ToolCalls => "tool_calls",
+        }
+    }
+}
+
 /// The amount of data that the host sends. An unknown value is an error, because the strategy would miss data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::document::{ErrorReport, EvalReport, Saved, TokenCounts};
+use crate::report::is_zero;
 
 /// The names of the transcript formats.
 pub const FORMATS: [&str; 15] = [
@@ -105,6 +106,9 @@ pub struct RecordReport {
     pub tokens: TokenCounts,
     /// The effect of the run.
     pub saved: Saved,
+    /// The tokens that the view shows again, because a new policy replaces an older one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restored_tokens: u64,
     /// The number of new overlays.
     pub new_overlays: usize,
     /// The strategies that made no overlay, with their reasons.

@@ -72,7 +72,10 @@ pub struct TranscriptReport {
     pub size: Size,
     /// The effect of this run.
     pub saved: Saved,
-    /// The new overlays.
+    /// The tokens that the view shows again, because a new policy replaces an older one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restored_tokens: u64,
+    /// The new overlays. An overlay that several strategies share has one entry for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overlays: Vec<OverlayReport>,
     /// The strategies that made no overlay.
@@ -96,6 +99,11 @@ pub struct TranscriptReport {
     /// The error, if the transcript failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorReport>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(crate) fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The outcome for a transcript.

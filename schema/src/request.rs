@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::answer::Answer;
-use crate::context::{Context, Turn};
+use crate::context::{CompactionRef, Context, Turn};
+use crate::describe::ContentKind;
 use crate::outline::Outline;
 use crate::range::Range;
 
@@ -82,6 +83,14 @@ impl CompactRequest {
     /// Returns the rows of the turn table for the turns in the range.
     pub fn turns_in(&self, range: Range) -> impl Iterator<Item = &Turn> {
         self.context.turns.iter().filter(move |row| range.contains(row.turn))
+    }
+
+    /// Returns the existing overlays whose policy of this kind the view shows in `requested_range`.
+    pub fn shown(&self, kind: ContentKind) -> impl Iterator<Item = &CompactionRef> {
+        self.context
+            .compactions
+            .iter()
+            .filter(move |overlay| overlay.shown.iter().any(|name| name == kind.name()))
     }
 }
 

@@ -151,11 +151,8 @@ mod tests {
         let summary = |(from_turn, to_turn): &(usize, usize)| CompactionRef {
             from_turn: *from_turn,
             to_turn: *to_turn,
-            from_step: None,
-            to_step: None,
             summary: true,
-            reasoning: None,
-            tool_calls: None,
+            ..CompactionRef::default()
         };
         let summaries: Vec<_> = summaries.iter().map(summary).collect();
         let range = Range::turns(0, tokens.len().saturating_sub(1));
@@ -233,11 +230,9 @@ mod tests {
         let older = CompactionRef {
             from_turn: 0,
             to_turn: 0,
-            from_step: None,
             to_step: Some(5),
             summary: true,
-            reasoning: None,
-            tool_calls: None,
+            ..CompactionRef::default()
         };
         let steps = [100, 100, 100, 100, 100, 100, 10, 10, 10, 10];
         assert_eq!(with_steps(&[], &steps, "0..0.9", std::slice::from_ref(&older)), "turns 0 to 0.8");

@@ -255,15 +255,7 @@ fn declines_one_turn_and_existing_summaries() {
     };
     assert_eq!(declined(&asked(1)), "the range has fewer than two turns");
     let mut request = asked(10);
-    let older = CompactionRef {
-        from_turn: 0,
-        to_turn: 6,
-        from_step: None,
-        to_step: None,
-        summary: true,
-        reasoning: None,
-        tool_calls: None,
-    };
+    let older = CompactionRef { from_turn: 0, to_turn: 6, summary: true, ..CompactionRef::default() };
     request.context.compactions = vec![older];
     assert!(declined(&request).starts_with("the oldest part already is a summary of turns 0 to 6"));
 }

@@ -6,11 +6,12 @@
 //! strategy reads no events: the outline has the size of each result, and lists the hidden ones. Without that list, it would
 //! propose a result again that already is a placeholder.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use jp_compact_strategy::schema::{
-    CompactRequest, ContentKind, Description, Determinism, Input, Outline, Payload, ResponseAction, STEPS,
-    Scope, SelectiveCall, ToolCalls,
+    CompactRequest, CompactionRef, ContentKind, Description, Determinism, Input, Outline, Payload,
+    ResponseAction, STEPS, Scope, SelectiveCall, ToolCalls, ToolCallsRef,
 };
 use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, options, serve};
 use serde::Deserialize;
@@ -83,19 +84,38 @@ impl Strategy for Micro {
         let results = results(request.outline.as_ref())?;
         let old = results.len().saturating_sub(options.keep_recent);
         let range = request.requested_range;
-        let calls: Vec<SelectiveCall> = results[..old]
-            .iter()
-            .filter(|result| range.contains_step(result.turn, result.step) && !result.hidden)
-            .filter(|result| result.bytes > options.min_bytes)
-            .filter(|result| !options.exempt.iter().any(|exempt| exempt == result.tool))
-            .filter_map(ToolResult::placeholder)
-            .collect();
+        let is_old =
+            |result: &ToolResult<'_>| result.seq < results.get(old).map_or(u64::MAX, |first| first.seq);
+        let is_replaced = |result: &&ToolResult<'_>| {
+            is_old(result)
+                && result.bytes > options.min_bytes
+                && !options.exempt.iter().any(|exempt| exempt == result.tool)
+        };
+        let in_range = || results.iter().filter(|result| range.contains_step(result.turn, result.step));
+        let own = own_seqs(request);
+        let restored =
+            in_range().filter(|result| result.hidden && own.contains(&result.seq) && !is_replaced(result));
+        let replaced = in_range().filter(|result| !result.hidden).filter(is_replaced);
+        let calls: Vec<SelectiveCall> =
+            restored.map(ToolResult::kept).chain(replaced.filter_map(ToolResult::placeholder)).collect();
         if calls.is_empty() {
             return Ok(Outcome::decline("the view shows no old and long result in range that is not exempt"));
         }
         let policy = ToolCalls::Selective { calls };
         Ok(Outcome::propose(Payload { tool_calls: Some(policy), ..Payload::new(range) }))
     }
+}
+
+/// Returns the results that an earlier overlay of this strategy replaces. With other options, some of them may come back.
+fn own_seqs(request: &CompactRequest) -> BTreeSet<u64> {
+    let is_own = |older: &&CompactionRef| older.strategies.contains(&request.strategy);
+    let policies =
+        request.shown(ContentKind::ToolCalls).filter(is_own).filter_map(|older| older.tool_calls.as_ref());
+    let seqs = policies.filter_map(|policy| match policy {
+        ToolCallsRef::Selective { seqs } => Some(seqs),
+        _ => None,
+    });
+    seqs.flatten().copied().collect()
 }
 
 /// A tool result in the outline.
@@ -119,6 +139,11 @@ impl ToolResult<'_> {
             response,
             omit: false,
         })
+    }
+
+    /// Returns the entry that shows the result again.
+    fn kept(&self) -> SelectiveCall {
+        SelectiveCall { seq: self.seq, request: None, response: Some(ResponseAction::Keep), omit: false }
     }
 }
 

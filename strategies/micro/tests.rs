@@ -149,3 +149,26 @@ fn rejects_missing_or_invalid_outlines() {
     assert_eq!(code(&short), "request_invalid");
     assert_eq!(code(&asked(&EXAMPLE, &json!({"keep": 1}))), "options_invalid");
 }
+
+#[test]
+fn own_results_come_back_if_other_options_keep_them() {
+    let mut request = asked(&EXAMPLE, &json!({"keep_recent": 5}));
+    let older = |strategy: &str, seqs: &[u64]| CompactionRef {
+        to_turn: 1,
+        strategies: vec![strategy.to_owned()],
+        tool_calls: Some(ToolCallsRef::Selective { seqs: seqs.to_vec() }),
+        shown: vec!["tool_calls".to_owned()],
+        ..CompactionRef::default()
+    };
+    request.outline.as_mut().unwrap().hidden = vec![1, 3, 7, 9];
+    // Results 1 and 3 are this strategy's, 7 another one's, and 9 is hidden for another reason. 11 is kept already.
+    request.context.compactions = vec![older("under-test", &[1, 3, 11]), older("other", &[7])];
+    let Outcome::Result { compactions, .. } = ask(&Micro, &request, &[]).unwrap() else { panic!("declined") };
+    let Some(ToolCalls::Selective { calls }) = &compactions[0].tool_calls else { panic!("{compactions:?}") };
+    assert_eq!(
+        calls.iter().map(|call| (call.seq, &call.response)).collect::<Vec<_>>(),
+        [(3, &Some(ResponseAction::Keep))]
+    );
+    request.outline.as_mut().unwrap().hidden = vec![1, 7, 9];
+    assert!(matches!(ask(&Micro, &request, &[]), Ok(Outcome::Decline(_))));
+}

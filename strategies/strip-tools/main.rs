@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use jp_compact_strategy::schema::{
-    CompactRequest, ContentKind, Description, Determinism, Input, Kinds, Payload, STEPS, ToolCalls,
+    CompactRequest, CompactionRef, ContentKind, Description, Determinism, Input, Kinds, Payload, Range,
+    STEPS, ToolCalls, ToolCallsRef,
 };
 use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, options, serve};
 use serde::Deserialize;
@@ -34,6 +35,27 @@ impl StripMode {
             Self::StripRequests => ToolCalls::Strip { request: true, response: false },
             Self::StripResponses => ToolCalls::Strip { request: false, response: true },
             Self::Omit => ToolCalls::Omit,
+        }
+    }
+
+    /// Returns whether an older overlay has the policy of this mode, with the same hints.
+    fn equals(self, older: &CompactionRef) -> bool {
+        let policy = match (self.policy(), &older.tool_calls) {
+            (ToolCalls::Strip { request, response }, Some(older)) => {
+                *older == ToolCallsRef::Strip { request, response }
+            }
+            (ToolCalls::Omit, Some(older)) => *older == ToolCallsRef::Omit,
+            _ => false,
+        };
+        policy && !older.hints_changed
+    }
+
+    /// Returns whether the policy of this mode changes what an older overlay shows. A policy for single calls strips a part
+    /// of them, and the full modes strip or omit it anyway.
+    fn replaces(self, older: &CompactionRef) -> bool {
+        match (self, &older.tool_calls) {
+            (Self::Strip | Self::Omit, Some(ToolCallsRef::Selective { .. })) => false,
+            _ => !self.equals(older),
         }
     }
 
@@ -73,14 +95,34 @@ impl Strategy for StripTools {
     fn compact(&self, request: &CompactRequest, _: &mut Exchange<'_>) -> Result<Outcome, StrategyError> {
         let Options { mode } = options(request)?;
         let range = request.requested_range;
-        if request.turns_in(range).all(|row| row.kinds.tool_calls == 0) {
-            return Ok(Outcome::decline("the view shows no tool call in range"));
-        }
-        if !request.turns_in(range).any(|row| mode.affects(&row.kinds)) {
-            return Ok(Outcome::decline("the view shows nothing to strip in range"));
+        let shown: Vec<&CompactionRef> = request.shown(ContentKind::ToolCalls).collect();
+        // The newest policy wins, so another policy is a reason to propose, even if it hides more.
+        if !shown.iter().any(|older| mode.replaces(older)) {
+            if shown.is_empty() && request.turns_in(range).all(|row| row.kinds.tool_calls == 0) {
+                return Ok(Outcome::decline("the view shows no tool call in range"));
+            }
+            let has_policy =
+                |turn| shown.iter().any(|older| mode.equals(older) && covers(older, &range, turn));
+            if !request.turns_in(range).any(|row| mode.affects(&row.kinds) && !has_policy(row.turn)) {
+                return Ok(Outcome::decline(match shown.as_slice() {
+                    [] => "the view shows nothing to strip in range",
+                    _ => "the view already has this policy in range",
+                }));
+            }
         }
         Ok(Outcome::propose(Payload { tool_calls: Some(mode.policy()), ..Payload::new(range) }))
     }
+}
+
+/// Returns whether an overlay covers the part of a turn that is in the range.
+fn covers(older: &CompactionRef, range: &Range, turn: usize) -> bool {
+    let part = Range {
+        from_turn: turn,
+        to_turn: turn,
+        from_step: range.from_step.filter(|_| turn == range.from_turn),
+        to_step: range.to_step.filter(|_| turn == range.to_turn),
+    };
+    older.range().covers(&part)
 }
 
 fn main() -> ExitCode {
@@ -149,6 +191,59 @@ mod tests {
         check("strip-requests", &[requests_stripped], &declined);
         check("strip-responses", &[responses_stripped], &declined);
         check("omit", &[STRIPPED], &proposes(0, ToolCalls::Omit));
+    }
+
+    /// Returns an overlay of turns 0 to `to_turn` that the view shows.
+    fn shown(to_turn: usize, policy: ToolCallsRef) -> CompactionRef {
+        let shown = vec!["tool_calls".to_owned()];
+        CompactionRef { to_turn, tool_calls: Some(policy), shown, ..CompactionRef::default() }
+    }
+
+    #[track_caller]
+    fn check_over(mode: &str, turns: &[Kinds], older: &[CompactionRef], expect: Result<(), &str>) {
+        let mut request = request(0, turns.len() - 1, turns);
+        request.options.insert("mode".to_owned(), Value::from(mode));
+        request.context.compactions = older.to_vec();
+        match (ask(&StripTools, &request, &[]).unwrap(), expect) {
+            (Outcome::Decline(reason), Err(expected)) => assert_eq!(reason, expected),
+            (Outcome::Result { .. }, Ok(())) => {}
+            (outcome, _) => panic!("{mode}: {outcome:?}"),
+        }
+    }
+
+    const STRIP: ToolCallsRef = ToolCallsRef::Strip { request: true, response: true };
+    const SAME: &str = "the view already has this policy in range";
+
+    #[test]
+    fn another_shown_policy_is_replaced_even_if_it_hides_more() {
+        check_over("strip-responses", &[STRIPPED], &[shown(0, STRIP)], Ok(()));
+        check_over("strip", &[NOTHING], &[shown(0, ToolCallsRef::Omit)], Ok(()));
+        check_over("strip", &[STRIPPED], &[shown(0, STRIP)], Err(SAME));
+        check_over("omit", &[NOTHING], &[shown(0, ToolCallsRef::Omit)], Err(SAME));
+        let hidden = CompactionRef { shown: Vec::new(), ..shown(0, STRIP) };
+        check_over(
+            "strip-responses",
+            &[STRIPPED],
+            &[hidden],
+            Err("the view shows nothing to strip in range"),
+        );
+    }
+
+    #[test]
+    fn other_hints_are_another_policy() {
+        let older = CompactionRef { hints_changed: true, ..shown(0, STRIP) };
+        check_over("strip", &[STRIPPED], &[older], Ok(()));
+        // A hint keeps the calls of turn 0, so their tokens are no reason to strip them again.
+        check_over("strip", &[UNSTRIPPED], &[shown(0, STRIP)], Err(SAME));
+        check_over("strip", &[UNSTRIPPED, UNSTRIPPED], &[shown(0, STRIP)], Ok(()));
+    }
+
+    #[test]
+    fn single_calls_differ_only_from_weaker_modes() {
+        let listed = shown(0, ToolCallsRef::Selective { seqs: vec![3] });
+        check_over("strip", &[STRIPPED], std::slice::from_ref(&listed), Err(SAME));
+        check_over("strip", &[UNSTRIPPED], std::slice::from_ref(&listed), Ok(()));
+        check_over("strip-requests", &[STRIPPED], &[listed], Ok(()));
     }
 
     #[test]

@@ -80,7 +80,8 @@ fn forbid_growth_fails_for_a_longer_view() {
     check(&set, &["--forbid-growth"], 0, "0 failing transcripts");
     set.world.write_script("plugins/long", &long_summary_strategy());
     let args = ["batch", "set", "--strategy", "long", "--trust-dir", "plugins", "--sandbox=contained"];
-    let output = set.world.run(&[&args[..], &["--forbid-growth", "--now", NOW]].concat()).exits(3);
+    let output =
+        set.world.run(&[&args[..], &["--restore", "--forbid-growth", "--now", NOW]].concat()).exits(3);
     let output = output.reports("gate forbid-growth: set/a0/events.json: the view grew from ");
     output.reports("gate forbid-growth not met: wanted no growth, found 1 failing transcript");
     assert_eq!(Transcript::capture(set.path("set/a0/events.json")).current_bytes().len() / 10_000, 7);

@@ -74,13 +74,13 @@ fn compacts_above_share_of_context_window() {
     let output = auto(&world, &["--context-window", "100"]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
     warning: conversation/events.json: still too large: the view has about 964 tokens, more than 75, and no summary is enabled; set `conversation.compaction.auto.fallback_profile` to a profile with a summary, such as `auto-summarize`
-    conversation/events.json: 2 overlays appended
+    conversation/events.json: 1 overlay appended
       1  strip-reasoning [version]  turns 0-4: reasoning
-      2  strip-tools [version]  turns 0-4: tool_calls
+      1  strip-tools [version]  turns 0-4: tool_calls
       JP sends a model about 964 tokens, was 1,145 (-16 %, pieces)
     conversation/events.json: auto compacted turns 0-4 with profile `default`: about 1,145 -> 964 tokens (-16 %, pieces)
     ");
-    assert_eq!(ranges(&transcript.overlays()), [(0, 4), (0, 4)]);
+    assert_eq!(ranges(&transcript.overlays()), [(0, 4)]);
     let output = auto(&world, &["--context-window", "100"]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
     warning: conversation/events.json: still too large: the view has about 964 tokens, more than 75, and no summary is enabled; set `conversation.compaction.auto.fallback_profile` to a profile with a summary, such as `auto-summarize`
@@ -163,7 +163,7 @@ fn unknown_context_window_is_reported_and_skips() {
     assert_eq!(auto(&world, &["--json"]).exits(0).line()["due"], false);
     transcript.assert_untouched();
     auto(&world, &[&always_due()]).exits(0);
-    assert_eq!(transcript.overlays().len(), 2);
+    assert_eq!(transcript.overlays().len(), 1);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn trigger_ignores_compacted_content() {
 fn runs_even_if_auto_is_disabled() {
     let (world, transcript) = conversation_world(&Conversation::with_turns(8));
     auto(&world, &[&always_due(), &set_auto("enabled=false")]).exits(0);
-    assert_eq!(transcript.overlays().len(), 2);
+    assert_eq!(transcript.overlays().len(), 1);
 }
 
 #[test]
@@ -190,11 +190,11 @@ fn profile_option_overrides_configuration() {
         let line = auto(&world, &[&[&always_due()[..], "--json"], extra].concat()).exits(0).line();
         (line["profile"].as_str().unwrap().to_owned(), transcript.overlays().len())
     };
-    assert_eq!(profile_and_overlays(&[]), ("default".into(), 2));
+    assert_eq!(profile_and_overlays(&[]), ("default".into(), 1));
     assert_eq!(profile_and_overlays(&[&set_auto("profile=light")]), ("light".into(), 1));
     assert_eq!(
         profile_and_overlays(&[&set_auto("profile=light"), "--profile", "default"]),
-        ("default".into(), 2)
+        ("default".into(), 1)
     );
     let (world, _) = conversation_world(&Conversation::with_turns(8));
     auto(&world, &["--profile", "nope"]).exits(2).reports("there is no profile `nope`");
@@ -303,7 +303,7 @@ fn small_saving_is_declined_by_auto_and_warned_by_compact() {
     auto(&world, &[&always_due(), min_saving]).exits(0).reports("% of the view; the minimum is 90 %");
     transcript.assert_untouched();
     world.run(&["conversation", min_saving]).exits(0).reports("less than 90 % (min_saving)");
-    assert_eq!(transcript.overlays().len(), 2);
+    assert_eq!(transcript.overlays().len(), 1);
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn evaluates_each_transcript_separately() {
     assert_eq!((&lines[0]["due"], &lines[2]["due"]), (&json!(false), &json!(true)));
     assert_eq!(lines[1]["error"]["code"], 4);
     not_due.assert_untouched();
-    assert_eq!(due.overlays().len(), 2);
+    assert_eq!(due.overlays().len(), 1);
 }
 
 #[test]

@@ -160,7 +160,7 @@ fn explains_default_when_all_turns_are_kept() {
         let line = world.run(&["conversation", "--json"]).exits(0).line();
         assert!(line["nothing"].as_str().unwrap().contains("`--keep-last 0`"), "{line}");
         assert_eq!((&line["overlays"], &line["declines"]), (&json!([]), &json!([])));
-        world.run(&["conversation", "--keep-last", "0"]).exits(0).reports("2 overlays appended");
+        world.run(&["conversation", "--keep-last", "0"]).exits(0).reports("1 overlay appended");
     }
 }
 

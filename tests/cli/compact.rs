@@ -15,20 +15,16 @@ fn default_strips_reasoning_and_tools_but_keeps_three_turns() {
     let output = world.run(&["conversation", "--now", "2026-11-21T07:40:00Z"]).exits(0);
     assert_eq!(output.text(), "", "stdout is reserved for data");
     insta::assert_snapshot!(output.stderr, @r"
-    conversation/events.json: 2 overlays appended
+    conversation/events.json: 1 overlay appended
       1  strip-reasoning [version]  turns 0-1: reasoning
-      2  strip-tools [version]  turns 0-1: tool_calls
+      1  strip-tools [version]  turns 0-1: tool_calls
       JP sends a model about 643 tokens, was 716 (-10 %, pieces)
     ");
     let overlays = transcript.overlays();
     assert_eq!(
         overlays,
-        [
-            json!({"timestamp": "2026-11-21 07:40:00.0", "type": "compaction", "from_turn": 0, "to_turn": 1,
-                   "reasoning": "strip"}),
-            json!({"timestamp": "2026-11-21 07:40:00.000000001", "type": "compaction", "from_turn": 0, "to_turn": 1,
-                   "tool_calls": {"policy": "strip", "request": true, "response": true}}),
-        ]
+        [json!({"timestamp": "2026-11-21 07:40:00.0", "type": "compaction", "from_turn": 0, "to_turn": 1,
+                "reasoning": "strip", "tool_calls": {"policy": "strip", "request": true, "response": true}})]
     );
 }
 
@@ -36,11 +32,11 @@ fn default_strips_reasoning_and_tools_but_keeps_three_turns() {
 fn overlays_follow_order_of_strategies() {
     let world = World::new();
     let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
-    let order = ["--strategy", "strip-tools:mode=omit", "-s", "strip-reasoning"];
+    let order = ["--strategy", "strip-tools:mode=omit", "-s", "strip-tools"];
     world.run(&[&["conversation"], &order[..]].concat()).exits(0);
     let overlays = transcript.overlays();
     assert_eq!(overlays[0]["tool_calls"], json!({"policy": "omit"}));
-    assert_eq!(overlays[1]["reasoning"], "strip");
+    assert_eq!(overlays[1]["tool_calls"]["policy"], "strip");
 }
 
 #[test]
@@ -113,7 +109,7 @@ fn dry_run_changes_no_bytes_or_times() {
     let world = World::new();
     let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
     let output = world.run(&["conversation", "--dry-run"]).exits(0);
-    assert!(output.stderr.contains("2 overlays would be appended"), "{}", output.stderr);
+    assert!(output.stderr.contains("1 overlay would be appended"), "{}", output.stderr);
     transcript.assert_untouched();
     let line = world.run(&["conversation", "-n", "--json"]).exits(0).line();
     assert_eq!((&line["dry_run"], line["overlays"].as_array().unwrap().len()), (&json!(true), 2));
@@ -289,7 +285,7 @@ fn partial_failure_processes_all_transcripts() {
     assert_eq!(lines[1]["path"], "two");
     assert!(output.stderr.contains("/here/two/events.json"), "{}", output.stderr);
     assert!(output.stderr.ends_with("1 of 3 transcripts failed\n"), "{}", output.stderr);
-    valid.iter().for_each(|transcript| assert_eq!(transcript.overlays().len(), 2));
+    valid.iter().for_each(|transcript| assert_eq!(transcript.overlays().len(), 1));
     invalid.assert_untouched();
 }
 
@@ -306,7 +302,7 @@ fn compacts_repeated_argument_once() {
     let world = World::new();
     let transcript = world.write_conversation("one", &Conversation::with_turns(5));
     world.run(&["one", "one/events.json"]).exits(0);
-    assert_eq!(transcript.overlays().len(), 2);
+    assert_eq!(transcript.overlays().len(), 1);
 }
 
 #[test]

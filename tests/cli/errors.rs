@@ -301,9 +301,9 @@ fn partial_failure_counts_failed_transcripts() {
     world.write_events("bad", b"{}");
     let output = world.run(&["conversation", "bad"]).exits(19);
     insta::assert_snapshot!(output.stderr, @r"
-    conversation/events.json: 2 overlays appended
+    conversation/events.json: 1 overlay appended
       1  strip-reasoning [version]  turns 0-1: reasoning
-      2  strip-tools [version]  turns 0-1: tool_calls
+      1  strip-tools [version]  turns 0-1: tool_calls
       JP sends a model about 643 tokens, was 716 (-10 %, pieces)
     error: failed to read /here/bad/events.json
 

@@ -96,7 +96,7 @@ fn fork_keeps_view_and_receipts_and_can_be_reset() {
     assert!(view(&world, "conversation").ends_with(&view(&world, "copy")));
     let show_report = world.run(&["show", "copy", "--json"]).exits(0).line();
     let overlays = show_report["overlays"].as_array().unwrap().iter();
-    let strategies: Vec<_> = overlays.map(|overlay| overlay["receipt"]["strategy"].as_str()).collect();
+    let strategies: Vec<_> = overlays.map(|overlay| overlay["receipts"][0]["strategy"].as_str()).collect();
     assert_eq!(strategies, [None, Some("strip-reasoning"), Some("strip-tools")], "receipts must be kept");
     world.run(&["copy", "--reset"]).exits(0);
     let raw: Vec<Value> = serde_json::from_slice(source.original_bytes()).unwrap();

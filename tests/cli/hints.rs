@@ -13,8 +13,8 @@ const KEEP_READ: &str = "conversation.tools.fs_read_file.compaction.request=keep
 fn conversation() -> Conversation {
     Conversation::new()
         .turn("Copy it.")
-        .call("fs_read_file", json!({"path": "a.rs"}), "content of a")
-        .call("fs_create_file", json!({"path": "b.rs"}), "created b")
+        .call("fs_read_file", json!({"path": "a.rs"}), "content of a, which is longer than its status line")
+        .call("fs_create_file", json!({"path": "b.rs"}), "created b, which did not exist before this call")
         .message("Copied.")
         .whole_turn()
         .whole_turn()

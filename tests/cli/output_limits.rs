@@ -72,5 +72,5 @@ fn show_truncates_long_overlay_list() {
     let line = world.run(&["show", "conversation", "--json"]).exits(0).line();
     let overlays = line["overlays"].as_array().unwrap();
     assert_eq!(overlays.len(), 5_000);
-    assert_eq!(overlays[17]["receipt"]["strategy"], "s17");
+    assert_eq!(overlays[17]["receipts"][0]["strategy"], "s17");
 }

@@ -7,7 +7,9 @@ use crate::support::{Conversation, Transcript, World};
 fn compacted_world() -> (World, Transcript) {
     let world = World::new();
     let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
-    world.run(&["conversation"]).exits(0).reports("2 overlays appended");
+    for strategy in ["strip-reasoning", "strip-tools"] {
+        world.run(&["conversation", "--strategy", strategy]).exits(0).reports("1 overlay appended");
+    }
     (world, transcript)
 }
 
@@ -113,7 +115,7 @@ fn resets_several_transcripts_and_reports_each() {
     let lines = world.run(&["one", "bad", "two", "--reset", "--json"]).exits(19).lines();
     assert_eq!(
         lines.iter().map(|line| line["removed"].as_u64()).collect::<Vec<_>>(),
-        [Some(2), None, Some(2)]
+        [Some(1), None, Some(1)]
     );
     transcripts.iter().for_each(Transcript::assert_same_bytes);
 }
@@ -125,7 +127,7 @@ fn restores_other_layouts() {
         let world = World::new();
         let transcript = world.write_events("conversation", bytes.as_bytes());
         world.run(&["conversation"]).exits(0);
-        assert_eq!(transcript.overlays().len(), 2);
+        assert_eq!(transcript.overlays().len(), 1);
         world.run(&["conversation", "--reset"]).exits(0);
         transcript.assert_same_bytes();
     }

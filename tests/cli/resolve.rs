@@ -64,7 +64,7 @@ fn reset_removes_nothing_when_an_argument_is_wrong() {
     let lines = world.run(&["one", "undo", "two", "--reset", "--json"]).exits(2).lines();
     let [line] = lines.as_slice() else { panic!("{lines:?}") };
     assert_eq!((&line["path"], &line["error"]["code"]), (&json!("undo"), &json!(2)), "{line}");
-    assert!(transcripts.iter().all(|transcript| transcript.overlays().len() == 2));
+    assert!(transcripts.iter().all(|transcript| transcript.overlays().len() == 1));
 }
 
 #[test]
@@ -72,12 +72,12 @@ fn existing_path_wins_over_suggestions() {
     let (world, [one, _]) = world();
     let undo = world.write_conversation("undo", &Conversation::with_turns(5));
     world.run(&["undo", "one"]).exits(0);
-    assert_eq!((undo.overlays().len(), one.overlays().len()), (2, 2));
+    assert_eq!((undo.overlays().len(), one.overlays().len()), (1, 1));
     let show = world.write_conversation("show", &Conversation::with_turns(5));
     world.run(&["show"]).exits(2);
     show.assert_untouched();
     world.run(&["./show"]).exits(0);
-    assert_eq!(show.overlays().len(), 2);
+    assert_eq!(show.overlays().len(), 1);
 }
 
 #[test]
@@ -97,5 +97,5 @@ fn unreadable_transcript_does_not_stop_others() {
     let lines = world.run(&["one", "bad", "two", "--json"]).exits(19).lines();
     let failed: Vec<_> = lines.iter().map(|line| line["error"].get("code").and_then(Value::as_u64)).collect();
     assert_eq!(failed, [None, Some(4), None]);
-    assert!(transcripts.iter().all(|transcript| transcript.overlays().len() == 2));
+    assert!(transcripts.iter().all(|transcript| transcript.overlays().len() == 1));
 }

@@ -367,11 +367,8 @@ fn summary_overlap_resolution_ignores_other_policies() {
     let (world, transcript) = with_summary(1, 3);
     world.run(&["conversation"]).exits(0);
     let overlays = transcript.overlays();
-    assert_eq!(overlays.len(), 2);
-    assert!(
-        overlays.iter().all(|overlay| overlay["from_turn"] == 0 && overlay["to_turn"] == 2),
-        "{overlays:?}"
-    );
+    assert_eq!(overlays.len(), 1);
+    assert!(overlays[0]["from_turn"] == 0 && overlays[0]["to_turn"] == 2, "{overlays:?}");
 }
 
 #[test]
@@ -396,9 +393,9 @@ fn a_dry_run_previews_mechanical_effects_turn_by_turn() {
     let (world, transcript) = example_world();
     let output = world.run(&["conversation", "--dry-run"]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
-    conversation/events.json: 2 overlays would be appended
+    conversation/events.json: 1 overlay would be appended
       1  strip-reasoning [version]  turns 0-2: reasoning
-      2  strip-tools [version]  turns 0-2: tool_calls
+      1  strip-tools [version]  turns 0-2: tool_calls
       turn 0: 137 -> 132 tokens
       turn 1: 202 -> 171 tokens
       turn 2: 131 -> 105 tokens

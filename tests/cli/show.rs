@@ -76,9 +76,9 @@ fn json_has_receipts_and_totals() {
     let overlays = line["overlays"].as_array().unwrap();
     let numbers: Vec<_> = overlays.iter().map(|overlay| overlay["number"].as_u64().unwrap()).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5], "a receipt must not be numbered");
-    assert_eq!(overlays[0]["receipt"], json!(null));
+    assert_eq!(overlays[0]["receipts"], json!([]));
     assert_eq!((&overlays[2]["applied_by_jp"], &overlays[0]["applied_by_jp"]), (&json!(false), &json!(true)));
-    let receipt = &overlays[4]["receipt"];
+    let receipt = &overlays[4]["receipts"][0];
     assert_eq!((&receipt["strategy"], &receipt["tier"]), (&json!("strip-tools"), &json!("contained")));
     assert_eq!(receipt["options"], json!({"mode": "strip"}));
     for digest in ["executable_sha256", "input_sha256"] {

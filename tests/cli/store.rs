@@ -51,7 +51,7 @@ fn finds_id_in_enclosing_workspace() {
         assert_eq!(line["path"], transcript.path.to_str().unwrap());
     }
     world.run(&["jp-c17738399468"]).exits(0);
-    assert_eq!(transcript.overlays().len(), 2);
+    assert_eq!(transcript.overlays().len(), 1);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn finds_archived_conversation() {
     let folder = world.path(&format!(".jp/conversations/.archive/{ID}"));
     let transcript = write_aged(&world, folder, &Conversation::with_turns(5), 0);
     world.run(&[ID]).exits(0);
-    assert_eq!(transcript.overlays().len(), 2);
+    assert_eq!(transcript.overlays().len(), 1);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn compacts_newer_of_two_copies() {
             assert_eq!(line["path"], newer.path.to_str().unwrap(), "{name}");
         }
         world.run(&[ID]).exits(0);
-        assert_eq!(newer.overlays().len(), 2);
+        assert_eq!(newer.overlays().len(), 1);
         assert_eq!(older.current_bytes(), newer.current_bytes());
     }
 }
@@ -104,7 +104,7 @@ fn accepts_shorter_older_copy() {
     let in_workspace = workspace_copy(&world, &Conversation::with_turns(4), 9);
     let in_user_storage = user_copy(&world, &Conversation::with_turns(5), 0);
     world.run(&[ID]).exits(0);
-    assert_eq!(in_user_storage.overlays().len(), 2);
+    assert_eq!(in_user_storage.overlays().len(), 1);
     in_workspace.assert_untouched();
 }
 
@@ -160,8 +160,8 @@ fn lock_timeout_leaves_conversation_untouched() {
 
     drop(locks);
     world.run(&[ID, "conversation"]).exits(0);
-    assert_eq!(in_workspace.overlays().len(), 2);
-    assert_eq!(lone.overlays().len(), 2);
+    assert_eq!(in_workspace.overlays().len(), 1);
+    assert_eq!(lone.overlays().len(), 1);
 }
 
 /// Replaces the events by `new_bytes` while a strategy runs. Checks the exit code, and returns the final bytes.

@@ -9,8 +9,8 @@ use jp_compact_config::{ConfigScope, Provenance};
 use jp_compact_core::select::Selection;
 use jp_compact_core::{Bound, Overlap};
 use jp_compact_engine::compact::{
-    MIN_SAVING, OnLowSaving, Preparation, PreparedStrategy, RunIo, RunLimits, RunPolicy, RunSettings,
-    Sandbox, compact, open, prepare,
+    MIN_SAVING, OnGrowth, OnLowSaving, Preparation, PreparedStrategy, RunIo, RunLimits, RunPolicy,
+    RunSettings, Sandbox, compact, open, prepare,
 };
 use jp_compact_engine::consent::{Asker, ConsentContext};
 use jp_compact_llm::{LlmOptions, Models, Settings};
@@ -63,6 +63,7 @@ fn run_settings(sessions: Sessions, strategies: Vec<PreparedStrategy>, dry_run: 
             require_constraints: false,
             providers: Vec::new(),
             on_low_saving: OnLowSaving::Warn,
+            on_growth: OnGrowth::Append,
         },
         io: RunIo {
             sessions: sessions.into(),

@@ -1,6 +1,7 @@
 //! The hints of error reports. A hint is the next step after an error: it names a command or an option, and must never
 //! repeat the cause.
 
+use jp_compact_core::validate::Refusal;
 use jp_compact_engine::compact::{self, StrategyRunError};
 use jp_compact_llm as llm;
 use jp_compact_runtime::jail::MissingAbility;
@@ -123,10 +124,10 @@ fn strategy_hint(name: &str, error: &StrategyRunError) -> Option<ErrorHint> {
         StrategyRunError::RefusedBefore { .. } => {
             "nothing was appended; to ask the model again, run `jp-compact TRANSCRIPT --profile ...`"
         }
-        StrategyRunError::CutsSummary { .. } => {
+        StrategyRunError::Refused { refusal, .. } if matches!(**refusal, Refusal::NotClosed { .. }) => {
             "nothing was appended; `--reset=N` removes the older summary, whose number `jp-compact show` prints"
         }
-        StrategyRunError::Refused(_) => return Some(stderr_hint(name)),
+        StrategyRunError::Refused { .. } => return Some(stderr_hint(name)),
         _ => return None,
     };
     Some(ErrorHint::from_host(text))

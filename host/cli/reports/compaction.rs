@@ -26,6 +26,7 @@ pub(crate) fn document(report: &compact::RunReport, run: &RunSettings) -> Compac
         estimator: run.io.estimator.name().to_owned(),
         tokens,
         saved: tokens.saved_of_view(),
+        restored_tokens: report.restored_tokens(),
         overlays: Vec::new(),
         declines: Vec::new(),
         would: Vec::new(),
@@ -85,6 +86,7 @@ fn lower_case(variant: &impl std::fmt::Debug) -> String {
 /// The notes about ranges, violated rules, and a low saving.
 fn notes(report: &compact::RunReport, run: &RunSettings) -> Vec<String> {
     let mut notes: Vec<_> = report.notes.iter().map(ToString::to_string).collect();
+    notes.extend(report.restore_notes(run.io.dry_run));
     notes.extend(
         report.introduced_violations.iter().map(|violation| format!("the view now violates {violation}")),
     );
@@ -92,7 +94,9 @@ fn notes(report: &compact::RunReport, run: &RunSettings) -> Vec<String> {
         let count = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
         notes.push(format!("the view still violates {first}{count}; `jp-compact lint` lists all violations"));
     }
-    if let (Some(saved), OnLowSaving::Warn) = (report.low_saving, run.policy.on_low_saving) {
+    if let (Some(saved), OnLowSaving::Warn, 0) =
+        (report.low_saving, run.policy.on_low_saving, report.restored_tokens())
+    {
         notes.push(low_saving_note(saved, run));
     }
     notes
@@ -146,11 +150,7 @@ pub(crate) fn outcome_text(report: &compact::RunReport, run: &RunSettings) -> Es
 /// The number of new overlays, and the file that they are appended to.
 fn headline(report: &compact::RunReport, run: &RunSettings, environment: &Environment) -> String {
     let path = relative_path(&report.path, environment);
-    let overlays_of = |step: &Step| match &step.outcome {
-        StrategyOutcome::NewOverlays(overlays) => overlays.len(),
-        _ => 0,
-    };
-    let overlays: usize = report.steps.iter().map(overlays_of).sum();
+    let overlays = report.new_overlays();
     if overlays == 0 {
         return format!("{path}: nothing to append");
     }

@@ -26,7 +26,7 @@ use crate::lines::{EscapedLines, LISTED_MAX};
 /// One overlay, and its effect on the view of the overlays before it.
 struct Row<'a> {
     overlay: &'a Overlay,
-    receipt: Option<Map<String, Value>>,
+    receipts: Vec<Map<String, Value>>,
     before: u64,
     after: u64,
     remarks: Vec<String>,
@@ -49,9 +49,9 @@ pub(crate) fn report(
     };
     let overlays = stream.overlays().iter().zip(receipts(stream)).zip(sizes.windows(2)).enumerate();
     let rows: Vec<_> = overlays
-        .map(|(index, ((overlay, receipt), sizes))| {
+        .map(|(index, ((overlay, receipts), sizes))| {
             let remarks = remarks(stream, &halves, index, jp_numbers[index]);
-            Row { overlay, receipt, before: sizes[0], after: sizes[1], remarks }
+            Row { overlay, receipts, before: sizes[0], after: sizes[1], remarks }
         })
         .collect();
     let tokens = sent.document(&stats.all);
@@ -158,20 +158,19 @@ impl Row<'_> {
             to_step: self.overlay.to_step,
             kinds: self.overlay.policy_names().into_iter().map(str::to_owned).collect(),
             applied_by_jp: self.overlay.applied_by_jp,
-            receipt: self.receipt.clone(),
+            receipts: self.receipts.clone(),
             tokens: ViewTokens { view_before: self.before, view_after: self.after },
             remarks: self.remarks.clone(),
         }
     }
 
     fn add_text(&self, number: usize, text: &mut EscapedLines) {
-        let origin = match &self.receipt {
-            Some(receipt) => {
-                let member = |name: &str| receipt.get(name).and_then(Value::as_str).unwrap_or("?");
-                format!("by {} {}, {}", member("strategy"), member("version"), member("tier"))
-            }
-            None => "without a receipt".to_owned(),
-        };
+        let origins = self.receipts.iter().map(|receipt| {
+            let member = |name: &str| receipt.get(name).and_then(Value::as_str).unwrap_or("?");
+            format!("by {} {}, {}", member("strategy"), member("version"), member("tier"))
+        });
+        let origins: Vec<_> = origins.collect();
+        let origin = if origins.is_empty() { "without a receipt".to_owned() } else { origins.join("; ") };
         text.line(format_args!(
             "{number:>3}  {}: {}  {} -> {} tokens ({})  {}  {origin}",
             overlay_range(self.overlay),

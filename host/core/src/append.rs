@@ -9,6 +9,7 @@ use crate::decode;
 use crate::index;
 use crate::jp_policy;
 use crate::overlay::{Overlay, ToolPolicy};
+use crate::receipts;
 use crate::splice::{self, Piece};
 use crate::stream::Stream;
 use crate::time;
@@ -45,8 +46,8 @@ pub struct NewOverlay {
     /// The number of the overlay in the list that `show` prints, from 1.
     pub number: usize,
     pub overlay: Overlay,
-    /// The index of its entry.
-    pub entry: usize,
+    /// The indexes of its entries. Several entries can share an overlay.
+    pub entries: Vec<usize>,
 }
 
 /// The reason why a readable stream cannot be appended to.
@@ -93,8 +94,9 @@ pub fn check_loadable(stream: &Stream) -> Result<(), NotAppendable> {
     }
 }
 
-/// Makes the overlays of entries, with time stamps. If JP can read only a part of a compaction, the compaction becomes
-/// several overlays. JP reads those for whole turns. Only this program reads those for steps or for policies that JP lacks.
+/// Makes the overlays of entries, with time stamps. If JP can read all compactions, and they have the same range, they share
+/// one overlay. If JP can read only a part of a compaction, the compaction becomes several overlays. JP reads those for whole
+/// turns. Only this program reads those for steps or for policies that JP lacks.
 ///
 /// Each stamp is at least 1 ns later than the previous overlay's, and not earlier than `now`. Otherwise an old overlay
 /// would win after the clock was set back.
@@ -108,21 +110,61 @@ pub fn stamped_overlays(
 ) -> Result<Vec<NewOverlay>, NotAppendable> {
     let mut newest = stream.overlays().iter().map(|overlay| overlay.stamp).max();
     let mut stamped: Vec<NewOverlay> = Vec::new();
-    for (entry, Entry { compaction, .. }) in entries.iter().enumerate() {
-        for overlay in unstamped_overlays(stream, compaction) {
-            let stamp = match newest {
-                None => now,
-                Some(newest) => {
-                    let next = newest.checked_add(SignedDuration::from_nanos(1));
-                    now.max(next.map_err(|_| NotAppendable::EndOfTime)?)
-                }
-            };
-            newest = Some(stamp);
-            let number = stream.overlays().len() + stamped.len() + 1;
-            stamped.push(NewOverlay { number, overlay: Overlay { stamp, ..overlay }, entry });
-        }
+    for (overlay, entries) in unstamped_by_entry(stream, entries) {
+        let stamp = match newest {
+            None => now,
+            Some(newest) => {
+                let next = newest.checked_add(SignedDuration::from_nanos(1));
+                now.max(next.map_err(|_| NotAppendable::EndOfTime)?)
+            }
+        };
+        newest = Some(stamp);
+        let number = stream.overlays().len() + stamped.len() + 1;
+        stamped.push(NewOverlay { number, overlay: Overlay { stamp, ..overlay }, entries });
     }
     Ok(stamped)
+}
+
+/// Returns the overlays of all entries, without stamps, each with the indexes of its entries.
+fn unstamped_by_entry(stream: &Stream, entries: &[Entry]) -> Vec<(Overlay, Vec<usize>)> {
+    let by_entry: Vec<_> =
+        entries.iter().map(|entry| unstamped_overlays(stream, &entry.compaction)).collect();
+    if let Some(shared) = shared_overlay(&by_entry) {
+        return vec![(shared, (0..entries.len()).collect())];
+    }
+    let with_entry = |(entry, overlays): (usize, Vec<Overlay>)| {
+        overlays.into_iter().map(move |overlay| (overlay, vec![entry]))
+    };
+    by_entry.into_iter().enumerate().flat_map(with_entry).collect()
+}
+
+/// Returns one overlay with the policies of all entries, as in RFD 064. The overlays of each entry are given. `None` if their
+/// ranges differ, if JP cannot read one of them, or if two have a policy for the same kind of content.
+fn shared_overlay(by_entry: &[Vec<Overlay>]) -> Option<Overlay> {
+    let mut shared: Option<Overlay> = None;
+    for overlays in by_entry {
+        let [overlay] = overlays.as_slice() else { return None };
+        if !overlay.applied_by_jp {
+            return None;
+        }
+        shared = Some(match shared {
+            None => overlay.clone(),
+            Some(shared) => {
+                let has_common_kind =
+                    overlay.policy_names().iter().any(|name| shared.policy_names().contains(name));
+                if has_common_kind || shared.range() != overlay.range() {
+                    return None;
+                }
+                Overlay {
+                    summary: shared.summary.or_else(|| overlay.summary.clone()),
+                    reasoning: shared.reasoning.or(overlay.reasoning),
+                    tool_calls: shared.tool_calls.or_else(|| overlay.tool_calls.clone()),
+                    ..overlay.clone()
+                }
+            }
+        });
+    }
+    shared
 }
 
 /// Returns the overlays of a compaction, without stamps. JP cannot read ranges with steps. Therefore, in JP's own
@@ -204,18 +246,36 @@ fn is_unknown_to_jp(policy: &ToolPolicy) -> bool {
     }
 }
 
-/// Appends overlays to the stream, each with its receipt.
+/// Appends overlays to the stream, each with its receipts.
 #[must_use]
 pub fn append(stream: &Stream, entries: &[Entry], stamped: &[NewOverlay]) -> Vec<Piece> {
-    splice::append_elements(stream.index(), &elements(entries, stamped))
+    let elements: Vec<_> = stamped.iter().flat_map(|new_overlay| elements(entries, new_overlay)).collect();
+    splice::append_elements(stream.index(), &elements)
 }
 
-/// Returns overlays in their stored form, each followed by its receipt.
-pub fn elements(entries: &[Entry], stamped: &[NewOverlay]) -> Vec<Map<String, Value>> {
-    let mut elements = Vec::with_capacity(2 * stamped.len());
-    for NewOverlay { overlay, entry, .. } in stamped {
-        elements.push(overlay_element(overlay));
-        elements.push(receipt_element(overlay, &entries[*entry].receipt));
+/// Returns an overlay in its stored form, and then its receipts: one for each strategy.
+pub fn elements(entries: &[Entry], new_overlay: &NewOverlay) -> Vec<Map<String, Value>> {
+    let overlay = &new_overlay.overlay;
+    let mut by_receipt: Vec<(&Receipt, Vec<&'static str>)> = Vec::new();
+    for entry in &new_overlay.entries {
+        let Entry { compaction, receipt } = &entries[*entry];
+        let kinds = compaction.kinds();
+        match by_receipt.iter_mut().find(|(other, _)| *other == receipt) {
+            Some((_, others)) => others.extend(kinds),
+            None => by_receipt.push((receipt, kinds)),
+        }
+    }
+    let is_shared = by_receipt.len() > 1;
+    let mut elements = vec![overlay_element(overlay)];
+    for (receipt, kinds) in by_receipt {
+        let mut element = receipt_element(overlay, receipt);
+        if is_shared {
+            if !kinds.contains(&"summary") {
+                element.remove("merges");
+            }
+            element.insert(receipts::KINDS.into(), kinds.into());
+        }
+        elements.push(element);
     }
     elements
 }

@@ -3,7 +3,7 @@
 //!
 //! Config deltas of removed turns are copied too, so the configuration does not change.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
@@ -12,6 +12,7 @@ use crate::halves::Halves;
 use crate::overlay::{Overlay, ToolPolicy};
 use crate::pairs::Pairs;
 use crate::position::Position;
+use crate::receipts;
 use crate::source::overlay_key;
 use crate::splice::{self, Element, Piece};
 use crate::stream::Stream;
@@ -63,19 +64,20 @@ pub fn fork(stream: &Stream, last: Option<usize>) -> Fork {
     };
     let mut effects = Vec::with_capacity(stream.overlays().len());
     let mut rewritten = HashMap::new();
-    let mut copied_keys = HashSet::new();
+    let mut copied_effects = HashMap::new();
     for overlay in stream.overlays() {
         let (effect, bytes) = forker.fork_overlay(overlay);
         effects.push(effect);
         if let Some(bytes) = bytes {
             rewritten.insert(overlay.element, bytes);
-            copied_keys.insert(overlay_key(stream.index(), overlay.element));
+            copied_effects.insert(overlay_key(stream.index(), overlay.element), effect);
         }
     }
     for (element, event) in events.iter().enumerate().filter(|(_, event)| event.kind == Kind::Receipt) {
-        let Some((from, to)) = stream.value(event.span).and_then(|value| range_of(&value)) else { continue };
-        if copied_keys.contains(&overlay_key(stream.index(), element)) {
-            rewritten.insert(element, forker.rewrite(event.span, from, to, |_| None));
+        if let Some(effect) = copied_effects.get(&overlay_key(stream.index(), element))
+            && let Some(bytes) = forker.fork_receipt(event.span, *effect)
+        {
+            rewritten.insert(element, bytes);
         }
     }
     let elements = events.iter().enumerate().filter_map(|(element, event)| match event.kind {
@@ -161,6 +163,24 @@ impl Forker<'_> {
         // JP indents by two levels here. Strings contain no raw newline.
         let text = serde_json::to_string_pretty(&policy).unwrap_or_default();
         Some((text.replace('\n', "\n    "), count))
+    }
+
+    /// Returns the new bytes of a receipt. `None` if its strategy made only the summary that was dropped.
+    fn fork_receipt(&self, span: Span, effect: ForkEffect) -> Option<Vec<u8>> {
+        let receipt = self.stream.value(span)?;
+        let (from, to) = range_of(&receipt)?;
+        let mut kinds =
+            receipts::kinds(receipt.as_object()?).filter(|_| effect == ForkEffect::SummaryDropped);
+        if let Some(kinds) = &mut kinds {
+            kinds.retain(|kind| *kind != "summary");
+            if kinds.is_empty() {
+                return None;
+            }
+        }
+        Some(self.rewrite(span, from, to, |name| match (name, &kinds) {
+            (receipts::KINDS, Some(kinds)) => Some(Edit::Replace(json!(kinds).to_string())),
+            _ => None,
+        }))
     }
 
     /// Writes an overlay or a receipt with a renumbered range, and with the edits that `edit_of` returns for its

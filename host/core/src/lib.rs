@@ -41,6 +41,7 @@ pub mod event;
 pub mod external;
 pub mod fork;
 pub mod halves;
+pub mod hints;
 pub mod index;
 pub mod inline;
 mod jp_policy;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use jp_compact_schema::{Reasoning, RequestAction, ResponseAction, ToolHint};
+use jp_compact_schema::{ContentKind, Reasoning, RequestAction, ResponseAction, ToolHint};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -272,6 +272,19 @@ impl Overlay {
     pub fn has_same_effect(&self, other: &Self) -> bool {
         (self.range(), &self.summary, self.reasoning, &self.tool_calls)
             == (other.range(), &other.summary, other.reasoning, &other.tool_calls)
+    }
+
+    /// Returns the part of it with these kinds of policies.
+    #[must_use]
+    pub fn with_kinds(&self, kinds: &[&str]) -> Self {
+        let has = |kind: ContentKind| kinds.contains(&kind.name());
+        Self {
+            summary: self.summary.clone().filter(|_| has(ContentKind::Summary)),
+            reasoning: self.reasoning.filter(|_| has(ContentKind::Reasoning)),
+            tool_calls: self.tool_calls.clone().filter(|_| has(ContentKind::ToolCalls)),
+            not_applied: self.not_applied.clone(),
+            ..*self
+        }
     }
 
     /// Returns the names of the policies that it has, in a fixed order.

@@ -4,6 +4,7 @@
 
 mod deciders;
 mod history;
+mod shown;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,6 +24,7 @@ use crate::view::{Item, ItemOrigin, Part, View};
 
 pub use deciders::{Decider, project_with_deciders};
 pub use history::view_tokens_after_each;
+pub use shown::{ShownInRange, ShownOfOverlay, shown_in_range};
 
 /// The maximum size of one character in JSON, as in `\ud83d\ude00`.
 const CHARACTER_BYTES_MAX: usize = 12;

@@ -8,15 +8,18 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use jp_compact_schema::version::{COMPACT_DEADLINE_MS, RESULT_BYTES_MAX};
 use jp_compact_schema::{
-    CompactRequest, CompactionRef, Context, Conversation, Description, EventLine, Events, EventsEnd, HIDDEN,
-    Input, Limits, Llm, Outline, PROTOCOL, PreviousSummary, Range, RequestReason, STEPS, Scope, Tokens,
-    ToolCallsRef, ToolHint, Turn, to_line,
+    CompactRequest, CompactionRef, ContentKind, Context, Conversation, Description, EventLine, Events,
+    EventsEnd, HIDDEN, Input, Limits, Llm, Outline, PROTOCOL, PreviousSummary, Range, RequestReason, STEPS,
+    Scope, Tokens, ToolCallsRef, ToolHint, Turn, to_line,
 };
 use serde_json::{Map, Value};
 
 use crate::decode;
 use crate::event::Kind;
+use crate::hints;
 use crate::overlay::{Overlay, ToolPolicy};
+use crate::projection::shown_in_range;
+use crate::receipts::receipts;
 use crate::stream::Stream;
 use crate::survey::Survey;
 use crate::turn::TurnRange;
@@ -166,8 +169,7 @@ pub fn header(
     let scope = scope(survey, parameters);
     let has_steps = parameters.description.has_feature(STEPS);
     // A strategy without the feature would read an overlay of steps as one of whole turns.
-    let is_sent = |overlay: &&Overlay| overlay.is_applied() && (has_steps || !overlay.has_steps());
-    let overlays = stream.overlays().iter().filter(is_sent);
+    let is_sent = |overlay: &Overlay| overlay.is_applied() && (has_steps || !overlay.has_steps());
     let wants = |member| parameters.description.wants(member);
     CompactRequest {
         r#type: jp_compact_schema::CompactTag::Compact,
@@ -199,10 +201,16 @@ pub fn header(
             target_tokens: None,
             llm: parameters.llm.cloned(),
             turns: turn_table(survey, parameters, scope),
-            compactions: overlays.clone().map(overlay_reference).collect(),
+            compactions: references(survey, parameters, is_sent),
             tool_hints: parameters.hints.clone(),
-            previous_summaries: wants("previous_summaries")
-                .then(|| overlays.filter_map(previous_summary).collect()),
+            previous_summaries: wants("previous_summaries").then(|| {
+                stream
+                    .overlays()
+                    .iter()
+                    .filter(|overlay| is_sent(overlay))
+                    .filter_map(previous_summary)
+                    .collect()
+            }),
         },
         outline: (parameters.description.input == Input::Outline).then(|| outline(survey, scope, has_steps)),
         events,
@@ -234,22 +242,58 @@ fn turn_table(survey: &Survey<'_>, parameters: &RequestParameters<'_>, scope: Tu
     rows
 }
 
-/// Describes an earlier overlay by its range and policies, without the text of its summary.
-fn overlay_reference(overlay: &Overlay) -> CompactionRef {
-    CompactionRef {
-        from_turn: overlay.from_turn,
-        to_turn: overlay.to_turn,
-        from_step: overlay.from_step,
-        to_step: overlay.to_step,
-        summary: overlay.summary.is_some(),
-        reasoning: overlay.reasoning,
-        tool_calls: overlay.tool_calls.as_ref().map(|policy| match policy {
-            ToolPolicy::Strip { request, response, .. } => {
-                ToolCallsRef::Strip { request: *request, response: *response }
-            }
-            ToolPolicy::Omit => ToolCallsRef::Omit,
-            ToolPolicy::Selective(_) => ToolCallsRef::Selective,
-        }),
+/// Describes the earlier overlays by their ranges and policies, without the texts of summaries.
+fn references(
+    survey: &Survey<'_>,
+    parameters: &RequestParameters<'_>,
+    is_sent: impl Fn(&Overlay) -> bool,
+) -> Vec<CompactionRef> {
+    let (stream, pairs) = (survey.stream, &survey.pairs);
+    if stream.overlays().is_empty() {
+        return Vec::new();
+    }
+    let range = parameters.requested_range;
+    let shown = shown_in_range(stream, pairs, range).overlays;
+    let mut references = Vec::new();
+    for (number, ((overlay, shown), receipts)) in
+        (1..).zip(stream.overlays().iter().zip(shown).zip(receipts(stream)))
+    {
+        if !is_sent(overlay) {
+            continue;
+        }
+        let kinds = [ContentKind::Summary, ContentKind::Reasoning, ContentKind::ToolCalls];
+        references.push(CompactionRef {
+            number: Some(number),
+            strategies: receipts
+                .iter()
+                .filter_map(|receipt| receipt.get("strategy")?.as_str().map(str::to_owned))
+                .collect(),
+            from_turn: overlay.from_turn,
+            to_turn: overlay.to_turn,
+            from_step: overlay.from_step,
+            to_step: overlay.to_step,
+            summary: overlay.summary.is_some(),
+            reasoning: overlay.reasoning,
+            shown: kinds
+                .into_iter()
+                .filter(|kind| shown.shows(*kind))
+                .map(|kind| kind.name().to_owned())
+                .collect(),
+            hints_changed: shown.tool_calls
+                && hints::have_changed(stream, pairs, parameters.hints, overlay, range),
+            tool_calls: overlay.tool_calls.as_ref().map(|policy| tool_calls_reference(policy, shown.seqs)),
+        });
+    }
+    references
+}
+
+fn tool_calls_reference(policy: &ToolPolicy, seqs: Vec<u64>) -> ToolCallsRef {
+    match policy {
+        ToolPolicy::Strip { request, response, .. } => {
+            ToolCallsRef::Strip { request: *request, response: *response }
+        }
+        ToolPolicy::Omit => ToolCallsRef::Omit,
+        ToolPolicy::Selective(_) => ToolCallsRef::Selective { seqs },
     }
 }
 

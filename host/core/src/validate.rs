@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jp_compact_schema::version::{COMPACTIONS_MAX, SUMMARY_BYTES_MAX};
-use jp_compact_schema::{ContentKind, Hint, Payload, Reasoning, SelectiveCall, ToolCalls, ToolHint};
+use jp_compact_schema::{ContentKind, Payload, Reasoning, SelectiveCall, ToolCalls, ToolHint};
 
 use crate::estimate;
 use crate::event::Kind;
 use crate::halves::Halves;
+use crate::hints;
 use crate::overlap::Overlap;
 use crate::overlay::{StoredCall, ToolPolicy};
 use crate::pairs::Pairs;
@@ -92,6 +93,17 @@ impl Compaction {
     #[must_use]
     pub fn tool_calls(&self) -> Option<&ToolPolicy> {
         self.tool_calls.as_ref()
+    }
+
+    /// Returns the kinds of its policies, in a fixed order.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<&'static str> {
+        let policies = [
+            (ContentKind::Summary, self.summary.is_some()),
+            (ContentKind::Reasoning, self.reasoning.is_some()),
+            (ContentKind::ToolCalls, self.tool_calls.is_some()),
+        ];
+        policies.into_iter().filter_map(|(kind, is_present)| is_present.then_some(kind.name())).collect()
     }
 }
 
@@ -370,9 +382,17 @@ fn tool_policy(
     policy: ToolCalls,
 ) -> Result<ToolPolicy, Refusal> {
     Ok(match policy {
-        ToolCalls::Strip { request, response } => {
-            ToolPolicy::Strip { request, response, overrides: overrides(context, range, request, response) }
-        }
+        ToolCalls::Strip { request, response } => ToolPolicy::Strip {
+            request,
+            response,
+            overrides: hints::overrides(
+                context.stream,
+                context.pairs,
+                context.hints,
+                range,
+                (request, response),
+            ),
+        },
         ToolCalls::Omit => ToolPolicy::Omit,
         ToolCalls::Selective { calls } => {
             if calls.is_empty() {
@@ -392,38 +412,6 @@ fn tool_policy(
             ToolPolicy::Selective(stored)
         }
     })
-}
-
-/// Returns the hints that differ from a `strip` policy for calls in the range. A half without a hint uses the policy.
-fn overrides(
-    context: &ValidationContext<'_>,
-    range: TurnRange,
-    request: bool,
-    response: bool,
-) -> BTreeMap<String, ToolHint> {
-    let differing = |policy: bool, hint: Option<Hint>| hint.filter(|hint| (*hint == Hint::Strip) != policy);
-    let mut overrides: BTreeMap<String, ToolHint> = BTreeMap::new();
-    if context.hints.is_empty() {
-        return overrides;
-    }
-    for (element, event) in context.stream.events().iter().enumerate() {
-        if !event.kind.is_tool() || !context.stream.is_in(range, element) {
-            continue;
-        }
-        let tool = context.pairs.tool(context.stream, element);
-        let Some(name) = tool.or_else(|| context.pairs.name_by_id(context.stream, element)) else { continue };
-        let Some(hint) = context.hints.get(&*name) else { continue };
-        let (request, response) = match event.kind {
-            Kind::ToolRequest => (differing(request, hint.request), None),
-            _ => (None, differing(response, hint.response)),
-        };
-        if request.is_some() || response.is_some() {
-            let entry = overrides.entry(name.into_owned()).or_default();
-            entry.request = entry.request.or(request);
-            entry.response = entry.response.or(response);
-        }
-    }
-    overrides
 }
 
 fn stored_call(

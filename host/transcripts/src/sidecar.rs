@@ -135,10 +135,15 @@ pub fn with(
     snapshot: &Snapshot,
     digest: &dyn Fn(TurnRange) -> String,
 ) -> Vec<u8> {
-    let mut elements = append::elements(entries, made);
-    for (receipt, made) in elements.iter_mut().skip(1).step_by(2).zip(made) {
-        if let Some(range) = made.overlay.range() {
-            receipt.insert(RANGE_DIGEST.into(), digest(range).into());
+    let mut elements = Vec::new();
+    for new_overlay in made {
+        let digest = new_overlay.overlay.range().map(digest);
+        for (position, mut element) in append::elements(entries, new_overlay).into_iter().enumerate() {
+            // The receipts follow the overlay.
+            if let Some(digest) = digest.as_deref().filter(|_| position > 0) {
+                element.insert(RANGE_DIGEST.into(), digest.into());
+            }
+            elements.push(element);
         }
     }
     let empty = index::index(Bytes::from_static(EMPTY)).ok();

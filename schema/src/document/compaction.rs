@@ -26,7 +26,9 @@ pub struct CompactionReport {
     pub tokens: TokenCounts,
     /// The effect of this run.
     pub saved: Saved,
-    /// The new overlays.
+    /// The tokens that the view shows again, because a new policy replaces an older one. 0 if it replaces none.
+    pub restored_tokens: u64,
+    /// The new overlays. An overlay that several strategies share has one entry for each.
     pub overlays: Vec<OverlayReport>,
     /// The strategies that made no overlay.
     pub declines: Vec<DeclineReport>,
@@ -61,7 +63,7 @@ pub struct OverlayReport {
     /// The last step in `to_turn`, inclusive. Absent for the whole turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_step: Option<usize>,
-    /// The kinds of content that the overlay changes.
+    /// The kinds of content that the strategy changes with the overlay.
     pub kinds: Vec<String>,
     /// The strategy's name.
     pub strategy: String,

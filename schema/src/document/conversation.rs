@@ -69,8 +69,8 @@ pub struct ShownOverlay {
     pub kinds: Vec<String>,
     /// Whether JP itself applies the overlay.
     pub applied_by_jp: bool,
-    /// The receipt as it is stored. Null if there is none.
-    pub receipt: Option<Map<String, Value>>,
+    /// The receipts as they are stored. An overlay that several strategies share has one for each.
+    pub receipts: Vec<Map<String, Value>>,
     /// The tokens of the view without and with this overlay. All earlier overlays apply in both cases.
     pub tokens: ViewTokens,
     /// Further remarks.

@@ -81,21 +81,32 @@ impl Transcript {
     /// Returns the appended overlays. Asserts that a receipt follows each of them.
     #[track_caller]
     pub(crate) fn overlays(&self) -> Vec<Value> {
-        let appended = self.appended();
-        let pairs: Vec<_> = appended.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
-        for (overlay, receipt) in &pairs {
-            assert_eq!(receipt["type"], "jp_compact_receipt");
+        self.overlays_with_receipts().into_iter().map(|(overlay, _)| overlay).collect()
+    }
+
+    /// Returns the appended overlays, each with its receipts. Asserts that each has one or more.
+    #[track_caller]
+    pub(crate) fn overlays_with_receipts(&self) -> Vec<(Value, Vec<Value>)> {
+        let mut overlays: Vec<(Value, Vec<Value>)> = Vec::new();
+        for element in self.appended() {
+            if element["type"] != "jp_compact_receipt" {
+                overlays.push((element, Vec::new()));
+                continue;
+            }
+            let (overlay, receipts) = overlays.last_mut().expect("a receipt follows its overlay");
             for member in ["timestamp", "from_turn", "to_turn", "from_step", "to_step"] {
                 assert_eq!(
-                    receipt[member], overlay[member],
+                    element[member], overlay[member],
                     "the receipt and its overlay differ in `{member}`"
                 );
             }
             for member in ["strategy", "version", "executable_sha256", "options", "input_sha256", "tier"] {
-                assert!(!receipt[member].is_null(), "a receipt without `{member}`");
+                assert!(!element[member].is_null(), "a receipt without `{member}`");
             }
+            receipts.push(element);
         }
-        pairs.into_iter().map(|(overlay, _)| overlay).collect()
+        assert!(overlays.iter().all(|(_, receipts)| !receipts.is_empty()), "an overlay without a receipt");
+        overlays
     }
 }
 

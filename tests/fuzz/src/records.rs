@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use jp_compact_core::Overlap;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::select::Selection;
-use jp_compact_engine::compact::{OnLowSaving, RunIo, RunLimits, RunPolicy, RunSettings};
+use jp_compact_engine::compact::{OnGrowth, OnLowSaving, RunIo, RunLimits, RunPolicy, RunSettings};
 use jp_compact_config::ConfigScope;
 use jp_compact_engine::consent::{Asker, ConsentContext};
 use jp_compact_engine::ndjson::{self, InputLine, RecordFailure, RecordOptions};
@@ -148,6 +148,7 @@ fn answer(record: Record, options: RecordOptions) -> Result<Vec<u8>, RecordFailu
             require_constraints: false,
             providers: Vec::new(),
             on_low_saving: OnLowSaving::Warn,
+            on_growth: OnGrowth::Append,
         },
         io: RunIo {
             sessions: Arc::clone(&SESSIONS),

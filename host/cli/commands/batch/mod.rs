@@ -69,6 +69,11 @@ pub(crate) struct Args {
     /// Every transcript is in exactly one part.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
+    /// Append policies even if the view then shows more tokens
+    ///
+    /// Without this option, a weaker policy or another hint restores nothing.
+    #[arg(long)]
+    restore: bool,
     /// Skip the unchanged transcripts that --report lists as done
     #[arg(help_heading = "Report", long, requires = "report")]
     resume: bool,
@@ -131,6 +136,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         let request = ndjson::Request {
             args: &args.records,
             allow_empty: args.gates.allow_empty,
+            restore: args.restore,
             typed: typed(args),
             run_args: &args.run_args,
         };
@@ -143,7 +149,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
 fn compact_files(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let start = Instant::now();
     let Setup { planner, progress, .. } = Setup::open(&args.run_args, true, quiet, Asker::User, environment)?;
-    let planner = BatchPlanner::open(typed(args), args.out.is_some(), planner)?;
+    let planner = BatchPlanner::open(typed(args), args.out.is_some(), args.restore, planner)?;
     let files = FoundFiles::gather(&args.paths, args.out.as_deref(), args.shard, environment);
     planner.check_profile((0..files.len()).map(|index| files.path(index)))?;
     let report_path = args.report.as_ref().map(|path| environment.cwd.join(path));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jp_compact_config::{self as config, Config, JpSettings};
 use jp_compact_core::select::Selection;
-use jp_compact_engine::compact::{OnLowSaving, PreparedStrategy, RunSettings};
+use jp_compact_engine::compact::{OnGrowth, OnLowSaving, PreparedStrategy, RunSettings};
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::ndjson::{self, InputLine, LINE_BYTES_MAX, RecordFailure, RecordOptions};
 use jp_compact_engine::plan::CommandLineChoice;
@@ -65,6 +65,8 @@ pub(crate) struct Request<'a> {
     pub(crate) args: &'a RecordArgs,
     /// Whether zero records are a success.
     pub(crate) allow_empty: bool,
+    /// Whether a proposal may make a view larger.
+    pub(crate) restore: bool,
     pub(crate) typed: CommandLineChoice<'a>,
     pub(crate) run_args: &'a RunArgs,
 }
@@ -222,6 +224,7 @@ struct RecordCompactor<'a> {
     options: RecordOptions,
     /// The parameters of the evaluation, if the answers have one.
     evaluation: Option<Arc<EvalOptions>>,
+    on_growth: OnGrowth,
     /// The format of records that do not name one.
     format: Option<Format>,
     environment: Arc<Environment>,
@@ -245,6 +248,7 @@ impl<'a> RecordCompactor<'a> {
                 .args
                 .eval
                 .then(|| Arc::new(EvalOptions::new(request.run_args.counting.tokens.estimator()))),
+            on_growth: OnGrowth::in_batch(request.restore),
             format: request.run_args.input.format,
             environment: Arc::new(environment.clone()),
             setup,
@@ -297,8 +301,9 @@ impl<'a> RecordCompactor<'a> {
         };
         let id = record.id.to_vec();
         let strategies = self.strategies.clone();
-        let run =
+        let mut run =
             self.setup.planner.run_settings(strategies, &self.config, self.selection, OnLowSaving::Warn);
+        run.policy.on_growth = self.on_growth;
         let evaluation = self.evaluation.clone().map(|options| self.evaluation_job(options));
         let task = tokio::spawn(answer(run, record, self.options, evaluation, Arc::clone(&self.environment)));
         StartedRecord { id, bytes, work: Work::Running(AbortOnDrop(task)) }

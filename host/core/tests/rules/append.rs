@@ -53,7 +53,7 @@ fn append_proposal(source: &Bytes, proposal: Value) -> Bytes {
 fn check_stamps(build: &Build, now: i64, expected: &[&str]) {
     let stream = build.stream();
     let proposals = json!([
-        {"from_turn": 0, "to_turn": 0, "reasoning": "strip"}, {"from_turn": 0, "to_turn": 0, "tool_calls": {"policy": "omit"}},
+        {"from_turn": 0, "to_turn": 0, "reasoning": "strip"}, {"from_turn": 0, "to_turn": 0, "reasoning": "strip"},
     ]);
     let stamped = append::stamped_overlays(&stream, &entries(&stream, proposals), timestamp(now)).unwrap();
     assert_eq!(
@@ -139,8 +139,8 @@ fn splits_compaction_into_jp_part_and_own_part() {
     );
     let stamped = append::stamped_overlays(&stream, &entries, timestamp(100)).unwrap();
     assert_eq!(
-        stamped.iter().map(|stamped| (stamped.number, stamped.entry)).collect::<Vec<_>>(),
-        [(1, 0), (2, 0)]
+        stamped.iter().map(|stamped| (stamped.number, stamped.entries.clone())).collect::<Vec<_>>(),
+        [(1, vec![0]), (2, vec![0])]
     );
     assert!(stamped[0].overlay.applied_by_jp && !stamped[1].overlay.applied_by_jp);
     let file: Vec<Value> =

@@ -25,6 +25,8 @@ mod report;
 mod request;
 mod rfd_064;
 mod select;
+mod shared_overlays;
+mod shown;
 mod source;
 mod spec;
 mod step_overlays;

@@ -1,7 +1,13 @@
 //! The extension of a summary's range over existing summaries (RFD 064, "Summary Overlap Resolution").
 
-use jp_compact_core::TurnRange;
+use std::collections::BTreeSet;
+
 use jp_compact_core::overlap::{Overlap, extend};
+use jp_compact_core::{Pairs, TurnRange, summary_range};
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::build::{Build, compaction};
 
 #[track_caller]
 fn check(
@@ -66,4 +72,54 @@ fn parses_names_of_rules() {
     assert_eq!("union".parse(), Ok(Overlap::Union));
     assert_eq!(Overlap::default(), Overlap::Partial);
     assert_eq!("both".parse::<Overlap>(), Err("expected `partial` or `union`, not `both`".into()));
+}
+
+/// The rule of RFD 064 on sets of turn numbers: as long as a summary has common turns with the range, and neither contains
+/// the other, the range grows to the union.
+fn extend_turns(range: (usize, usize), summaries: &[(usize, usize)], overlap: Overlap) -> (usize, usize) {
+    let mut turns: BTreeSet<usize> = (range.0..=range.1).collect();
+    loop {
+        let splits = |summary: &BTreeSet<usize>| match overlap {
+            Overlap::Partial => {
+                !summary.is_disjoint(&turns) && !summary.is_subset(&turns) && !turns.is_subset(summary)
+            }
+            Overlap::Union => !summary.is_disjoint(&turns) && !summary.is_subset(&turns),
+        };
+        let sets = summaries.iter().map(|(from, to)| (*from..=*to).collect::<BTreeSet<usize>>());
+        let Some(summary) = sets.into_iter().find(|summary| splits(summary)) else {
+            return (*turns.first().unwrap(), *turns.last().unwrap());
+        };
+        turns.extend(summary);
+    }
+}
+
+/// A range of some of 12 turns.
+fn turns() -> impl Strategy<Value = (usize, usize)> {
+    (0..12usize, 0..12usize).prop_map(|(one, other)| (one.min(other), one.max(other)))
+}
+
+proptest! {
+    #[test]
+    fn extension_on_positions_equals_extension_on_turns(
+        range in turns(), summaries in prop::collection::vec(turns(), 0..6), is_union in any::<bool>(),
+    ) {
+        let overlap = if is_union { Overlap::Union } else { Overlap::Partial };
+        let expected = extend_turns(range, &summaries, overlap);
+        let expected = TurnRange::new(expected.0, expected.1).unwrap();
+        let whole_turns = |(from, to): (usize, usize)| TurnRange::new(from, to).unwrap();
+        let positions = summaries.iter().copied().map(whole_turns);
+        prop_assert_eq!(extend(whole_turns(range), positions.clone(), overlap), expected);
+
+        // The same for summaries in a stream, whose turns have steps, and for summaries of the same run.
+        let (stored, accepted) = summaries.split_at(summaries.len() / 2);
+        let build = stored.iter().enumerate().fold(Build::turns(12), |build, (number, (from, to))| {
+            let summary = json!({"summary": {"summary": "S"}});
+            build.element(compaction(100 + i64::try_from(number).unwrap(), *from, *to, summary))
+        });
+        let (stream, accepted) = (build.stream(), accepted.iter().copied().map(whole_turns).collect::<Vec<_>>());
+        let found = summary_range::extend_over_summaries(
+            whole_turns(range), &stream, &Pairs::new(&stream), &accepted, overlap,
+        );
+        prop_assert_eq!(found, expected);
+    }
 }

@@ -118,5 +118,5 @@ fn receipt_matches_overlay_by_time_and_range() {
         .element(receipt(60, 0, 2))
         .stream();
     let Value::Object(receipt) = json!({"strategy": "s", "version": "1.0.0"}) else { unreachable!() };
-    assert_eq!(receipts(&stream), [None, Some(receipt)]);
+    assert_eq!(receipts(&stream), [vec![], vec![receipt]]);
 }

@@ -1,8 +1,10 @@
 //! Requests: a strategy receives only the data that it asked for, and every line conforms to its schema.
 
-use jp_compact_core::request::{RequestParameters, lines};
+use std::collections::BTreeMap;
+
+use jp_compact_core::request::{RequestParameters, header, lines};
 use jp_compact_core::{Stream, Survey, TurnRange};
-use jp_compact_schema::{Description, Input, Scope, catalog};
+use jp_compact_schema::{Description, Hint, Input, Scope, ToolHint, catalog};
 use serde_json::{Map, Value, json};
 
 use crate::build::{Build, base64, compaction, own_overlay, receipt, timestamp, timestamp_text};
@@ -241,13 +243,41 @@ fn sends_ranges_and_kinds_of_earlier_overlays() {
     assert_eq!(
         header["context"]["compactions"],
         json!([
-            {"from_turn": 0, "to_turn": 0, "summary": true},
-            {"from_turn": 1, "to_turn": 9, "reasoning": "strip", "tool_calls": {"policy": "strip", "request": true, "response": false}},
-            {"from_turn": 0, "to_turn": 0, "tool_calls": {"policy": "selective"}},
-            {"from_turn": 2, "to_turn": 2, "tool_calls": {"policy": "omit"}},
+            {"number": 1, "strategies": ["s"], "from_turn": 0, "to_turn": 0, "summary": true},
+            {"number": 2, "from_turn": 1, "to_turn": 9, "reasoning": "strip", "shown": ["reasoning", "tool_calls"],
+             "tool_calls": {"policy": "strip", "request": true, "response": false}},
+            {"number": 3, "from_turn": 0, "to_turn": 0, "tool_calls": {"policy": "selective"}},
+            {"number": 4, "from_turn": 2, "to_turn": 2, "tool_calls": {"policy": "omit"}},
         ])
     );
     assert!(!header.to_string().contains("a secret"));
+}
+
+#[test]
+fn reports_whether_the_hints_of_a_policy_changed() {
+    let strip = json!({"policy": "strip", "request": true, "response": true});
+    let keep = BTreeMap::from([("read".to_owned(), ToolHint { request: Some(Hint::Keep), response: None })]);
+    let other = BTreeMap::from([("grep".to_owned(), ToolHint { request: Some(Hint::Keep), response: None })]);
+    let changed = |policies: Value, hints: &BTreeMap<String, ToolHint>| {
+        let stream = Build::turns(2).element(own_overlay(60, 0, 0, policies)).stream();
+        let survey = Survey::new(&stream);
+        let (description, options) = (description(Input::None), Map::new());
+        let range = TurnRange::new(0, 1).unwrap();
+        let parameters = RequestParameters {
+            hints,
+            ..RequestParameters::new("c1", &description, range, &options, timestamp(100))
+        };
+        header(&survey, &parameters, None).context.compactions[0].hints_changed
+    };
+    let without = json!({"tool_calls": strip});
+    let with = json!({"tool_calls": strip, "tool_overrides": {"read": {"request": "keep"}}});
+    assert!(!changed(without.clone(), &BTreeMap::new()) && changed(without.clone(), &keep));
+    assert!(!changed(without, &other), "the tool is not called");
+    assert!(!changed(with.clone(), &keep) && changed(with, &BTreeMap::new()));
+    assert!(
+        !changed(json!({"tool_calls": {"policy": "omit"}}), &keep),
+        "hints do not apply to omitted calls"
+    );
 }
 
 #[test]

@@ -59,7 +59,9 @@ pub(super) fn add_outcome(
         let (strategy, version) = (step.strategy.clone(), step.version.clone());
         entry.declines.push(DeclineReport { strategy, version, reason });
     }
+    entry.restored_tokens = report.restored_tokens();
     entry.notes = report.notes.iter().map(ToString::to_string).collect();
+    entry.notes.extend(report.restore_notes(run.io.dry_run));
     entry.notes.extend(report.nothing_to_compact.map(|nothing| nothing.to_string()));
     entry.size = size(outcome, !run.io.in_memory, has_report);
     entry.saved = entry.size.tokens.saved_of_view();

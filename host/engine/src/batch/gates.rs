@@ -1,5 +1,6 @@
 //! Gates: requirements for a batch from the command line. A gate that is not met fails the run, but undoes nothing.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use jp_compact_core::render::Provider;
@@ -235,7 +236,8 @@ impl Tally {
         let total = &mut self.total;
         total.transcripts += 1;
         total.resumed += u64::from(resumed);
-        total.overlays += entry.overlays.len() as u64;
+        let numbers: BTreeSet<usize> = entry.overlays.iter().map(|overlay| overlay.number).collect();
+        total.overlays += numbers.len() as u64;
         total.violations += entry.lint.len() as u64;
         *match entry.status {
             Status::Compacted => &mut total.compacted,

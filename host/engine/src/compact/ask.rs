@@ -1,8 +1,6 @@
 //! Asks the strategies of a run one after the other. Their proposals are kept until all strategies have ended.
 
 use jp_compact_core::append::{self, Entry};
-use jp_compact_core::overlay::Overlay;
-use jp_compact_core::receipts::receipts;
 use jp_compact_core::reply::{CompleteReply, Terminal};
 use jp_compact_core::request::{self, RequestParameters};
 use jp_compact_core::select::{self, NothingToCompact, Selected};
@@ -14,10 +12,11 @@ use jp_compact_schema::{ANSWER_REFUSED, Input, Limits, Llm, Payload, ResultReply
 use serde_json::{Map, Value};
 
 use super::dry_run;
+use super::effect::Effect;
 use super::error::Error;
 use super::events::EventLinesCache;
 use super::llm_failure_cache::{self, LlmFailure};
-use super::receipt::{self, has_text, names_strategy};
+use super::receipt::{self, summary_texts};
 use super::strategy_error::StrategyRunError;
 use super::{PreparedStrategy, RunReport, RunSettings, Step, StrategyOutcome, preflight, window};
 use crate::consent::Allowed;
@@ -29,17 +28,17 @@ use jp_compact_store::Place;
 pub(super) struct ProposalCollector<'a> {
     pub(super) run: &'a RunSettings,
     place: &'a Place,
-    survey: &'a Survey<'a>,
+    pub(super) survey: &'a Survey<'a>,
     /// The turns and steps that the user wants compacted.
     range: &'a Result<TurnRange, NothingToCompact>,
     /// The model of the conversation.
     conversation_model: Option<ModelName>,
     /// The digest of the raw input, computed on first use.
-    input_sha256: Option<String>,
+    pub(super) input_sha256: Option<String>,
     event_lines: EventLinesCache,
     proposals: Vec<Proposal<'a>>,
     /// The receipts in the stream, parsed on first use.
-    receipts: Option<Vec<Option<Map<String, Value>>>>,
+    pub(super) receipts: Option<Vec<Vec<Map<String, Value>>>>,
     answered_requests: Vec<AnsweredRequest>,
     /// The entries to append.
     pub(super) entries: Vec<Entry>,
@@ -52,6 +51,8 @@ struct Proposal<'a> {
     strategy: &'a PreparedStrategy,
     selected: Selected,
     payloads: Vec<Payload>,
+    /// The index of its step in the report.
+    step_index: usize,
 }
 
 /// A request that a model answered.
@@ -97,6 +98,7 @@ impl<'a> ProposalCollector<'a> {
             strategy: description.name.clone(),
             version: description.version.clone(),
             outcome: StrategyOutcome::NewOverlays(Vec::new()),
+            restored_tokens: 0,
             logs: Vec::new(),
             diagnostics: Vec::new(),
         };
@@ -106,6 +108,10 @@ impl<'a> ProposalCollector<'a> {
                 report.add_notes(&selected.notes);
                 if let Some(number) = self.find_overlay_of_range(strategy, selected.range) {
                     step.outcome = StrategyOutcome::AlreadyExists(number);
+                } else if let Some(reason) =
+                    preflight::summarized_reason(self.survey, strategy, selected.requested)
+                {
+                    step.outcome = StrategyOutcome::Declined(reason);
                 } else {
                     self.ask_if_useful(strategy, allowed, selected, report.steps.len(), &mut step)
                         .await
@@ -189,6 +195,21 @@ impl<'a> ProposalCollector<'a> {
             if let Some(StrategyOutcome::Declined(reason)) = step.map(|step| &step.outcome) {
                 failures.put(&request.cache_key, &LlmFailure::LowSaving(reason.clone()));
             }
+        }
+    }
+
+    /// Adds the summaries that models wrote in this run to an error.
+    pub(super) fn with_summaries(&self, error: Error) -> Error {
+        let proposals = self.proposals.iter().filter(|proposal| proposal.strategy.needs_model());
+        let summaries: Vec<String> =
+            proposals.flat_map(|proposal| summary_texts(&proposal.payloads)).collect();
+        if summaries.is_empty() { error } else { Error::WithSummaries { error: Box::new(error), summaries } }
+    }
+
+    /// Adds the summaries that models wrote in this run to the logs of their steps.
+    pub(super) fn log_declined_summaries(&self, report: &mut RunReport) {
+        for Proposal { strategy, payloads, step_index, .. } in &self.proposals {
+            report.steps[*step_index].add_declined_summaries(strategy, payloads);
         }
     }
 
@@ -357,10 +378,25 @@ impl<'a> ProposalCollector<'a> {
         step.diagnostics.extend(result.diagnostics);
         let compactions = self
             .validate(strategy, &selected, result.compactions.clone())
-            .map_err(|refusal| refused(refusal, &result.compactions))?;
+            .map_err(|refusal| refused(refusal, strategy, &result.compactions))?;
         if let Some(number) = self.find_equal_overlays(strategy, &compactions) {
             step.outcome = StrategyOutcome::AlreadyExists(number);
             return Ok(());
+        }
+        let effect = Effect { survey: self.survey, earlier: &self.entries, compactions: &compactions };
+        if effect.adds_nothing() {
+            let reason = "it adds nothing to the overlays that this run already proposes";
+            step.outcome = StrategyOutcome::Declined(reason.to_owned());
+            return Ok(());
+        }
+        let growth = effect.growth();
+        if growth > 0 {
+            if let Some(reason) = self.run.policy.on_growth.reason_to_decline(growth) {
+                step.outcome = StrategyOutcome::Declined(reason);
+                step.add_declined_summaries(strategy, &result.compactions);
+                return Ok(());
+            }
+            step.restored_tokens = if effect.replaces_policy() { growth } else { 0 };
         }
         // A digest costs as much as all the rest. Only stored overlays need it.
         let is_stored = !self.run.io.dry_run && !self.run.io.in_memory;
@@ -369,64 +405,8 @@ impl<'a> ProposalCollector<'a> {
             self.entries.push(receipt::entry(strategy, compaction, &input_sha256, result.merges));
             self.entry_steps.push(step_index);
         }
-        self.proposals.push(Proposal { strategy, selected, payloads: result.compactions });
+        self.proposals.push(Proposal { strategy, selected, payloads: result.compactions, step_index });
         Ok(())
-    }
-
-    /// Returns the number of the first existing overlay, if this strategy made overlays for the complete range. In JP's
-    /// conversations, a range with steps can have one overlay for each piece.
-    fn find_overlay_of_range(&mut self, strategy: &PreparedStrategy, range: TurnRange) -> Option<usize> {
-        let number = self.find_overlay(strategy, |overlay| overlay.has_range(range));
-        if number.is_some() {
-            return number;
-        }
-        let mut first = None;
-        for piece in range.pieces() {
-            let number = self.find_overlay(strategy, |overlay| overlay.has_range(piece))?;
-            first = first.or(Some(number));
-        }
-        first
-    }
-
-    /// Returns the number of the first existing overlay, if the transcript already has all overlays of these
-    /// compactions.
-    fn find_equal_overlays(
-        &mut self,
-        strategy: &PreparedStrategy,
-        compactions: &[Compaction],
-    ) -> Option<usize> {
-        let mut first = None;
-        for compaction in compactions {
-            for new in append::unstamped_overlays(self.survey.stream, compaction) {
-                let number = self.find_overlay(strategy, |existing| new.has_same_effect(existing))?;
-                first = first.or(Some(number));
-            }
-        }
-        first
-    }
-
-    /// Returns the number of an overlay that `matches`, and that this strategy made from the same raw events.
-    fn find_overlay(
-        &mut self,
-        strategy: &PreparedStrategy,
-        matches: impl Fn(&Overlay) -> bool,
-    ) -> Option<usize> {
-        let stream = self.survey.stream;
-        if !self.run.policy.skip_existing || stream.overlays().is_empty() {
-            return None;
-        }
-        let receipts = self.receipts.get_or_insert_with(|| receipts(stream));
-        for (number, (overlay, receipt)) in (1..).zip(stream.overlays().iter().zip(receipts.iter())) {
-            let Some(receipt) = receipt else { continue };
-            if !matches(overlay) || !names_strategy(receipt, strategy) {
-                continue;
-            }
-            let input_sha256 = self.input_sha256.get_or_insert_with(|| digest::of_raw_input(stream));
-            if has_text(receipt, "input_sha256", input_sha256) {
-                return Some(number);
-            }
-        }
-        None
     }
 
     fn input_sha256(&mut self) -> &str {
@@ -438,7 +418,7 @@ impl<'a> ProposalCollector<'a> {
         let pairs = Pairs::new(grown);
         let mut accepted: Vec<TurnRange> = Vec::new();
         for proposal in &self.proposals {
-            let Proposal { strategy, selected, payloads } = proposal;
+            let Proposal { strategy, selected, payloads, .. } = proposal;
             let context = validation_context(self.run, grown, &pairs, strategy, selected, &accepted);
             let compactions = validate::validate(&context, payloads.clone())?;
             let summaries = compactions.iter().filter(|compaction| compaction.summary().is_some());
@@ -468,21 +448,18 @@ fn validation_context<'a>(
     }
 }
 
-/// Returns the error for a rejected reply. The host asks twice before a summary is rejected because of its range, so the
-/// error has the text that was paid for.
-fn refused(refusal: Refusal, payloads: &[Payload]) -> StrategyRunError {
-    if !matches!(refusal, Refusal::NotClosed { .. }) {
-        return StrategyRunError::Refused(refusal);
-    }
-    let summaries = payloads.iter().filter_map(|payload| payload.summary.as_ref());
-    let summaries = summaries.map(|summary| summary.summary.clone()).collect();
-    StrategyRunError::CutsSummary { refusal: Box::new(refusal), summaries }
+/// Returns the error for a rejected reply. It has the texts of the summaries if the user may have paid for them.
+fn refused(refusal: Refusal, strategy: &PreparedStrategy, payloads: &[Payload]) -> StrategyRunError {
+    // The host asks twice before a summary is rejected because of its range.
+    let is_paid = strategy.needs_model() || matches!(refusal, Refusal::NotClosed { .. });
+    let summaries = if is_paid { summary_texts(payloads).collect() } else { Vec::new() };
+    StrategyRunError::Refused { refusal: Box::new(refusal), summaries }
 }
 
 /// Returns whether a model answered, and the answer was rejected.
 fn is_rejected_answer(error: &StrategyRunError) -> bool {
     match error {
-        StrategyRunError::Refused(_) | StrategyRunError::CutsSummary { .. } => true,
+        StrategyRunError::Refused { .. } => true,
         StrategyRunError::Session(error) => match error.plain() {
             session::Error::Model { answer, .. } => llm::is_of_model(&answer.code),
             session::Error::Reported { error, .. } => error.code == ANSWER_REFUSED,

@@ -62,6 +62,13 @@ pub enum Error {
         name: String,
         source: Box<StrategyRunError>,
     },
+    /// The run failed after a model had written summaries.
+    #[error("{error}")]
+    WithSummaries {
+        error: Box<Self>,
+        /// The texts of the accepted summaries. The user has paid for them, and gets them.
+        summaries: Vec<String>,
+    },
     #[error("not allowed to ask a model")]
     NotAllowed(#[source] Box<Denial>),
 }
@@ -103,6 +110,30 @@ impl Error {
     #[must_use]
     pub fn strategy(name: &str, source: impl Into<StrategyRunError>) -> Self {
         Self::Strategy { name: name.to_owned(), source: Box::new(source.into()) }
+    }
+
+    /// Returns the error without the summaries that it may carry.
+    #[must_use]
+    pub fn plain(&self) -> &Self {
+        match self {
+            Self::WithSummaries { error, .. } => error.plain(),
+            plain => plain,
+        }
+    }
+
+    /// Returns the texts of all summaries that a model wrote and that were not appended.
+    #[must_use]
+    pub fn lost_summaries(&self) -> Vec<&str> {
+        let mut texts = Vec::new();
+        if let Self::WithSummaries { summaries, .. } = self {
+            texts.extend(summaries.iter().map(String::as_str));
+        }
+        if let Self::Strategy { source, .. } = self.plain()
+            && let StrategyRunError::Refused { summaries, .. } = source.as_ref()
+        {
+            texts.extend(summaries.iter().map(String::as_str));
+        }
+        texts
     }
 }
 

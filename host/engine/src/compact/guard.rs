@@ -24,6 +24,37 @@ pub enum OnLowSaving {
     Decline,
 }
 
+/// The handling of a proposal that makes the view larger. It may restore events that the user hid on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnGrowth {
+    /// Append it, because the user named the strategy or the profile in the command.
+    Append,
+    /// Decline it, because the configuration named the strategy or the profile.
+    DeclineConfigured,
+    /// Decline it, because a batch needs an option for it.
+    DeclineInBatch,
+}
+
+impl OnGrowth {
+    /// Returns the handling in a batch.
+    #[must_use]
+    pub fn in_batch(restore: bool) -> Self {
+        if restore { Self::Append } else { Self::DeclineInBatch }
+    }
+
+    /// Returns the reason to decline a proposal that adds these tokens to the view.
+    pub(super) fn reason_to_decline(self, tokens: u64) -> Option<String> {
+        let remedy = match self {
+            Self::Append => return None,
+            Self::DeclineConfigured => {
+                "only a strategy or a profile that is named in the command may do that (`--profile NAME`)"
+            }
+            Self::DeclineInBatch => "`--restore` allows that",
+        };
+        Some(format!("it would make the view larger by {tokens} tokens; {remedy}"))
+    }
+}
+
 /// The violations that a result would introduce.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LintFailed(pub Vec<Violation>);
@@ -162,6 +193,7 @@ mod tests {
             strategy: "s".into(),
             version: "1".into(),
             outcome,
+            restored_tokens: 0,
             logs: Vec::new(),
             diagnostics: Vec::new(),
         };
@@ -185,7 +217,7 @@ mod tests {
             introduced_violations: Vec::new(),
             existing_violations: Vec::new(),
         };
-        report.decline_low_saving(MIN_SAVING);
+        report.decline_all(&report.low_saving_reason(MIN_SAVING));
         let reasons = report.steps.iter().map(|step| match &step.outcome {
             StrategyOutcome::Declined(reason) | StrategyOutcome::WouldAsk(reason) => reason.as_str(),
             StrategyOutcome::NewOverlays(_) | StrategyOutcome::AlreadyExists(_) => "made",

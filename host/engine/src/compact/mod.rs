@@ -3,8 +3,10 @@
 
 mod ask;
 mod dry_run;
+mod effect;
 mod error;
 mod events;
+mod existing;
 mod guard;
 mod llm_failure_cache;
 mod lock;
@@ -30,7 +32,7 @@ use jp_compact_core::{Pairs, Stream, Survey, TurnRange, View, splice};
 use jp_compact_transcripts::Format;
 
 pub use error::{Error, StaleSnapshot};
-pub use guard::{ConstraintsLost, LintFailed, MIN_SAVING, OnLowSaving};
+pub use guard::{ConstraintsLost, LintFailed, MIN_SAVING, OnGrowth, OnLowSaving};
 pub use llm_failure_cache::LlmFailureCache;
 pub(crate) use open::require_jp;
 pub use open::{Opened, open, open_as, read_bytes, warnings, with_sidecar};
@@ -113,15 +115,15 @@ pub async fn compact_with_view<'a>(run: &RunSettings, opened: &'a Opened) -> Res
         let (entries, new_overlays) = (Vec::new(), Vec::new());
         return Ok(RunOutcome { report, survey, transcript_grew: false, entries, new_overlays });
     };
-    let (new_overlays, transcript_grew) = if run.io.in_memory {
-        (new_overlays, false)
+    let written = if run.io.in_memory {
+        Ok((new_overlays, false))
     } else if run.io.dry_run {
-        rehearse(run, opened, &collector.entries, &new_overlays).await?;
-        (new_overlays, false)
+        rehearse(run, opened, &collector.entries, &new_overlays).await.map(|()| (new_overlays, false))
     } else {
-        write(opened, &collector, new_overlays).await?
+        write(opened, &collector, new_overlays).await
     };
-    report.add_overlays(&collector.entry_steps, new_overlays.clone());
+    let (new_overlays, transcript_grew) = written.map_err(|error| collector.with_summaries(error))?;
+    report.add_overlays(&collector.entries, &collector.entry_steps, &new_overlays);
     let entries = std::mem::take(&mut collector.entries);
     drop(collector);
     survey.view = view;
@@ -149,7 +151,7 @@ pub async fn compact_in_memory(
         }
         _ => sidecar_file::to_bytes(stream, &collector.entries, &new_overlays),
     };
-    report.add_overlays(&collector.entry_steps, new_overlays);
+    report.add_overlays(&collector.entries, &collector.entry_steps, &new_overlays);
     Ok((report, Some(bytes)))
 }
 
@@ -192,7 +194,8 @@ async fn propose<'a>(
     let model = window::model_of(stream).or(jp_model);
     let mut collector = ProposalCollector::new(run, place, survey, range, model);
     for (strategy, allowed) in run.strategies.iter().zip(&allowed) {
-        collector.ask(strategy, allowed.as_ref(), &mut report).await?;
+        let asked = collector.ask(strategy, allowed.as_ref(), &mut report).await;
+        asked.map_err(|error| collector.with_summaries(error))?;
     }
     if collector.entries.is_empty() {
         return Ok((report, None));
@@ -203,9 +206,17 @@ async fn propose<'a>(
     let jp_before = report.sent_by_jp.clone();
     report.set_sizes_after(survey, &new_overlays, &forecast.view);
     report.low_saving = Some(report.saved()).filter(|saved| *saved < run.limits.min_saving);
-    if report.low_saving.is_some() && run.policy.on_low_saving == OnLowSaving::Decline {
-        report.decline_low_saving(run.limits.min_saving);
+    let growth = report.tokens_after.saturating_sub(report.tokens_before);
+    let reason = match report.low_saving {
+        Some(_) if run.policy.on_low_saving == OnLowSaving::Decline => {
+            Some(report.low_saving_reason(run.limits.min_saving))
+        }
+        _ => run.policy.on_growth.reason_to_decline(growth).filter(|_| growth > 0),
+    };
+    if let Some(reason) = reason {
+        report.decline_all(&reason);
         report.sent_by_jp = jp_before;
+        collector.log_declined_summaries(&mut report);
         collector.record_low_savings(&report);
         return Ok((report, None));
     }
@@ -216,7 +227,8 @@ async fn propose<'a>(
     report.changed_turns = changed_turns(survey, &forecast.view);
     if !forecast.introduced.is_empty() && !run.policy.allow_invalid {
         let source = LintFailed(forecast.introduced);
-        return Err(Error::LintFailed { path: place.path().to_owned(), source });
+        let error = Error::LintFailed { path: place.path().to_owned(), source };
+        return Err(collector.with_summaries(error));
     }
     report.introduced_violations = forecast.introduced;
     report.existing_violations = forecast.existing;

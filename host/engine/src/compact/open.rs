@@ -134,8 +134,8 @@ pub fn with_sidecar(stream: Transcript, file: Bytes) -> Result<Transcript, Unrea
     let mut stream = stream.with_sidecar(Sidecar::read(file)?)?;
     let mut digests: HashMap<TurnRange, String> = HashMap::new();
     let mut stale_overlays = Vec::new();
-    for (index, (overlay, receipt)) in stream.overlays().iter().zip(receipts(&stream)).enumerate() {
-        let recorded = receipt.as_ref().and_then(|receipt| receipt.get(RANGE_DIGEST)).and_then(Value::as_str);
+    for (index, (overlay, receipts)) in stream.overlays().iter().zip(receipts(&stream)).enumerate() {
+        let recorded = receipts.first().and_then(|receipt| receipt.get(RANGE_DIGEST)).and_then(Value::as_str);
         let is_current = overlay.range().filter(|range| range.to() < stream.turns()).is_some_and(|range| {
             let current = digests.entry(range).or_insert_with(|| digest::of_range(&stream, range));
             recorded == Some(current.as_str())

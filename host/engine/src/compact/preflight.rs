@@ -1,8 +1,11 @@
 //! Checks before a model is asked: the turns may be summarized already, or too small to save enough. Without these
 //! checks, a loop of compactions could cost money.
 
+use jp_compact_core::projection::shown_in_range;
 use jp_compact_core::select::Selected;
 use jp_compact_core::{Survey, TurnRange};
+
+use super::PreparedStrategy;
 
 /// Returns the reason to decline a summary of these turns without asking a model.
 pub(super) fn reason_to_decline(survey: &Survey<'_>, selected: &Selected, min_saving: f64) -> Option<String> {
@@ -35,6 +38,28 @@ pub(super) fn reason_to_decline(survey: &Survey<'_>, selected: &Selected, min_sa
             min_saving * 100.0
         )
     })
+}
+
+/// Returns the reason to decline policies for a range that existing summaries replace completely. The newest overlay wins
+/// only over older ones of its kind, so a policy has no effect there.
+pub(super) fn summarized_reason(
+    survey: &Survey<'_>,
+    strategy: &PreparedStrategy,
+    range: TurnRange,
+) -> Option<String> {
+    if strategy.traits().writes_summary || survey.stream.overlays().is_empty() {
+        return None;
+    }
+    let shown = shown_in_range(survey.stream, &survey.pairs, range);
+    let numbers: Vec<usize> =
+        (1..).zip(&shown.overlays).filter(|(_, shown)| shown.summary).map(|(number, _)| number).collect();
+    let (first, _) = numbers.split_first().filter(|_| shown.is_summarized)?;
+    let verb = if range.start() == range.end() { "is" } else { "are" };
+    let list = numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let noun = if numbers.len() == 1 { "overlay" } else { "overlays" };
+    Some(format!(
+        "{range} {verb} summarized ({noun} {list}), and a policy has no effect on a summary; remove it with `--reset={first}`"
+    ))
 }
 
 /// Returns the numbers and the turns of the existing summaries.

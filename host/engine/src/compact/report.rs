@@ -1,17 +1,19 @@
 //! The report of a run: the outcome of each strategy, and the sizes of our view and of JP's.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use jp_compact_core::append::NewOverlay;
+use jp_compact_core::append::{Entry, NewOverlay};
 use jp_compact_core::jp_view::{Difference, JpView, jp_view_with};
 use jp_compact_core::lint::Violation;
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::select::{Note, NothingToCompact};
 use jp_compact_core::{Survey, View};
 use jp_compact_schema::document::{JpTokens, OverlayReport, TokenCounts};
-use jp_compact_schema::{Diagnostic, Level, Log};
+use jp_compact_schema::{Diagnostic, Level, Log, Payload};
 use jp_compact_transcripts::Format;
 
+use super::receipt::summary_texts;
 use super::{Opened, PreparedStrategy, guard};
 use jp_compact_store::SidecarFile;
 
@@ -84,6 +86,8 @@ pub struct Step {
     pub strategy: String,
     pub version: String,
     pub outcome: StrategyOutcome,
+    /// The tokens that the view shows again, because a policy of this strategy replaces an older one.
+    pub restored_tokens: u64,
     pub logs: Vec<(Level, String)>,
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -92,12 +96,22 @@ impl Step {
     pub(super) fn add_logs(&mut self, logs: Vec<Log>) {
         self.logs.extend(logs.into_iter().map(|log| (log.level, log.message)));
     }
+
+    /// Adds the texts of declined summaries that a model wrote. The user has paid for them.
+    pub(super) fn add_declined_summaries(&mut self, strategy: &PreparedStrategy, payloads: &[Payload]) {
+        if strategy.needs_model() {
+            let texts = summary_texts(payloads);
+            self.logs.extend(
+                texts.map(|text| (Level::Info, format!("the text of the declined summary:\n{text}"))),
+            );
+        }
+    }
 }
 
 /// The outcome of asking one strategy.
 #[derive(Debug)]
 pub enum StrategyOutcome {
-    /// The overlays that it made.
+    /// The overlays that it made, each with the policies of this strategy only.
     NewOverlays(Vec<NewOverlay>),
     /// The reason why it made none.
     Declined(String),
@@ -181,17 +195,51 @@ impl RunReport {
         guard::saved_part(self.tokens_before, self.tokens_after)
     }
 
-    /// Turns the overlays into declines, because they save too little.
-    pub(super) fn decline_low_saving(&mut self, min_saving: f64) {
+    /// Returns the reason to decline overlays that save too little.
+    pub(super) fn low_saving_reason(&self, min_saving: f64) -> String {
         let (saved, minimum) = (self.saved() * 100.0, min_saving * 100.0);
-        let reason =
-            format!("it would save {saved:.1} % of the view; the minimum is {minimum} % (min_saving)");
+        format!("it would save {saved:.1} % of the view; the minimum is {minimum} % (min_saving)")
+    }
+
+    /// Turns the overlays of all strategies into declines.
+    pub(super) fn decline_all(&mut self, reason: &str) {
         for step in &mut self.steps {
             if let StrategyOutcome::NewOverlays(_) = step.outcome {
-                step.outcome = StrategyOutcome::Declined(reason.clone());
+                step.outcome = StrategyOutcome::Declined(reason.to_owned());
+                step.restored_tokens = 0;
             }
         }
         self.tokens_after = self.tokens_before;
+    }
+
+    /// Returns the number of new overlays. Several strategies can share one.
+    #[must_use]
+    pub fn new_overlays(&self) -> usize {
+        let mut numbers = BTreeSet::new();
+        for step in &self.steps {
+            if let StrategyOutcome::NewOverlays(new_overlays) = &step.outcome {
+                numbers.extend(new_overlays.iter().map(|new_overlay| new_overlay.number));
+            }
+        }
+        numbers.len()
+    }
+
+    /// Returns the tokens that the view shows again, because new policies replace older ones.
+    #[must_use]
+    pub fn restored_tokens(&self) -> u64 {
+        self.steps.iter().map(|step| step.restored_tokens).sum()
+    }
+
+    /// Returns a remark for each strategy that restores events.
+    #[must_use]
+    pub fn restore_notes(&self, dry_run: bool) -> Vec<String> {
+        let verb = if dry_run { "would restore" } else { "restores" };
+        let restoring = self.steps.iter().filter(|step| step.restored_tokens > 0);
+        let note = |step: &Step| {
+            let (strategy, tokens) = (&step.strategy, step.restored_tokens);
+            format!("{strategy} {verb} {tokens} tokens, because it replaces an older policy")
+        };
+        restoring.map(note).collect()
     }
 
     /// Sets the sizes of our view and of JP's with the new overlays.
@@ -204,11 +252,23 @@ impl RunReport {
     }
 
     /// Adds the overlays to the steps that made them. `entry_steps` has the index of the step of each entry.
-    pub(super) fn add_overlays(&mut self, entry_steps: &[usize], new_overlays: Vec<NewOverlay>) {
+    pub(super) fn add_overlays(
+        &mut self,
+        entries: &[Entry],
+        entry_steps: &[usize],
+        new_overlays: &[NewOverlay],
+    ) {
         for new_overlay in new_overlays {
-            let step = &mut self.steps[entry_steps[new_overlay.entry]];
-            if let StrategyOutcome::NewOverlays(overlays) = &mut step.outcome {
-                overlays.push(new_overlay);
+            let mut kinds_by_step: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+            for entry in &new_overlay.entries {
+                let kinds = entries[*entry].compaction.kinds();
+                kinds_by_step.entry(entry_steps[*entry]).or_default().extend(kinds);
+            }
+            for (step, kinds) in kinds_by_step {
+                if let StrategyOutcome::NewOverlays(overlays) = &mut self.steps[step].outcome {
+                    let overlay = new_overlay.overlay.with_kinds(&kinds);
+                    overlays.push(NewOverlay { overlay, ..new_overlay.clone() });
+                }
             }
         }
     }

@@ -15,7 +15,7 @@ use jp_compact_runtime::session::Sessions;
 use jp_compact_schema::ToolHint;
 
 use super::error::Error;
-use super::guard::OnLowSaving;
+use super::guard::{OnGrowth, OnLowSaving};
 use super::llm_failure_cache::LlmFailureCache;
 use super::prepare::PreparedStrategy;
 use crate::consent::{self, Allowed, ConsentContext, ModelUseRequest};
@@ -55,6 +55,7 @@ pub struct RunPolicy {
     /// The view must also be valid for these providers.
     pub providers: Vec<Provider>,
     pub on_low_saving: OnLowSaving,
+    pub on_growth: OnGrowth,
 }
 
 /// The inputs and outputs of a run besides the transcript.

@@ -35,13 +35,10 @@ pub enum StrategyRunError {
     #[error("no model is set by its options, the command line, the settings, or the conversation")]
     NoModel,
     /// The payload violates a rule.
-    #[error(transparent)]
-    Refused(Refusal),
-    /// The second reply also has a summary that cuts an older one in two.
     #[error("{refusal}")]
-    CutsSummary {
+    Refused {
         refusal: Box<Refusal>,
-        /// The texts of the summaries. A model may have written them, so the user gets them.
+        /// The texts of the summaries that a model may have written. The user has paid for them, and gets them.
         summaries: Vec<String>,
     },
     /// The answer of a model to the same request was rejected before.
@@ -61,7 +58,7 @@ impl StrategyRunError {
             | Self::NotGranted { .. } => format!("strategy `{name}` may not run"),
             Self::Trust(trust::Error::PathNotText { .. }) => format!("failed to find a strategy at `{name}`"),
             Self::BadOptions { .. } => format!("strategy `{name}` does not take these options"),
-            Self::Refused(_) | Self::CutsSummary { .. } | Self::RefusedBefore { .. } => {
+            Self::Refused { .. } | Self::RefusedBefore { .. } => {
                 format!("the result of strategy `{name}` was rejected")
             }
             Self::NoModel => format!("strategy `{name}` needs a model, and none is configured"),

@@ -198,12 +198,11 @@ fn record_report(
     is_view: bool,
     warnings: Vec<String>,
 ) -> RecordReport {
-    let (mut new_overlays, mut declines) = (0, Vec::new());
+    let mut declines = Vec::new();
     for step in &report.steps {
         match &step.outcome {
-            StrategyOutcome::NewOverlays(overlays) => new_overlays += overlays.len(),
             // Only a batch over a folder skips existing overlays.
-            StrategyOutcome::AlreadyExists(_) => {}
+            StrategyOutcome::NewOverlays(_) | StrategyOutcome::AlreadyExists(_) => {}
             StrategyOutcome::Declined(reason) | StrategyOutcome::WouldAsk(reason) => {
                 declines
                     .push(RecordDecline { strategy: Some(step.strategy.clone()), reason: reason.clone() });
@@ -218,7 +217,8 @@ fn record_report(
         estimator: estimator.name().to_owned(),
         tokens: TokenCounts { jp: tokens.jp.filter(|_| !is_view), ..tokens },
         saved: tokens.saved_of_view(),
-        new_overlays,
+        restored_tokens: report.restored_tokens(),
+        new_overlays: report.new_overlays(),
         declines,
         warnings,
     }

@@ -182,7 +182,7 @@ pub fn range_to_compact(
 /// Returns whether the error is a failed summary. Invalid options do not count, because another answer of the model
 /// would not help.
 fn is_summary_failure(error: &compact::Error, strategies: &[PreparedStrategy]) -> bool {
-    let compact::Error::Strategy { name, source } = error else { return false };
+    let compact::Error::Strategy { name, source } = error.plain() else { return false };
     if matches!(**source, StrategyRunError::BadOptions { .. }) {
         return false;
     }

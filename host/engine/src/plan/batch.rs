@@ -13,7 +13,7 @@ use jp_compact_runtime::session::Sessions;
 use tokio::sync::Mutex;
 
 use super::{CommandLineChoice, Error, Launcher, Planner};
-use crate::compact::{OnLowSaving, Opened, PreparedStrategy, RunSettings};
+use crate::compact::{OnGrowth, OnLowSaving, Opened, PreparedStrategy, RunSettings};
 use jp_compact_config::{self as config, ConfigScope, JpSettings, Scopes, Source};
 use jp_compact_store::{self as store, Place};
 
@@ -32,6 +32,7 @@ pub struct BatchPlanner<'a> {
     uses_jp_settings: bool,
     now: Timestamp,
     in_memory: bool,
+    on_growth: OnGrowth,
 }
 
 /// The configuration that determines a plan.
@@ -83,13 +84,15 @@ impl ThreadPlans {
 
 impl<'a> BatchPlanner<'a> {
     /// Creates a planner. Strategies from the command line are prepared immediately, because their errors concern
-    /// every transcript. With `in_memory`, runs append nothing and return the views.
+    /// every transcript. With `in_memory`, runs append nothing and return the views. With `restore`, a proposal may make a
+    /// view larger.
     ///
     /// # Errors
     /// A strategy cannot be used.
     pub fn open(
         typed: CommandLineChoice<'a>,
         in_memory: bool,
+        restore: bool,
         mut planner: Planner<'a>,
     ) -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -111,6 +114,7 @@ impl<'a> BatchPlanner<'a> {
             typed,
             uses_jp_settings,
             in_memory,
+            on_growth: OnGrowth::in_batch(restore),
         })
     }
 
@@ -194,6 +198,7 @@ impl<'a> BatchPlanner<'a> {
         let (strategies, selection) = planner.prepare_strategies(&self.typed, &config).await?;
         let mut run = planner.run_settings(strategies, &config, selection, OnLowSaving::Warn);
         run.policy.skip_existing = true;
+        run.policy.on_growth = self.on_growth;
         run.io.sessions = Arc::clone(&thread.sessions);
         run.io.now = self.now;
         run.io.in_memory = self.in_memory;

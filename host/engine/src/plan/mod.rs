@@ -32,8 +32,8 @@ use jp_compact_runtime::session::{Answers, Sessions, Spool, Starter, Watch};
 use jp_compact_runtime::trust::{self, Candidate, Trust};
 
 use crate::compact::{
-    self, LlmFailureCache, OnLowSaving, Opened, Preparation, PreparedStrategy, RunIo, RunLimits, RunPolicy,
-    RunSettings, Sandbox, StrategyRunError,
+    self, LlmFailureCache, OnGrowth, OnLowSaving, Opened, Preparation, PreparedStrategy, RunIo, RunLimits,
+    RunPolicy, RunSettings, Sandbox, StrategyRunError,
 };
 use crate::consent::{Asker, ConsentContext};
 use jp_compact_config::{self as config, Config, JpSettings, PlannedCalls};
@@ -108,6 +108,18 @@ pub struct CommandLineChoice<'a> {
     pub inline: Option<&'a str>,
     /// The turns and steps to compact.
     pub selection: RequestedSelection,
+}
+
+impl CommandLineChoice<'_> {
+    /// Returns whether a proposal may make the view larger: only if the user named the strategy or the profile.
+    fn on_growth(&self) -> OnGrowth {
+        let has_inline = self.inline.is_some_and(|text| !text.is_empty());
+        if has_inline || self.profile.is_some() || !self.strategies.is_empty() {
+            OnGrowth::Append
+        } else {
+            OnGrowth::DeclineConfigured
+        }
+    }
 }
 
 /// Plans the runs of a command. It prepares each list of strategies once.
@@ -200,7 +212,9 @@ impl<'a> Planner<'a> {
     ) -> Result<RunSettings, Error> {
         let config = self.config(opened)?;
         let (strategies, selection) = self.prepare_strategies(typed, &config).await?;
-        Ok(self.run_settings(strategies, &config, selection, OnLowSaving::Warn))
+        let mut run = self.run_settings(strategies, &config, selection, OnLowSaving::Warn);
+        run.policy.on_growth = typed.on_growth();
+        Ok(run)
     }
 
     /// Plans the run of a profile or an inline form. Without typed bounds, it compacts all turns that the configuration
@@ -217,7 +231,9 @@ impl<'a> Planner<'a> {
     ) -> Result<RunSettings, Error> {
         let typed = CommandLineChoice { inline: Some(inline), selection, ..CommandLineChoice::default() };
         let (strategies, keep) = self.prepare_profile(&typed, config).await?;
-        Ok(self.run_settings(strategies, config, selection.with(keep), on_low_saving))
+        let mut run = self.run_settings(strategies, config, selection.with(keep), on_low_saving);
+        run.policy.on_growth = typed.on_growth();
+        Ok(run)
     }
 
     /// Prepares the strategies that the user typed, or those of the profile. Also returns the turns to compact.
@@ -402,6 +418,7 @@ impl<'a> Planner<'a> {
                 require_constraints: options.require_constraints,
                 providers: options.providers.clone(),
                 on_low_saving,
+                on_growth: OnGrowth::DeclineConfigured,
             },
             io: RunIo {
                 sessions: Arc::clone(&self.sessions),

@@ -63,6 +63,7 @@ class Answer(_CommonFields, total=False):
     estimator: str
     tokens: Tokens
     saved: Saved
+    restored_tokens: int
     new_overlays: int
     declines: list[Any]
     warnings: list[str]

@@ -1,0 +1,84 @@
+//! The effect of one proposal on the view: whether it makes the view larger, and whether it changes anything. It follows
+//! from the real projection. The check must not ask a strategy or a model.
+
+use jiff::Timestamp;
+use jp_compact_core::append::{self, Entry};
+use jp_compact_core::jp_view::jp_view_with;
+use jp_compact_core::overlay::Overlay;
+use jp_compact_core::projection::{project_with_pairs, shown_in_range};
+use jp_compact_core::validate::Compaction;
+use jp_compact_core::{Survey, View};
+use jp_compact_schema::ContentKind;
+
+/// A proposal, and the state that it changes.
+pub(super) struct Effect<'a> {
+    pub(super) survey: &'a Survey<'a>,
+    /// The entries that this run already proposes.
+    pub(super) earlier: &'a [Entry],
+    pub(super) compactions: &'a [Compaction],
+}
+
+impl Effect<'_> {
+    /// Returns the tokens by which the proposal alone makes the view larger. Without older overlays, only the whole run is
+    /// checked, because there is nothing to restore.
+    pub(super) fn growth(&self) -> u64 {
+        let Survey { stream, pairs, view, estimate, .. } = self.survey;
+        if stream.overlays().is_empty() {
+            return 0;
+        }
+        let new_view = project_with_pairs(stream, pairs, &self.overlays(&[]));
+        estimate.view_tokens(&new_view).saturating_sub(estimate.view_tokens(view))
+    }
+
+    /// Returns whether a policy replaces an older one of the same kind. A summary is not a policy.
+    pub(super) fn replaces_policy(&self) -> bool {
+        let Survey { stream, pairs, .. } = self.survey;
+        self.compactions.iter().any(|compaction| {
+            let shown = shown_in_range(stream, pairs, compaction.range()).overlays;
+            let replaces = |has_policy: bool, kind| has_policy && shown.iter().any(|older| older.shows(kind));
+            compaction.summary().is_none()
+                && (replaces(compaction.reasoning().is_some(), ContentKind::Reasoning)
+                    || replaces(compaction.tool_calls().is_some(), ContentKind::ToolCalls))
+        })
+    }
+
+    /// Returns whether neither our view nor JP's view changes, compared with the earlier proposals of the run.
+    pub(super) fn adds_nothing(&self) -> bool {
+        if !self.earlier.iter().any(|entry| self.may_repeat(&entry.compaction)) {
+            return false;
+        }
+        let Survey { stream, pairs, .. } = self.survey;
+        let with_jp = |overlays: &[Overlay]| -> (View, Option<View>) {
+            let jp_view = jp_view_with(stream, pairs, overlays).filter(|_| stream.is_jp());
+            (project_with_pairs(stream, pairs, overlays), jp_view.map(|jp| jp.view))
+        };
+        let without = Self { compactions: &[], ..*self };
+        let (before, after) =
+            (with_jp(&without.overlays(self.earlier)), with_jp(&self.overlays(self.earlier)));
+        let jp_views = [&before, &after].map(|(view, jp_view)| jp_view.as_ref().unwrap_or(view));
+        before.0 == after.0 && jp_views[0] == jp_views[1]
+    }
+
+    /// Returns whether the proposal could have the same effect as an earlier compaction.
+    fn may_repeat(&self, earlier: &Compaction) -> bool {
+        let shares_kind = |compaction: &Compaction| {
+            let kinds = earlier.kinds();
+            earlier.summary().is_some() || compaction.kinds().iter().any(|kind| kinds.contains(kind))
+        };
+        self.compactions.iter().any(|compaction| {
+            compaction.summary().is_none()
+                && compaction.range().overlaps(earlier.range())
+                && shares_kind(compaction)
+        })
+    }
+
+    /// Returns the overlays of the stream, of the entries, and of the proposal. A later overlay wins over an earlier one
+    /// with the same stamp.
+    fn overlays(&self, entries: &[Entry]) -> Vec<Overlay> {
+        let stream = self.survey.stream;
+        let compactions = entries.iter().map(|entry| &entry.compaction).chain(self.compactions);
+        let new_overlays = compactions.flat_map(|compaction| append::unstamped_overlays(stream, compaction));
+        let new_overlays = new_overlays.map(|overlay| Overlay { stamp: Timestamp::MAX, ..overlay });
+        stream.overlays().iter().cloned().chain(new_overlays).collect()
+    }
+}
