@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use jp_compact_core::inline;
+use jp_compact_config::inline;
 use jp_compact_core::source::Reset;
 use jp_compact_engine::consent::Asker;
 use jp_compact_runtime::environment::Environment;

@@ -6,8 +6,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
+use crate::call::{Call, ToolsMode};
 use jp_compact_core::Overlap;
-use jp_compact_core::call::{Call, ToolsMode};
 use jp_compact_core::select::KeepLast;
 use jp_compact_schema::{Hint, Reasoning, StrategyName, ToolHint};
 use serde::de::value::MapAccessDeserializer;

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use jp_compact_core::call::Call;
+use crate::call::Call;
 use jp_compact_runtime::digest;
 use serde_json::Value;
 

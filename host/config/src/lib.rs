@@ -8,12 +8,14 @@
 //!
 //! The interface is not stable.
 
+pub mod call;
 mod checks;
 mod conversation;
 mod error;
 mod file;
 mod find;
 mod foreign;
+pub mod inline;
 mod jp;
 mod layer;
 mod merge;

@@ -1,7 +1,7 @@
 //! The calls of a selected profile, with their provenance: the configured values that led to them and are not the
 //! user's own. Commands cannot get the calls of a profile without the provenance, which consent needs.
 
-use jp_compact_core::call::Call;
+use crate::call::Call;
 
 use super::Error;
 use super::foreign::{ConfigScope, ConfiguredModel, ForeignValue, ModelDecision, Provenance};

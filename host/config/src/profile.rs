@@ -1,6 +1,6 @@
 //! Profiles: lists of strategies to call, with the turns to keep.
 
-use jp_compact_core::call::{self, Call};
+use crate::call::{self, Call};
 use jp_compact_core::select::KeepLast;
 
 use super::compaction_key;

@@ -1,13 +1,14 @@
 //! Tests of every key, layer, and error.
 
+use crate::call::{Call, ToolsMode};
 use jp_compact_core::Bound;
-use jp_compact_core::call::{Call, ToolsMode};
 use jp_compact_core::select::{KeepLast, Selection};
 use jp_compact_schema::Hint;
 use serde_json::json;
 
 use super::*;
 
+mod inline;
 mod jp;
 mod layers;
 

@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
+use jp_compact_config::call::Call;
 use jp_compact_config::{self as config, Config, ForeignValue, JpSettings};
-use jp_compact_core::call::Call;
 use jp_compact_engine::compact::{self, Opened, Preparation};
 use jp_compact_engine::consent::Approvals;
 use jp_compact_runtime::describe_cache::Descriptions;

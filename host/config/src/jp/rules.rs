@@ -2,10 +2,11 @@
 //! tool_calls, summary }`. JP stores the array as `{ value = [...] }`. Each rule is a separate compaction with its own
 //! turns. By default, JP keeps the first and the last turn (docs/reference/store.md#bounds-in-jps-rules).
 
+use crate::call::{self, Call};
+use crate::inline;
 use jiff::SignedDuration;
-use jp_compact_core::call::{self, Call};
+use jp_compact_core::Bound;
 use jp_compact_core::select::{Keep, KeepLast, Selection};
-use jp_compact_core::{Bound, inline};
 use serde_json::{Map, Value};
 
 use crate::{Profile, RULES_PROFILE};

@@ -12,7 +12,6 @@ mod grammar;
 mod halves;
 mod history;
 mod incremental_index;
-mod inline;
 mod jp_view;
 mod lint;
 mod overlap;

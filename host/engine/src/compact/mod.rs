@@ -70,7 +70,8 @@ impl RunOutcome<'_> {
     /// Returns the new overlays in their stored form, as the array of a stream. `None` if the run made none.
     #[must_use]
     pub fn stored_overlays(&self) -> Option<Vec<u8>> {
-        let elements = append::elements(&self.entries, &self.new_overlays);
+        let new_overlays = self.new_overlays.iter();
+        let elements: Vec<_> = new_overlays.flat_map(|new| append::elements(&self.entries, new)).collect();
         (!elements.is_empty()).then(|| serde_json::to_vec(&elements).unwrap_or_default())
     }
 
@@ -222,7 +223,8 @@ async fn propose<'a>(
     }
     if run.policy.require_constraints {
         guard::check_constraints(survey, &collector.entries, &forecast.view)
-            .map_err(|source| Error::ConstraintsLost { path: place.path().to_owned(), source })?;
+            .map_err(|source| Error::ConstraintsLost { path: place.path().to_owned(), source })
+            .map_err(|error| collector.with_summaries(error))?;
     }
     report.changed_turns = changed_turns(survey, &forecast.view);
     if !forecast.introduced.is_empty() && !run.policy.allow_invalid {

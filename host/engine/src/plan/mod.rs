@@ -5,6 +5,7 @@
 
 mod auto;
 mod batch;
+mod choice;
 mod error;
 
 use std::collections::BTreeSet;
@@ -16,12 +17,13 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use jp_compact_core::call::Call;
+use jp_compact_config::call::Call;
+use jp_compact_config::inline;
+use jp_compact_core::Overlap;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::render::Provider;
 use jp_compact_core::select::{Keep, RequestedSelection, Selection};
 use jp_compact_core::spec::Spec;
-use jp_compact_core::{Overlap, inline};
 use jp_compact_runtime::clock::Clock;
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
@@ -41,6 +43,7 @@ use jp_compact_llm::Models;
 
 pub use auto::{AutoRequest, AutoWindow, ProfileOutcome, range_to_compact};
 pub use batch::{BatchPlanner, ThreadPlans};
+pub use choice::CommandLineChoice;
 pub use error::Error;
 
 /// The maximum number of worker processes of one strategy.
@@ -94,31 +97,6 @@ pub struct User {
 impl std::fmt::Debug for User {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("User").field("asker", &self.asker).finish_non_exhaustive()
-    }
-}
-
-/// The user's selection: the strategies or the profile, and the turns. The configuration replaces each missing part.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct CommandLineChoice<'a> {
-    /// The strategies. They exclude a profile and an inline form.
-    pub strategies: &'a [Spec],
-    /// The name of a profile.
-    pub profile: Option<&'a str>,
-    /// The value of `--compact`: empty, a profile, or JP's inline form.
-    pub inline: Option<&'a str>,
-    /// The turns and steps to compact.
-    pub selection: RequestedSelection,
-}
-
-impl CommandLineChoice<'_> {
-    /// Returns whether a proposal may make the view larger: only if the user named the strategy or the profile.
-    fn on_growth(&self) -> OnGrowth {
-        let has_inline = self.inline.is_some_and(|text| !text.is_empty());
-        if has_inline || self.profile.is_some() || !self.strategies.is_empty() {
-            OnGrowth::Append
-        } else {
-            OnGrowth::DeclineConfigured
-        }
     }
 }
 

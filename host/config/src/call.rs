@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use serde_json::{Map, Value};
 
-use crate::select::Selection;
-use crate::spec::{Options, Spec};
+use jp_compact_core::select::Selection;
+use jp_compact_core::spec::{Options, Spec};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {

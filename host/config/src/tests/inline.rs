@@ -1,8 +1,8 @@
 //! JP's inline form: policies, modes, and turns counted from 1.
 
+use crate::call::{Call, ToolsMode};
+use crate::inline;
 use jp_compact_core::Bound::{self, FromEnd};
-use jp_compact_core::call::{Call, ToolsMode};
-use jp_compact_core::inline;
 use jp_compact_core::select::Selection;
 use jp_compact_core::spec::Options;
 

@@ -1,9 +1,9 @@
 //! The inline form of JP's `--compact=SPEC`: `POLICIES[:RANGE]`, such as `s:..-3`, `r+t`, or `t=sreq:5..-3`. It counts
 //! turns from 1, like the strings of JP's `rules`. The result counts from 0, as everywhere else.
 
-use crate::bound::Bound;
 use crate::call::{self, Call, ToolsMode};
-use crate::select::Selection;
+use jp_compact_core::Bound;
+use jp_compact_core::select::Selection;
 
 /// Parses an inline form. Without a range, its calls use the range of the run.
 ///
