@@ -208,10 +208,13 @@ fn choice(args: &Args, input: &InputTranscript, run: Option<&DryRun>) -> Result<
 
 /// Returns the strategy of each overlay and its version, from the receipts and from the run.
 fn origins(stream: &Stream, run: Option<&DryRun>) -> Vec<Option<(String, String)>> {
-    let origin = |receipt: Option<serde_json::Map<String, Value>>| {
-        let receipt = receipt?;
-        let member = |name: &str| receipt.get(name).and_then(Value::as_str).map(str::to_owned);
-        Some((member("strategy")?, member("version")?))
+    // Several strategies can share an overlay.
+    let origin = |receipts: Vec<serde_json::Map<String, Value>>| {
+        let values = |name: &str| -> Vec<String> {
+            receipts.iter().filter_map(|receipt| receipt.get(name)?.as_str().map(str::to_owned)).collect()
+        };
+        let version = values("version").into_iter().next()?;
+        Some((values("strategy").join(", "), version))
     };
     let mut origins: Vec<_> = receipts(stream).into_iter().map(origin).collect();
     for (step, _) in run.iter().flat_map(|run| run.report.new_overlays()) {

@@ -150,7 +150,7 @@ pub(crate) fn outcome_text(report: &compact::RunReport, run: &RunSettings) -> Es
 /// The number of new overlays, and the file that they are appended to.
 fn headline(report: &compact::RunReport, run: &RunSettings, environment: &Environment) -> String {
     let path = relative_path(&report.path, environment);
-    let overlays = report.new_overlays();
+    let overlays = report.count_new_overlays();
     if overlays == 0 {
         return format!("{path}: nothing to append");
     }

@@ -65,7 +65,7 @@ pub struct Index {
     pub(crate) bytes: Bytes,
     /// Bytes that are not in the file. Spans after the end of `bytes` refer to these.
     pub(crate) generated: Bytes,
-    pub(crate) events: Vec<Event>,
+    pub events: Vec<Event>,
     pub(crate) turns: usize,
     /// Offset of the `[`.
     pub(crate) array_start: usize,

@@ -33,7 +33,6 @@ pub mod auto;
 pub mod bound;
 pub mod bounded;
 pub mod constraints;
-pub mod copies;
 pub mod decode;
 pub mod estimate;
 pub mod event;

@@ -13,8 +13,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use super::copy_comparison::{CopyComparison, compare};
 use bytes::Bytes;
-use jp_compact_core::copies::{CopyComparison, compare};
 
 use super::{
     Place, StoreError,

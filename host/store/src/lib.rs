@@ -12,6 +12,7 @@
 mod allowed;
 mod compare;
 mod copies;
+mod copy_comparison;
 mod error;
 mod folder;
 mod fresh;

@@ -70,7 +70,9 @@ pub fn shown_in_range(stream: &Stream, pairs: &Pairs, range: TurnRange) -> Shown
             Kind::Reasoning => {
                 winners.reasoning.into_iter().for_each(|index| shown.overlays[index].reasoning = true);
             }
-            Kind::ToolRequest | Kind::ToolResponse { .. } => match plan.listed_winner(element, winners.tool_calls) {
+            Kind::ToolRequest | Kind::ToolResponse { .. } => match plan
+                .listed_winner(element, winners.tool_calls)
+            {
                 Some((index, _)) => {
                     shown.overlays[index].tool_calls = true;
                     shown.overlays[index].seqs.extend(event.seq);

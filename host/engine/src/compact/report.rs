@@ -214,14 +214,8 @@ impl RunReport {
 
     /// Returns the number of new overlays. Several strategies can share one.
     #[must_use]
-    pub fn new_overlays(&self) -> usize {
-        let mut numbers = BTreeSet::new();
-        for step in &self.steps {
-            if let StrategyOutcome::NewOverlays(new_overlays) = &step.outcome {
-                numbers.extend(new_overlays.iter().map(|new_overlay| new_overlay.number));
-            }
-        }
-        numbers.len()
+    pub fn count_new_overlays(&self) -> usize {
+        self.new_overlays().map(|(_, new)| new.number).collect::<BTreeSet<_>>().len()
     }
 
     /// Returns the tokens that the view shows again, because new policies replace older ones.

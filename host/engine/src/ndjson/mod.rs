@@ -218,7 +218,7 @@ fn record_report(
         tokens: TokenCounts { jp: tokens.jp.filter(|_| !is_view), ..tokens },
         saved: tokens.saved_of_view(),
         restored_tokens: report.restored_tokens(),
-        new_overlays: report.new_overlays(),
+        new_overlays: report.count_new_overlays(),
         declines,
         warnings,
     }

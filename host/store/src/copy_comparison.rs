@@ -4,12 +4,12 @@
 
 use bytes::Bytes;
 
-use crate::event::Kind;
-use crate::index::{self, Index};
+use jp_compact_core::event::Kind;
+use jp_compact_core::index::{self, Index};
 
 /// The result of a comparison: the other copy, relative to the one that JP would load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CopyComparison {
+pub(crate) enum CopyComparison {
     /// It has the same raw events.
     Equal,
     /// It has only the first events of the loaded copy.
@@ -20,7 +20,7 @@ pub enum CopyComparison {
 
 /// Compares the copy that JP would load with another one.
 #[must_use]
-pub fn compare(loaded: &Bytes, other: &Bytes) -> CopyComparison {
+pub(crate) fn compare(loaded: &Bytes, other: &Bytes) -> CopyComparison {
     if loaded == other {
         return CopyComparison::Equal;
     }
