@@ -99,11 +99,11 @@ fn view_uses_stored_hints_not_configuration() {
       Copy it.
     tool call fs_read_file:
       {"path":"a.rs"}
-    tool result [overlay 1: 21 characters added]:
+    tool result [overlay 2: 17 characters removed]:
       [compacted] fs_read_file: success
-    tool call fs_create_file [overlay 1: 10 characters removed]:
+    tool call fs_create_file [overlay 2: 10 characters removed]:
       {}
-    tool result [overlay 1: 26 characters added]:
+    tool result [overlay 2: 12 characters removed]:
       [compacted] fs_create_file: success
     assistant:
       Copied.

@@ -55,9 +55,9 @@ fn text_marks_changes_of_overlays() {
     user:
       Read it.
     [overlay 1: 1 event, 8 characters removed]
-    tool call fs_read_file [overlay 2: 7 characters removed]:
+    tool call fs_read_file [overlay 1: 7 characters removed]:
       {}
-    tool result [overlay 2: 25 characters added]:
+    tool result [overlay 1: 25 characters added]:
       [compacted] fs_read_file: success
     assistant:
       Done.

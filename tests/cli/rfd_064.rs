@@ -52,9 +52,9 @@ fn projection_example_default_profile() {
       set up the project
     assistant:
       I'll create the project structure.
-    tool call fs_create_file [overlay 2: 17 characters removed]:
+    tool call fs_create_file [overlay 1: 17 characters removed]:
       {}
-    tool result [overlay 2: 16 characters added]:
+    tool result [overlay 1: 16 characters added]:
       [compacted] fs_create_file: success
     assistant:
       Created src/main.rs with a basic setup.
@@ -62,13 +62,13 @@ fn projection_example_default_profile() {
     user:
       add error handling
     [overlay 1: 1 event, 24 characters removed]
-    tool call fs_read_file [overlay 2: 17 characters removed]:
+    tool call fs_read_file [overlay 1: 17 characters removed]:
       {}
-    tool result [overlay 2: 14 characters added]:
+    tool result [overlay 1: 14 characters added]:
       [compacted] fs_read_file: success
-    tool call fs_modify_file [overlay 2: 17 characters removed]:
+    tool call fs_modify_file [overlay 1: 17 characters removed]:
       {}
-    tool result [overlay 2: 16 characters added]:
+    tool result [overlay 1: 16 characters added]:
       [compacted] fs_modify_file: success
     assistant:
       Added error handling to main.
@@ -76,9 +76,9 @@ fn projection_example_default_profile() {
     user:
       now add logging
     [overlay 1: 1 event, 24 characters removed]
-    tool call fs_modify_file [overlay 2: 17 characters removed]:
+    tool call fs_modify_file [overlay 1: 17 characters removed]:
       {}
-    tool result [overlay 2: 16 characters added]:
+    tool result [overlay 1: 16 characters added]:
       [compacted] fs_modify_file: success
     assistant:
       Added tracing-based logging.
@@ -100,7 +100,7 @@ fn projection_example_default_profile_with_per_tool_hints() {
       set up the project
     assistant:
       I'll create the project structure.
-    tool call fs_create_file [overlay 2: 17 characters removed]:
+    tool call fs_create_file [overlay 5: 17 characters removed]:
       {}
     tool result:
       <200 lines of code>
@@ -112,11 +112,11 @@ fn projection_example_default_profile_with_per_tool_hints() {
     [overlay 1: 1 event, 24 characters removed]
     tool call fs_read_file:
       {"path":"src/main.rs"}
-    tool result [overlay 2: 14 characters added]:
+    tool result [overlay 5: 14 characters added]:
       [compacted] fs_read_file: success
-    tool call fs_modify_file [overlay 2: 17 characters removed]:
+    tool call fs_modify_file [overlay 5: 17 characters removed]:
       {}
-    tool result [overlay 2: 16 characters added]:
+    tool result [overlay 5: 16 characters added]:
       [compacted] fs_modify_file: success
     assistant:
       Added error handling to main.
@@ -124,9 +124,9 @@ fn projection_example_default_profile_with_per_tool_hints() {
     user:
       now add logging
     [overlay 1: 1 event, 24 characters removed]
-    tool call fs_modify_file [overlay 2: 17 characters removed]:
+    tool call fs_modify_file [overlay 5: 17 characters removed]:
       {}
-    tool result [overlay 2: 16 characters added]:
+    tool result [overlay 5: 16 characters added]:
       [compacted] fs_modify_file: success
     assistant:
       Added tracing-based logging.
