@@ -173,10 +173,11 @@ class Agent:
     def sizes(self, report, whole, small):
         before, after = (len(json.dumps(parts, ensure_ascii=False)) for parts in (whole, small))
         tokens = report["report"]["tokens"]
-        said = 4 * (tokens["view_before"] - tokens["view_after"])
-        error = abs((before - after) - said) / said
-        assert error <= 0.1, f"the request is {before - after} characters smaller, and the report said {said}"
-        return f"{self.name}: {before:,} -> {after:,} characters, the report said {said:,} less ({error:.1%} off)"
+        # In shares, because a token has no fixed number of characters.
+        said, saved = 1 - tokens["view_after"] / tokens["view_before"], 1 - after / before
+        error = abs(saved - said) / said
+        assert error <= 0.1, f"the request is {saved:.1%} smaller, and the report said {said:.1%}"
+        return f"{self.name}: {before:,} -> {after:,} characters, {saved:.1%} less, the report said {said:.1%}"
 
 
 def same(agent, what, request, printed):
