@@ -12,7 +12,6 @@ mod input;
 mod interrupt;
 mod jp;
 mod output;
-mod palette;
 mod progress;
 mod prompt;
 mod reports;

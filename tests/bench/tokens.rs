@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use jp_compact_core::Stream;
-use jp_compact_tokens::Pieces;
+use jp_compact_tokens::PieceCounts;
 
 use crate::measure::{Usage, alternate};
 use crate::table::Table;
@@ -19,7 +19,13 @@ pub(crate) fn add_rows(table: &mut Table, path: &Path, runs: usize) -> io::Resul
     let texts: Vec<&[u8]> = stream.events().iter().map(|event| stream.bytes_at(event.body)).collect();
     let mut read = || timed(|| fs::read(path).map(|bytes| bytes.len() as u64));
     let mut estimate = || {
-        timed(|| Ok(texts.iter().filter_map(|text| Pieces::of_json_string(text)).map(Pieces::weight).sum()))
+        timed(|| {
+            Ok(texts
+                .iter()
+                .filter_map(|text| PieceCounts::of_json_string(text))
+                .map(PieceCounts::weight)
+                .sum())
+        })
     };
     let mut characters = || {
         timed(|| {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use jp_compact_core::projection::project;
 use jp_compact_core::render::Provider;
-use jp_compact_tokens::{Frames, PIECE_NAMES, PIECE_WEIGHTS, Pieces, WEIGHT_PER_TOKEN};
+use jp_compact_tokens::{Frames, PIECE_NAMES, PIECE_WEIGHTS, PieceCounts, WEIGHT_PER_TOKEN};
 use serde_json::Value;
 
 use crate::{ERROR_MAX, Session, body, corpus, files, is_comparable, o200k, quantiles, sent_view};
@@ -30,7 +30,7 @@ struct Row {
 
 impl Row {
     fn add_text(&mut self, text: &str) {
-        for (count, piece) in self.counts.iter_mut().zip(Pieces::of_text(text.as_bytes()).counts()) {
+        for (count, piece) in self.counts.iter_mut().zip(PieceCounts::of_text(text.as_bytes()).counts()) {
             *count += piece as f64;
         }
     }

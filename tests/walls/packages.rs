@@ -9,7 +9,7 @@ use crate::paths::names_found;
 use crate::sources::{Name, Source};
 
 /// Every package of the workspace, and the packages of the workspace that it may depend on.
-const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 19] = [
+const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 20] = [
     ("jp-compact-schema", &[]),
     ("jp-compact-json", &[]),
     ("jp-compact-tokens", &[]),
@@ -54,6 +54,18 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 19] = [
         &["jp-compact-schema", "jp-compact-core", "jp-compact-engine", "jp-compact-evidence"],
     ),
     ("jp-compact-page", &["jp-compact-schema", "jp-compact-eval"]),
+    (
+        "jp-compact-reports",
+        &[
+            "jp-compact-schema",
+            "jp-compact-core",
+            "jp-compact-diff",
+            "jp-compact-runtime",
+            "jp-compact-terminal",
+            "jp-compact-evidence",
+            "jp-compact-eval",
+        ],
+    ),
     ("jp-compact-strategy", &["jp-compact-schema"]),
     (
         "jp-compact",
@@ -73,6 +85,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 19] = [
             "jp-compact-evidence",
             "jp-compact-eval",
             "jp-compact-page",
+            "jp-compact-reports",
             "jp-compact-strategy",
         ],
     ),
@@ -92,7 +105,7 @@ const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 9] = [
 const PURE: &[&str] = &["base64-simd", "bytes", "jiff", "memchr", "serde", "serde_json", "thiserror"];
 /// Crates that only these packages depend on, except in tests.
 const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 27] = [
-    ("anstyle", &["jp-compact", "jp-compact-terminal"]),
+    ("anstyle", &["jp-compact-reports", "jp-compact-terminal"]),
     ("bpe-openai", &["jp-compact"]),
     ("clap", &["jp-compact"]),
     ("clap_complete", &["jp-compact"]),
@@ -160,7 +173,7 @@ const NAMED_CRATES: [(&str, &[&str]); 4] = [
             "jp_compact_evidence",
             "jp_compact_eval",
             "jp_compact_page",
-            "anstyle",
+            "jp_compact_reports",
             "clap",
             "clap_complete",
             "clap_mangen",

@@ -12,6 +12,8 @@ use jp_compact_core::{Pairs, Position, Stream, TurnRange, View};
 use jp_compact_diff::{Comparison, NoSuchOverlay, OverlayChoice, SizedChanges, StreamedChanges};
 use jp_compact_engine::compact::{self, Opened, RunReport};
 use jp_compact_engine::consent::Asker;
+use jp_compact_reports::diff;
+use jp_compact_reports::palette::Palette;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{CompactionReport, DiffReport, JpTokens, TokenCounts};
 use serde_json::Value;
@@ -22,8 +24,7 @@ use crate::exit::Exit;
 use crate::input::{InputTranscript, read_as, stdin_not_appendable};
 use crate::interrupt::until_interrupted;
 use crate::output;
-use crate::palette::Palette;
-use crate::reports::{compaction, diff};
+use crate::reports::compaction;
 use crate::selection::SelectionArgs;
 use crate::setup::Setup;
 

@@ -15,6 +15,7 @@ use jp_compact_eval::{
     EvalGates, EvalOptions, EvalRequest, Evaluation, RecallGate, RowKind, RowSpec, prepare_run,
 };
 use jp_compact_evidence::prices::Prices;
+use jp_compact_reports::eval as eval_report;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::small_file;
 use jp_compact_schema::document::{EvalReport, EvalStatus};
@@ -26,7 +27,6 @@ use crate::human::{counted, relative_path};
 use crate::input::find_transcripts;
 use crate::output;
 use crate::progress::EvalBar;
-use crate::reports::eval as eval_report;
 use crate::setup::Setup;
 
 /// Measure what strategies keep of what is needed later

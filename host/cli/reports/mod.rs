@@ -2,8 +2,6 @@
 
 pub(crate) mod compaction;
 pub(crate) mod conversation;
-pub(crate) mod diff;
-pub(crate) mod eval;
 pub(crate) mod overlays;
 pub(crate) mod sent_tokens;
 pub(crate) mod stats;

@@ -15,7 +15,7 @@ mod arguments;
 use std::iter::Sum;
 use std::ops::Add;
 
-use jp_compact_tokens::{Frames, Pieces, WEIGHT_PER_TOKEN};
+use jp_compact_tokens::{Frames, PieceCounts, WEIGHT_PER_TOKEN};
 use serde_json::Value;
 
 use crate::event::{Event, Kind};
@@ -63,7 +63,7 @@ impl Estimator {
     /// Measures a text as a JSON string without quotes.
     fn measure(self, text: &str) -> Measure {
         match self {
-            Self::Pieces => Pieces::of_text(text.as_bytes()).into(),
+            Self::Pieces => PieceCounts::of_text(text.as_bytes()).into(),
             Self::Exact(count) => {
                 let json = Value::from(text).to_string();
                 let count = count(&json[1..json.len() - 1]);
@@ -75,7 +75,7 @@ impl Estimator {
     /// Measures the JSON string at a span.
     fn measure_string(self, stream: &Stream, span: Span) -> Measure {
         match self {
-            Self::Pieces => Pieces::of_json_string(stream.bytes_at(span)).unwrap_or_default().into(),
+            Self::Pieces => PieceCounts::of_json_string(stream.bytes_at(span)).unwrap_or_default().into(),
             Self::Exact(_) => self.measure(&stream.text(span)),
         }
     }
@@ -133,8 +133,8 @@ impl Measure {
     }
 }
 
-impl From<Pieces> for Measure {
-    fn from(pieces: Pieces) -> Self {
+impl From<PieceCounts> for Measure {
+    fn from(pieces: PieceCounts) -> Self {
         Self { content: pieces.weight(), frame: 0, bytes: pieces.bytes }
     }
 }

@@ -11,7 +11,7 @@ const GROUP_DIGITS: u32 = 3;
 
 /// The pieces of a text, and its length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pieces {
+pub struct PieceCounts {
     /// Runs of letters that do not follow punctuation. A tokenizer joins a word and the character before it. A capital
     /// letter after a small one starts a word.
     pub words: u64,
@@ -28,7 +28,7 @@ pub struct Pieces {
     pub bytes: u64,
 }
 
-impl Pieces {
+impl PieceCounts {
     /// Counts the pieces of a text.
     #[must_use]
     pub fn of_text(text: &[u8]) -> Self {
@@ -71,7 +71,7 @@ impl Pieces {
 /// A counter that reads a text in chunks. All chunks but the last must be a multiple of a block.
 #[derive(Debug, Default)]
 struct PieceCounter {
-    pieces: Pieces,
+    pieces: PieceCounts,
     /// The classes of the previous block.
     previous: ByteClasses,
     /// The letters of the previous block that continue a word.

@@ -10,7 +10,7 @@ mod counter;
 mod json_string;
 mod weights;
 
-pub use counter::Pieces;
+pub use counter::PieceCounts;
 pub use weights::{Frames, PIECE_NAMES, PIECE_WEIGHTS, WEIGHT_PER_TOKEN};
 
 /// The name of the estimator in requests and reports.

@@ -3,7 +3,7 @@
 use super::Measure;
 use crate::text;
 use jp_compact_json::{Malformed, Scanner};
-use jp_compact_tokens::Pieces;
+use jp_compact_tokens::PieceCounts;
 
 /// The maximum number of keys per object that are compared with each other.
 const KEYS_MAX: usize = 32;
@@ -46,7 +46,7 @@ impl Arguments<'_> {
                     self.is_independent_of_parser &=
                         keys.len() < KEYS_MAX && !key.contains(&b'\\') && !keys.contains(&key);
                     self.keys.push(key);
-                    self.add(Pieces::of_json_string(key).unwrap_or_default());
+                    self.add(PieceCounts::of_json_string(key).unwrap_or_default());
                     match self.is_independent_of_parser {
                         true => self.add_value(scanner),
                         false => scanner.value(0).map(drop),
@@ -61,15 +61,15 @@ impl Arguments<'_> {
                 match value {
                     b"null" => {}
                     [b'"', ..] if self.is_encoded => {
-                        let count = |text: &str| Pieces::of_text(text.as_bytes());
+                        let count = |text: &str| PieceCounts::of_text(text.as_bytes());
                         let pieces = text::with_stored(value, self.buffer, count);
                         self.add(pieces);
                     }
-                    [b'"', ..] => self.add(Pieces::of_json_string(value).unwrap_or_default()),
-                    b"true" | b"false" => self.add(Pieces::of_text(value)),
+                    [b'"', ..] => self.add(PieceCounts::of_json_string(value).unwrap_or_default()),
+                    b"true" | b"false" => self.add(PieceCounts::of_text(value)),
                     number => {
                         self.is_independent_of_parser &= is_canonical(number);
-                        self.add(Pieces::of_text(number));
+                        self.add(PieceCounts::of_text(number));
                     }
                 }
                 Ok(())
@@ -77,7 +77,7 @@ impl Arguments<'_> {
         }
     }
 
-    fn add(&mut self, pieces: Pieces) {
+    fn add(&mut self, pieces: PieceCounts) {
         self.sum = self.sum + pieces.into() + Measure::ARGUMENT;
     }
 }
@@ -98,7 +98,7 @@ mod tests {
     /// Returns the weight and bytes of arguments, measured from their bytes and from a parsed value.
     fn both(raw: &str, is_encoded: bool) -> (Option<Sums>, Sums) {
         let (value, mut parsed) = (serde_json::from_str(raw).unwrap(), Measure::default());
-        let mut add = |text: &str| parsed = parsed + Estimator::Pieces.measure(text) + Measure::ARGUMENT;
+        let mut add = |text: &str| parsed = parsed + Estimator::PieceCounts.measure(text) + Measure::ARGUMENT;
         for_each_argument(&value, &mut |text, is_key| match is_key || !is_encoded {
             true => add(text),
             false => text::with_decoded(text, &mut Vec::new(), &mut add),

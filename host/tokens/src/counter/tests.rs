@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use super::*;
 
 /// Counts as the definitions of the pieces say.
-fn reference(text: &str) -> Pieces {
+fn reference(text: &str) -> PieceCounts {
     let bytes = text.as_bytes();
-    let mut pieces = Pieces { bytes: bytes.len() as u64, ..Pieces::default() };
+    let mut pieces = PieceCounts { bytes: bytes.len() as u64, ..PieceCounts::default() };
     let is_space = |byte: u8| matches!(byte, b' ' | b'\t');
     let is_punctuation = |byte: u8| {
         byte.is_ascii() && !byte.is_ascii_alphanumeric() && !is_space(byte) && !matches!(byte, b'\n' | b'\r')
@@ -34,17 +34,17 @@ fn reference(text: &str) -> Pieces {
 
 #[track_caller]
 fn check(text: &str, expected: [u64; 7]) {
-    let pieces = Pieces::of_text(text.as_bytes());
+    let pieces = PieceCounts::of_text(text.as_bytes());
     assert_eq!(pieces.counts(), expected, "{text}");
     assert_eq!(pieces, reference(text), "{text}");
     let raw = serde_json::to_string(text).unwrap();
-    assert_eq!(Pieces::of_json_string(raw.as_bytes()), Some(pieces), "{raw}");
+    assert_eq!(PieceCounts::of_json_string(raw.as_bytes()), Some(pieces), "{raw}");
 }
 
 #[test]
 fn empty_text_has_no_pieces() {
     check("", [0; 7]);
-    assert_eq!(Pieces::default().weight(), 0);
+    assert_eq!(PieceCounts::default().weight(), 0);
 }
 
 #[test]
@@ -77,15 +77,15 @@ fn counts_bytes_outside_of_ascii() {
 
 #[test]
 fn refuses_values_that_are_not_strings() {
-    assert_eq!(Pieces::of_json_string(b"12"), None);
-    assert_eq!(Pieces::of_json_string(b"\""), None);
+    assert_eq!(PieceCounts::of_json_string(b"12"), None);
+    assert_eq!(PieceCounts::of_json_string(b"\""), None);
 }
 
 #[test]
 fn decodes_escapes_of_every_form() {
     let check = |raw: &str| {
         let text: String = serde_json::from_str(raw).unwrap();
-        assert_eq!(Pieces::of_json_string(raw.as_bytes()), Some(reference(&text)), "{raw}");
+        assert_eq!(PieceCounts::of_json_string(raw.as_bytes()), Some(reference(&text)), "{raw}");
     };
     check(r#""\"\\\/\b\f\n\r\t""#);
     check(r#""\u0041bc\u00e9\u20ac\ud83d\ude00\u000a\u001b""#);
@@ -94,7 +94,7 @@ fn decodes_escapes_of_every_form() {
 
 #[test]
 fn lone_surrogate_counts_as_replacement_character() {
-    let pieces = Pieces::of_json_string(br#""a\ud83d b\ude00\ud83dc""#).unwrap();
+    let pieces = PieceCounts::of_json_string(br#""a\ud83d b\ude00\ud83dc""#).unwrap();
     assert_eq!(pieces, reference("a\u{fffd} b\u{fffd}\u{fffd}c"));
 }
 
@@ -102,9 +102,9 @@ proptest! {
     #[test]
     fn agrees_with_the_reference(text in "([a-zA-Z0-9 \t\n._\"\\\\\u{e9}\u{20ac}\u{1F600}]{0,40}[0-9]{0,9}[a-zA-Z]{0,9} {0,3}){0,12}") {
         let expected = reference(&text);
-        prop_assert_eq!(Pieces::of_text(text.as_bytes()), expected);
+        prop_assert_eq!(PieceCounts::of_text(text.as_bytes()), expected);
         let raw = serde_json::to_string(&text).unwrap();
-        prop_assert_eq!(Pieces::of_json_string(raw.as_bytes()), Some(expected));
+        prop_assert_eq!(PieceCounts::of_json_string(raw.as_bytes()), Some(expected));
     }
 
     #[test]
@@ -113,8 +113,8 @@ proptest! {
     ) {
         let text = format!("{}{text}", byte.repeat(filler));
         let expected = reference(&text);
-        prop_assert_eq!(Pieces::of_text(text.as_bytes()), expected);
+        prop_assert_eq!(PieceCounts::of_text(text.as_bytes()), expected);
         let raw = serde_json::to_string(&text).unwrap();
-        prop_assert_eq!(Pieces::of_json_string(raw.as_bytes()), Some(expected));
+        prop_assert_eq!(PieceCounts::of_json_string(raw.as_bytes()), Some(expected));
     }
 }

@@ -7,21 +7,17 @@ use jp_compact_schema::document::{
     ChangeContent, ChangeCounts, DiffChange, DiffHunk, DiffOverlay, DiffReport, ViewTokens,
 };
 
-use crate::escape;
-use crate::human::{counted, grouped, percent_change};
-use crate::lines::{EscapedLines, LISTED_MAX};
 use crate::palette::Palette;
+use jp_compact_terminal::escape;
+use jp_compact_terminal::lines::{EscapedLines, LISTED_MAX};
+use jp_compact_terminal::numbers::{counted, grouped, percent_change};
 
 const COLUMNS: usize = 60;
 const EVENT_WIDTH: usize = 18;
 const BAR_WIDTH: usize = 6;
 
 /// A change with its lines.
-pub(crate) fn change_text(
-    changes: &SizedChanges<'_>,
-    change: &SizedChange,
-    palette: &Palette,
-) -> EscapedLines {
+pub fn change_text(changes: &SizedChanges<'_>, change: &SizedChange, palette: &Palette) -> EscapedLines {
     let document = changes.document_with_hunks(change);
     let mut text = EscapedLines::new();
     let (tokens, characters) = (document.tokens, document.characters);
@@ -83,7 +79,7 @@ fn content_text(change: &DiffChange) -> String {
 }
 
 /// The changes as a table. A long one lists only the changes of the most tokens.
-pub(crate) fn stat(changes: &SizedChanges<'_>, palette: &Palette) -> EscapedLines {
+pub fn stat(changes: &SizedChanges<'_>, palette: &Palette) -> EscapedLines {
     let mut rows: Vec<_> =
         changes.changes.iter().map(|change| changes.document(change)).enumerate().collect();
     let largest = rows.iter().map(|(_, row)| difference(row.tokens)).max().unwrap_or_default();
@@ -142,7 +138,7 @@ fn truncated(name: &str, width: usize) -> String {
 }
 
 /// The sums of a report: its overlays, its changes, and both views.
-pub(crate) fn sums<C>(report: &DiffReport<C>, jp_note: Option<&str>) -> EscapedLines {
+pub fn sums<C>(report: &DiffReport<C>, jp_note: Option<&str>) -> EscapedLines {
     let mut text = EscapedLines::new();
     if !report.overlays.is_empty() {
         text.line("");

@@ -4,9 +4,9 @@ use jp_compact_eval::{is_fixed_control, recall_of};
 use jp_compact_evidence::Class;
 use jp_compact_schema::document::{EvalRecallCount, EvalReport, EvalRow, EvalStatus};
 
-use crate::escape;
-use crate::human::{counted, grouped};
-use crate::lines::EscapedLines;
+use jp_compact_terminal::escape;
+use jp_compact_terminal::lines::EscapedLines;
+use jp_compact_terminal::numbers::{counted, grouped};
 
 /// The width of the labels of the rows.
 const LABEL_WIDTH: usize = 23;
@@ -22,7 +22,7 @@ const COLUMNS: [(Class, &str); 7] = [
 ];
 
 /// The report as text.
-pub(crate) fn text(report: &EvalReport) -> EscapedLines {
+pub fn text(report: &EvalReport) -> EscapedLines {
     let mut text = EscapedLines::new();
     let cuts: usize = report.transcripts.iter().map(|transcript| transcript.cuts).sum();
     let transcripts = counted(report.transcripts.len(), "transcript");

@@ -6,16 +6,16 @@ use jp_compact_runtime::environment::Environment;
 
 /// The styles of a difference, as in git.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Palette {
-    pub(crate) heading: Style,
-    pub(crate) hunk: Style,
-    pub(crate) removed: Style,
-    pub(crate) added: Style,
+pub struct Palette {
+    pub heading: Style,
+    pub hunk: Style,
+    pub removed: Style,
+    pub added: Style,
 }
 
 impl Palette {
     /// The styles for stdout. `NO_COLOR` disables them, and `CLICOLOR_FORCE` enables them without a terminal.
-    pub(crate) fn for_stdout(is_terminal: bool, environment: &Environment) -> Self {
+    pub fn for_stdout(is_terminal: bool, environment: &Environment) -> Self {
         if has_colors(is_terminal, |name| environment.variables.get(name)) {
             Self::colored()
         } else {
