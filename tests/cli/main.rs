@@ -52,6 +52,7 @@ mod newest_wins;
 mod options;
 mod output_escaping;
 mod output_limits;
+mod page;
 mod print;
 mod profiles;
 mod query;

@@ -22,13 +22,20 @@ fn hostile_conversation() -> Conversation {
     let mut conversation = Conversation::new();
     for turn in 0..24 {
         let attack = ATTACKS[turn % ATTACKS.len()];
-        let names: String =
-            (0..12).map(|name| format!("src/part_{turn}/file_{name}_{turn}.rs has {turn}{name}11 lines {attack}\n")).collect();
+        let names: String = (0..12)
+            .map(|name| format!("src/part_{turn}/file_{name}_{turn}.rs has {turn}{name}11 lines {attack}\n"))
+            .collect();
         let earlier = turn.saturating_sub(9);
-        let used = format!("Look at src/part_{earlier}/file_3_{earlier}.rs and file_4_{earlier} with {earlier}311 {attack}");
+        let used = format!(
+            "Look at src/part_{earlier}/file_3_{earlier}.rs and file_4_{earlier} with {earlier}311 {attack}"
+        );
         conversation = conversation
             .turn(&format!("Always keep the {attack} of turn {turn}."))
-            .call("search", json!({"query": used, "path": format!("src/part_{earlier}/file_5_{earlier}.rs")}), &names)
+            .call(
+                "search",
+                json!({"query": used, "path": format!("src/part_{earlier}/file_5_{earlier}.rs")}),
+                &names,
+            )
             .message(&used);
     }
     conversation
@@ -37,8 +44,9 @@ fn hostile_conversation() -> Conversation {
 /// Makes the page and the report of an evaluation.
 fn evaluate(world: &World, transcript: &str, extra: &[&str]) -> (PathBuf, PathBuf) {
     let page = world.path("page.html");
-    let arguments = ["eval", transcript, "--strategy", "strip-tools", "--strategy", "strip-tools:mode=strip-responses"];
-    let rounds = ["--rounds", "1,2,5", "--json", "--html", page.to_str().unwrap()];
+    let arguments =
+        ["eval", transcript, "--strategy", "strip-tools", "--strategy", "strip-tools:mode=strip-responses"];
+    let rounds = ["--rounds", "--json", "--html", page.to_str().unwrap()];
     let output = world.run(&[&arguments[..], &rounds, extra].concat()).exits(0);
     (page, world.write_file("report.json", &output.stdout))
 }
@@ -51,7 +59,11 @@ fn check_in_browser(world: &World, page: &Path, report: &Path) {
         path
     };
     let mut check = Command::new(program("JP_COMPACT_TEST_BROWSER"));
-    check.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page/check.py")).arg(page).arg("--json").arg(report);
+    check
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page/check.py"))
+        .arg(page)
+        .arg("--json")
+        .arg(report);
     check.args(["--axe", &program("JP_COMPACT_TEST_AXE"), "--chromium", &chromium()]);
     if let Ok(folder) = std::env::var("JP_COMPACT_TEST_SCREENSHOTS") {
         check.args(["--screenshots", &folder]);
@@ -63,7 +75,11 @@ fn check_in_browser(world: &World, page: &Path, report: &Path) {
 
 fn chromium() -> String {
     let programs = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-    programs.into_iter().find(|program| Path::new(program).is_file()).expect("Chromium is not installed").into()
+    programs
+        .into_iter()
+        .find(|program| Path::new(program).is_file())
+        .expect("Chromium is not installed")
+        .into()
 }
 
 #[test]

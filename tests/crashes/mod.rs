@@ -237,7 +237,7 @@ fn crash_at_any_call_of_a_print_leaves_all_or_nothing() {
 /// Returns a batch of two transcripts with overlays. It keeps every turn, so no strategy runs. The views differ from the
 /// transcripts.
 fn batch() -> Scenario {
-    let args = "batch place/in --out place/out --report place/report.json --junit place/junit.xml --keep-last 99 \
+    let args = "batch place/in --out place/out --report place/report.json --junit place/junit.xml -p default --keep-last 99 \
                  --sandbox=contained -j 1 --now";
     let scenario = Scenario::new(&format!("{args} {NOW}"));
     fs::create_dir_all(scenario.folder.join("in/deep")).unwrap();

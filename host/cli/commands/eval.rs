@@ -15,9 +15,10 @@ use jp_compact_eval::{
     EvalGates, EvalOptions, EvalRequest, Evaluation, RecallGate, RowKind, RowSpec, prepare_run,
 };
 use jp_compact_evidence::prices::Prices;
+use jp_compact_page::{Texts, eval_page};
 use jp_compact_reports::eval as eval_report;
 use jp_compact_runtime::environment::Environment;
-use jp_compact_runtime::small_file;
+use jp_compact_runtime::{private_file, small_file};
 use jp_compact_schema::document::{EvalReport, EvalStatus};
 
 use crate::args::RunArgs;
@@ -80,6 +81,16 @@ pub(crate) struct Args {
     /// Use N threads [default: one for each core]
     #[arg(help_heading = "Evaluation", short, long, value_name = "N")]
     jobs: Option<NonZero<usize>>,
+    /// Also write one HTML page without scripts to FILE
+    ///
+    /// The page has text of the transcripts. It loads nothing from the network.
+    #[arg(help_heading = "Evaluation", long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Leave the text of the transcripts out of the page
+    ///
+    /// Numbers, and names of strategies, tools, and files stay.
+    #[arg(help_heading = "Evaluation", long, requires = "html")]
+    no_text: bool,
     #[command(flatten)]
     gates: GateArgs,
     #[command(flatten)]
@@ -159,12 +170,14 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     };
     let options = options(args, environment)?;
     let transcripts = find_transcripts(&args.transcripts, environment);
-    let Evaluation { mut report, .. } = evaluate(args, &options, &transcripts, quiet, environment)?;
-    if let Some(failure) = failure_of_all(&report) {
+    let mut evaluation = evaluate(args, &options, &transcripts, quiet, environment)?;
+    if let Some(failure) = failure_of_all(&evaluation.report) {
         return Err(failure);
     }
-    make_paths_relative(&mut report, environment);
-    let gates_met = gates.check(&mut report);
+    make_paths_relative(&mut evaluation.report, environment);
+    let gates_met = gates.check(&mut evaluation.report);
+    write_page(args, &evaluation, environment)?;
+    let report = evaluation.report;
     if args.run_args.json {
         output::json_line(&report)?;
     } else {
@@ -173,10 +186,22 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     conclude(&report, gates_met, args.run_args.json)
 }
 
+/// The permissions of a page: it has private text.
+const PAGE_MODE: u32 = 0o600;
+
+fn write_page(args: &Args, evaluation: &Evaluation, environment: &Environment) -> Result<(), Report> {
+    let Some(file) = &args.html else { return Ok(()) };
+    let texts = if args.no_text { Texts::Hidden } else { Texts::Shown };
+    let page = eval_page(evaluation, texts);
+    private_file::write(&environment.cwd.join(file), page.as_bytes(), PAGE_MODE)
+        .map_err(|error| Report::of_system(&format!("failed to write the page {}", file.display()), &error))
+}
+
 fn options(args: &Args, environment: &Environment) -> Result<EvalOptions, Report> {
     let mut options = EvalOptions {
         rounds: args.rounds,
         timings: args.timings,
+        page: args.html.is_some(),
         window: args.window,
         threshold_percent: args.threshold,
         ..EvalOptions::new(args.run_args.counting.tokens.estimator())

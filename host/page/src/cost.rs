@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use crate::chart::{Axes, ChartLine, lines};
 use crate::figure::decimal;
 use crate::frame::{figure, scrollable};
-use crate::rows::{pooled_recall, strategies, title};
+use crate::rows::{label, pooled_recall, strategies};
 
 /// The most requests that the chart shows.
 const REQUESTS_MAX: f64 = 200.0;
@@ -32,7 +32,7 @@ pub(crate) fn cost_section(report: &EvalReport, (index, row): (usize, &EvalRow))
         ChartLine { points: without, label: "without".into() },
         ChartLine { points: with, label: "with".into() },
     ];
-    let name = title(report, index);
+    let name = label(report, index);
     let caption = html! {
         "The cost of " code { (name) } " over all cuts, for the cache of " (cost.family) ". The lines cross where the "
         "compaction has paid for itself. Prices: " (report.prices.source) ", " (report.prices.date)
@@ -86,7 +86,7 @@ pub(crate) fn rounds_section(report: &EvalReport) -> Option<Markup> {
                     @for (at, round) in row.rounds.iter().enumerate() {
                         @let key = |class: &str| format!("strategies.{index}.rounds.{at}.recall.{class}.percent");
                         tr {
-                            td { (index) " " (title(report, *index)) }
+                            td { (index) " " (label(report, *index)) }
                             td.n { (round.n) }
                             td.n { (decimal(&key("path"), round.recall.path.percent)) }
                             td.n { (decimal(&key("number"), round.recall.number.percent)) }

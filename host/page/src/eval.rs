@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use crate::figure::{decimal, percent, whole};
 use crate::frame::{Section, page, scrollable};
-use crate::rows::{best, keeps_names, title};
+use crate::rows::{best, keeps_names, label};
 use crate::{Texts, cost, frontier, lost, ribbons};
 
 /// Makes the page of an evaluation. `evaluation.cuts` has the data of the ribbons.
@@ -55,7 +55,7 @@ fn sentence(report: &EvalReport, index: usize, row: &EvalRow) -> Markup {
     let key = |part: &str| format!("strategies.{index}.{part}");
     html! {
         p.lead {
-            code { (title(report, index)) } " saves " (percent(&key("saved.percent"), Some(row.saved.percent)))
+            code { (label(report, index)) } " saves " (percent(&key("saved.percent"), Some(row.saved.percent)))
             @if row.recall.path.percent.is_some() {
                 ", keeps " (percent(&key("recall.path.percent"), row.recall.path.percent)) " of the paths that were needed later"
             }
@@ -117,7 +117,7 @@ fn table_row(report: &EvalReport, index: usize, row: &EvalRow) -> Markup {
     html! {
         tr {
             td.n { (index) }
-            td { (title(report, index)) }
+            td { (label(report, index)) }
             @match row.status {
                 EvalStatus::Ok => {
                     td.n { (percent(&key("saved.percent"), Some(row.saved.percent))) }

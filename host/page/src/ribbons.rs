@@ -6,8 +6,9 @@ use jp_compact_schema::document::EvalReport;
 use maud::{Markup, html};
 
 use crate::ribbon::{ELEMENTS_MAX, RibbonArc, RibbonBlock, draw, state_name};
-use crate::rows::{is_control, title};
+use crate::rows::label;
 use crate::text::grouped;
+use jp_compact_eval::is_fixed_control;
 
 /// The number of transcripts with ribbons.
 const TRANSCRIPTS_MAX: usize = 3;
@@ -30,7 +31,7 @@ pub(crate) fn section(report: &EvalReport, cuts: &[PageCut], best: usize) -> Mar
             @let (first, others): (Vec<_>, Vec<_>) = shown_rows(report, cut).partition(|row| row.row == best);
             @for row in first { (ribbon(report, cut, row, &mut left)) }
             @for row in others {
-                details { summary { (row.row) " " (title(report, row.row)) } (ribbon(report, cut, row, &mut left)) }
+                details { summary { (row.row) " " (label(report, row.row)) } (ribbon(report, cut, row, &mut left)) }
             }
         }
         @if hidden > 0 { p.muted { (hidden) " more transcripts have no ribbon here." } }
@@ -50,7 +51,7 @@ fn last_cuts(cuts: &[PageCut]) -> Vec<&PageCut> {
 }
 
 fn shown_rows<'a>(report: &'a EvalReport, cut: &'a PageCut) -> impl Iterator<Item = &'a PageRow> {
-    cut.rows.iter().filter(|row| report.strategies.get(row.row).is_some_and(|row| !is_control(row)))
+    cut.rows.iter().filter(|row| report.strategies.get(row.row).is_some_and(|row| !is_fixed_control(row)))
 }
 
 fn ribbon(report: &EvalReport, cut: &PageCut, row: &PageRow, left: &mut usize) -> Markup {
@@ -61,8 +62,8 @@ fn ribbon(report: &EvalReport, cut: &PageCut, row: &PageRow, left: &mut usize) -
         .collect();
     let blocks = blocks(cut, row);
     let lost = arcs.iter().filter(|arc| arc.is_lost).count();
-    let name = title(report, row.row);
-    let label = format!(
+    let name = label(report, row.row);
+    let summary = format!(
         "{name}: {} of {} events are changed, {lost} of {} later uses are lost",
         row.shown.iter().filter(|shown| state_name(**shown) != "kept").count(),
         cut.prefix,
@@ -70,12 +71,12 @@ fn ribbon(report: &EvalReport, cut: &PageCut, row: &PageRow, left: &mut usize) -
     );
     let elements = blocks.len() + arcs.len();
     if elements > *left || elements > ELEMENTS_MAX {
-        return html! { p.muted { (label) ". The ribbon has " (elements) " parts, too many for a page." } };
+        return html! { p.muted { (summary) ". The ribbon has " (elements) " parts, too many for a page." } };
     }
     *left -= elements;
     html! {
         figure {
-            @if let Some(svg) = draw(&blocks, &arcs, &label) { (svg) }
+            @if let Some(svg) = draw(&blocks, &arcs, &summary) { (svg) }
             figcaption {
                 code { (name) } ": " (grouped(row.tokens_before)) " tokens before the cut become "
                 (grouped(row.tokens_after)) "; " (lost) " of " (arcs.len()) " later uses are lost."

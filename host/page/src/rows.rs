@@ -1,20 +1,15 @@
 //! Questions about the rows of a report that several parts of a page ask.
 
+use jp_compact_eval::is_fixed_control;
 use jp_compact_schema::document::{EvalRecall, EvalReport, EvalRow, EvalStatus};
 
-/// The names of the controls that are rows.
-const CONTROLS: [&str; 2] = ["none", "drop-all"];
 /// The recall of paths, numbers, and identifiers that a recommended row has, in percent.
 const RECOMMENDED: [f64; 3] = [95.0, 90.0, 90.0];
-
-pub(crate) fn is_control(row: &EvalRow) -> bool {
-    CONTROLS.contains(&row.name.as_str())
-}
 
 /// Returns the rows with results that are not controls, with their indexes in the report.
 pub(crate) fn strategies(report: &EvalReport) -> impl Iterator<Item = (usize, &EvalRow)> {
     let rows = report.strategies.iter().enumerate();
-    rows.filter(|(_, row)| row.status == EvalStatus::Ok && !is_control(row))
+    rows.filter(|(_, row)| row.status == EvalStatus::Ok && !is_fixed_control(row))
 }
 
 /// Returns the row that the page is about: the one that saves most among those that keep names, else the one that keeps
@@ -51,16 +46,7 @@ pub(crate) fn pooled_recall(recall: &EvalRecall) -> Option<f64> {
     })
 }
 
-/// The name of a row with its options that differ from those of the other rows of the strategy, in the form of the
-/// command line.
-pub(crate) fn title(report: &EvalReport, index: usize) -> String {
-    let row = &report.strategies[index];
-    let same_name = || report.strategies.iter().filter(|other| other.name == row.name);
-    let options: Vec<String> = row
-        .options
-        .iter()
-        .filter(|(key, value)| same_name().any(|other| other.options.get(*key) != Some(value)))
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
-    if options.is_empty() { row.name.clone() } else { format!("{}:{}", row.name, options.join(",")) }
+/// The row as on the command line.
+pub(crate) fn label(report: &EvalReport, index: usize) -> &str {
+    report.strategies.get(index).map_or("", |row| row.label.as_str())
 }

@@ -132,7 +132,7 @@ mod tests {
         let environment = Environment { home: Some("/home/u".into()), ..Environment::bare("/") };
         let lines = table(&report, 3, Some(80), &environment);
         assert_eq!(lines[0], "TIME (UTC)        AGENT  ID            SIZE  FOLDER                    TITLE");
-        assert_eq!(lines[1], "2026-11-23 05:00  codex  01a1fd18-2  157 kB  …ct-with-a-long-name  One");
+        assert_eq!(lines[1], "2026-11-23 05:00  codex  01a1fd18-2  157 kB  …roject-with-a-long-name  One");
         assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
         assert_eq!(lines[3], "3 more; `--max N` lists more");
     }
