@@ -52,7 +52,7 @@ fn evaluate(world: &World, transcript: &str, extra: &[&str]) -> (PathBuf, PathBu
 }
 
 /// Opens a page in Chromium, and fails for each problem that `tests/page/check.py` reports.
-fn check_in_browser(world: &World, page: &Path, report: &Path) {
+fn check_in_browser(page: &Path, report: &Path) {
     let program = |variable: &str| {
         let path = std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set"));
         assert!(Path::new(&path).is_file(), "{path} is missing");
@@ -68,7 +68,7 @@ fn check_in_browser(world: &World, page: &Path, report: &Path) {
     if let Ok(folder) = std::env::var("JP_COMPACT_TEST_SCREENSHOTS") {
         check.args(["--screenshots", &folder]);
     }
-    let output = check.current_dir(&world.root).output().unwrap();
+    let output = check.current_dir(page.parent().unwrap()).output().unwrap();
     let problems = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{problems}{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -96,7 +96,9 @@ fn page_has_the_figures_of_the_report_and_escapes_texts() {
     let saved = &report["strategies"][2]["saved"]["percent"];
     let figure = format!("<data value=\"{saved}\" data-key=\"strategies.2.saved.percent\">");
     assert!(page.contains(&figure), "{figure} is missing");
-    assert!(!page.contains("http:") && !page.contains("https:"), "the page names an address");
+    for link in ["url(", "href=\"http", "@import"] {
+        assert!(!page.contains(link), "the page has {link}, which loads something");
+    }
 }
 
 #[test]
@@ -110,10 +112,23 @@ fn page_without_texts_has_names_and_numbers_only() {
 }
 
 #[test]
+fn page_does_not_replace_another_file() {
+    let world = World::new();
+    let transcript = world.write_conversation("hostile", &hostile_conversation());
+    let events = transcript.folder().join("events.json");
+    let arguments = ["eval", "hostile", "--strategy", "strip-tools", "--html", events.to_str().unwrap()];
+    world.run(&arguments).exits(2).reports("exists and is not a page");
+    transcript.assert_untouched();
+    // A page is replaced.
+    evaluate(&world, "hostile", &[]);
+    evaluate(&world, "hostile", &[]);
+}
+
+#[test]
 #[ignore = "needs Chromium and Playwright; CI runs it"]
 fn page_works_in_a_browser() {
     let world = World::new();
     world.write_conversation("hostile", &hostile_conversation());
     let (page, report) = evaluate(&world, "hostile", &[]);
-    check_in_browser(&world, &page, &report);
+    check_in_browser(&page, &report);
 }

@@ -72,6 +72,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 20] = [
         &[
             "jp-compact-schema",
             "jp-compact-core",
+            "jp-compact-tokens",
             "jp-compact-diff",
             "jp-compact-terminal",
             "jp-compact-transcripts",

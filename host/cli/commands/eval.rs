@@ -1,6 +1,7 @@
 //! `jp-compact eval`: measures what strategies keep of the names that a conversation uses again, and what they cost.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -191,10 +192,25 @@ const PAGE_MODE: u32 = 0o600;
 
 fn write_page(args: &Args, evaluation: &Evaluation, environment: &Environment) -> Result<(), Report> {
     let Some(file) = &args.html else { return Ok(()) };
+    let path = environment.cwd.join(file);
     let texts = if args.no_text { Texts::Hidden } else { Texts::Shown };
     let page = eval_page(evaluation, texts);
-    private_file::write(&environment.cwd.join(file), page.as_bytes(), PAGE_MODE)
+    if !is_replaceable(&path, &page) {
+        let message = format!("failed to write the page: {} exists and is not a page", file.display());
+        return Err(Report::new(Exit::Usage, message, Some("choose another name for --html")));
+    }
+    private_file::write(&path, page.as_bytes(), PAGE_MODE)
         .map_err(|error| Report::of_system(&format!("failed to write the page {}", file.display()), &error))
+}
+
+/// Whether the file is missing, or begins like a page. A mistyped name must not replace a transcript.
+fn is_replaceable(path: &Path, page: &str) -> bool {
+    const MARK: &str = "<!DOCTYPE html>";
+    debug_assert!(page.starts_with(MARK));
+    match small_file::read_start(path, MARK.len() as u64) {
+        Ok(start) => start == MARK.as_bytes(),
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    }
 }
 
 fn options(args: &Args, environment: &Environment) -> Result<EvalOptions, Report> {

@@ -32,7 +32,7 @@ fn recall(kept: u64) -> Value {
 fn row(name: &str, percent: f64, kept: u64) -> Value {
     let control = json!({"tokens": 40, "recall": recall(30)});
     json!({
-        "name": name, "label": name, "options": {"mode": name}, "answers": null, "status": "ok", "error": null, "failed_on": null,
+        "name": name, "label": name, "options": {}, "answers": null, "status": "ok", "error": null, "failed_on": null,
         "cuts": 1, "declines": 0, "decline_reasons": [],
         "tokens": {"raw": 100, "view_before": 100, "view_after": 40, "jp": null},
         "saved": {"tokens": 60, "percent": percent, "of": "view_before"},
