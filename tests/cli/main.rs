@@ -62,6 +62,7 @@ mod reset;
 mod resolve;
 mod rfd_064;
 mod sdks;
+mod selections;
 mod session_fork;
 mod shared_overlays;
 mod show;

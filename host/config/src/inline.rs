@@ -1,8 +1,10 @@
 //! The inline form of JP's `--compact=SPEC`: `POLICIES[:RANGE]`, such as `s:..-3`, `r+t`, or `t=sreq:5..-3`. It counts
-//! turns from 1, like the strings of JP's `rules`. The result counts from 0, as everywhere else.
+//! turns from 1, like the strings of JP's `rules`. The result counts from 0, as everywhere else. Steps are ours, as in
+//! `t:5.2..`, and are counted from 0 here too.
 
 use crate::call::{self, Call, ToolsMode};
 use jp_compact_core::Bound;
+use jp_compact_core::position::Position;
 use jp_compact_core::select::Selection;
 
 /// Parses an inline form. Without a range, its calls use the range of the run.
@@ -43,14 +45,14 @@ pub fn parse(text: &str) -> Result<Vec<Call>, String> {
     })
 }
 
-/// Parses `FROM..TO`, both inclusive. A missing end is the end of the conversation. A single number is the first turn,
-/// or the last turn if it is negative.
+/// Parses `FROM..TO`, both inclusive. A missing end is the end of the conversation. A single number is the first turn or
+/// step, or the last turn if it is negative.
 fn parse_range(text: &str) -> Result<Selection, String> {
     const START: Bound = Bound::turn(0);
     const END: Bound = Bound::FromEnd(0);
     let (from, to) = match text.split_once("..") {
-        Some((from, to)) => (parse_turn(from)?.unwrap_or(START), parse_turn(to)?.unwrap_or(END)),
-        None => match parse_turn(text)? {
+        Some((from, to)) => (parse_bound(from)?.unwrap_or(START), parse_bound(to)?.unwrap_or(END)),
+        None => match parse_bound(text)? {
             Some(to @ Bound::FromEnd(_)) => (START, to),
             Some(from) => (from, END),
             None => return Err("expected turns after `:`, such as `..-3`".into()),
@@ -59,19 +61,28 @@ fn parse_range(text: &str) -> Result<Selection, String> {
     Ok(Selection { from: Some(from), to: Some(to), ..Selection::default() })
 }
 
-fn parse_turn(text: &str) -> Result<Option<Bound>, String> {
+fn parse_bound(text: &str) -> Result<Option<Bound>, String> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(None);
     }
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let number = Some(digits).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-    let number: usize = number.and_then(|number| number.parse().ok()).ok_or_else(|| {
-        format!("expected a turn (`5`, counted from 1) or turns from the end (`-3`), not `{text}`")
-    })?;
-    match number.checked_sub(1) {
-        _ if digits.len() < text.len() => Ok(Some(Bound::FromEnd(number))),
-        Some(turn) => Ok(Some(Bound::turn(turn))),
+    let number = |digits: &str| -> Result<usize, String> {
+        let digits = Some(digits).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
+            format!(
+                "expected a turn (`5`, counted from 1), a step (`5.2`), or turns from the end (`-3`), not `{text}`"
+            )
+        })
+    };
+    if let Some(turns) = text.strip_prefix('-') {
+        return Ok(Some(Bound::FromEnd(number(turns)?)));
+    }
+    let (turn, step) = match text.split_once('.') {
+        Some((turn, step)) => (turn, Some(number(step)?)),
+        None => (text, None),
+    };
+    match number(turn)?.checked_sub(1) {
+        Some(turn) => Ok(Some(Bound::At(Position { turn, step }))),
         None => Err("turn `0` does not exist: turns are counted from 1 here".into()),
     }
 }

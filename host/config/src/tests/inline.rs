@@ -3,6 +3,7 @@
 use crate::call::{Call, ToolsMode};
 use crate::inline;
 use jp_compact_core::Bound::{self, FromEnd};
+use jp_compact_core::position::Position;
 use jp_compact_core::select::Selection;
 use jp_compact_core::spec::Options;
 
@@ -75,6 +76,20 @@ fn counts_turns_from_one() {
     check_turns("5..", Bound::turn(4), FromEnd(0));
     check_turns("-10..-3", FromEnd(10), FromEnd(3));
     check_turns("..", Bound::turn(0), FromEnd(0));
+}
+
+#[test]
+fn inline_form_has_steps_of_turns_counted_from_1() {
+    let step = |turn, step| Bound::At(Position::step(turn, step));
+    check_turns("5.2..7.0", step(4, 2), step(6, 0));
+    check_turns("5.2..", step(4, 2), FromEnd(0));
+    check_turns("..5.2", Bound::turn(0), step(4, 2));
+    check_turns("1.10..-3", step(0, 10), FromEnd(3));
+    check_turns("2.0", step(1, 0), FromEnd(0));
+    check_error("r:0.1..", "turn `0` does not exist");
+    for text in ["r:1.x", "r:1.", "r:.1..2", "r:1.2.3", "r:-1.2", "r:1.-2"] {
+        check_error(text, "expected a turn (`5`, counted from 1), a step (`5.2`)");
+    }
 }
 
 #[test]
