@@ -79,3 +79,42 @@ fn workspace_model_requires_approval() {
     world.run(&[&[one.as_str()][..], &dry_run].concat()).exits(0).reports("turns 0-2 using openai/of-one");
     world.run(&[&[two.as_str()][..], &dry_run].concat()).exits(18).reports("none is configured");
 }
+
+#[test]
+fn misplaced_configuration_is_one_warning_for_all_transcripts_of_a_workspace() {
+    let world = World::new();
+    let keys = "[conversation.compaction]\nkeep_last = 1\n";
+    for workspace in ["one", "two"] {
+        world.write_file(&format!("{workspace}/.jp/config.toml"), keys.as_bytes());
+        for number in 0..4 {
+            let folder = format!("{workspace}/.jp/conversations/1773839946{number}-x");
+            world.write_conversation(&folder, &hourly_turns());
+            // JP copies its configuration to each conversation.
+            let snapshot = format!(
+                "{{\"conversation\": {{\"tools\": {{\"t{number}\": {{\"compaction\": \"keep\"}}}}}}}}"
+            );
+            world.write_file(&format!("{folder}/base_config.json"), snapshot.as_bytes());
+        }
+    }
+    let transcripts = |workspace: &str| {
+        (0..4).map(|number| format!("{workspace}/.jp/conversations/1773839946{number}-x")).collect::<Vec<_>>()
+    };
+    let (one, both) = (transcripts("one"), [transcripts("one"), transcripts("two")].concat());
+    let window = "--context-window=100".to_owned();
+    let mut wrong = Vec::new();
+    for (command, expect) in [
+        ([&["-n".to_owned()][..], &one].concat(), 1),
+        ([&["-n".to_owned()][..], &both].concat(), 2),
+        ([&["auto".to_owned(), "-n".to_owned(), window][..], &both].concat(), 2),
+        (["batch", "-n", "one", "two"].map(str::to_owned).to_vec(), 2),
+        (["query", "-n", &one[0], "--model=a/b", "--compact", "--", "Why?"].map(str::to_owned).to_vec(), 1),
+        (["fork", "-n", &one[0], "copy", "--compact"].map(str::to_owned).to_vec(), 1),
+    ] {
+        let output = world.run(&command);
+        let count = output.stderr.matches("warning: ignored `conversation.compaction.keep_last`").count();
+        if count != expect || output.stderr.matches("warning: ignored").count() != expect {
+            wrong.push((command, count));
+        }
+    }
+    assert!(wrong.is_empty(), "commands with another number of warnings: {wrong:?}");
+}

@@ -34,6 +34,8 @@ pub struct JpSettings {
     pub(super) model: Option<(ModelName, Origin)>,
     pub(super) rules: Option<(Profile, Origin)>,
     warnings: Vec<String>,
+    /// The one of the warnings that is about misplaced keys.
+    misplaced_keys_warning: Option<String>,
 }
 
 /// The settings of the files that were read so far.
@@ -112,6 +114,12 @@ impl JpSettings {
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Returns the warning about keys of this program in JP's files. Transcripts of one workspace need it only once.
+    #[must_use]
+    pub(super) fn misplaced_keys_warning(&self) -> Option<&str> {
+        self.misplaced_keys_warning.as_deref()
     }
 
     /// Returns whether both have the same effect, regardless of their origins.
@@ -208,9 +216,11 @@ impl JpSettingsBuilder {
             if let Some(hidden @ 1..) = self.misplaced_keys.len().checked_sub(KEYS_SHOWN) {
                 let _ = write!(keys, " and {hidden} more");
             }
-            self.warn(format!(
+            let warning = format!(
                 "ignored {keys} in {source}: JP reads this file and may refuse them. Move them to .jp-compact.toml"
-            ));
+            );
+            self.settings.misplaced_keys_warning = Some(warning.clone());
+            self.warn(warning);
         }
         self.settings
     }

@@ -371,6 +371,13 @@ impl Config {
         self
     }
 
+    /// Returns the one of the warnings that is about keys of this program in JP's files. The transcripts of one
+    /// workspace share those files, so the user needs to see it only once.
+    #[must_use]
+    pub fn misplaced_keys_warning(&self) -> Option<&str> {
+        self.jp.misplaced_keys_warning()
+    }
+
     /// Returns the profile with this name.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ mod error;
 use std::collections::BTreeSet;
 use std::io;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,6 +115,8 @@ pub struct Planner<'a> {
     prepared: Vec<(Vec<Spec>, Vec<PreparedStrategy>)>,
     /// The warnings already shown. Transcripts that share a configuration file share its warnings.
     shown_warnings: BTreeSet<String>,
+    /// The folders with configurations whose misplaced keys were already reported.
+    warned_roots: BTreeSet<Option<PathBuf>>,
 }
 
 impl<'a> Planner<'a> {
@@ -149,6 +151,7 @@ impl<'a> Planner<'a> {
             abilities: Abilities::detect_with_limits(environment),
             prepared: Vec::new(),
             shown_warnings: BTreeSet::new(),
+            warned_roots: BTreeSet::new(),
             options,
             user,
             environment,
@@ -207,6 +210,7 @@ impl<'a> Planner<'a> {
         config: &Config,
         on_low_saving: OnLowSaving,
     ) -> Result<RunSettings, Error> {
+        self.warn(config);
         let typed = CommandLineChoice { inline: Some(inline), selection, ..CommandLineChoice::default() };
         let (strategies, keep) = self.prepare_profile(&typed, config).await?;
         let mut run = self.run_settings(strategies, config, selection.with(keep), on_low_saving);
@@ -361,10 +365,16 @@ impl<'a> Planner<'a> {
         Err(Error::UnusedFocus { strategies: names.collect() })
     }
 
-    /// Shows the warnings of a configuration that were not shown before.
-    fn warn(&mut self, config: &Config) {
+    /// Shows the warnings of a configuration that were not shown before. The transcripts of one workspace have one
+    /// warning about misplaced keys.
+    pub fn warn(&mut self, config: &Config) {
         for warning in &config.warnings {
-            if self.shown_warnings.insert(warning.clone()) {
+            let is_new = if config.misplaced_keys_warning() == Some(warning) {
+                self.warned_roots.insert(config.scope().root().map(Path::to_path_buf))
+            } else {
+                self.shown_warnings.insert(warning.clone())
+            };
+            if is_new {
                 (self.user.warn)(warning);
             }
         }
