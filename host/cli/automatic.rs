@@ -126,7 +126,7 @@ pub(crate) async fn compact_if_due(
         estimator: estimator.name().to_owned(),
         always,
         due,
-        why: explanation,
+        reason: explanation,
         trigger,
         report,
         warning,
@@ -227,9 +227,9 @@ fn trigger_report(verdict: &AutoVerdict, found: &AutoWindow) -> TriggerReport {
     };
     match *verdict {
         AutoVerdict::Due { view, threshold } => compared(TriggerResult::Due, view, threshold),
-        AutoVerdict::Small { view, threshold } => compared(TriggerResult::Small, view, threshold),
+        AutoVerdict::Small { view, threshold } => compared(TriggerResult::BelowThreshold, view, threshold),
         AutoVerdict::Short { turns, min_turns } => TriggerReport {
-            result: TriggerResult::Short,
+            result: TriggerResult::TooFewTurns,
             turns: Some(turns),
             min_turns: Some(min_turns),
             ..unknown
@@ -241,7 +241,7 @@ fn trigger_report(verdict: &AutoVerdict, found: &AutoWindow) -> TriggerReport {
 /// Returns the origin of a context window for a document.
 fn origin_report(origin: WindowSource) -> document::WindowOrigin {
     match origin {
-        WindowSource::Typed => document::WindowOrigin::Typed,
+        WindowSource::Typed => document::WindowOrigin::CommandLine,
         WindowSource::Configured => document::WindowOrigin::Configured,
         WindowSource::BuiltIn => document::WindowOrigin::BuiltIn,
         WindowSource::Provider => document::WindowOrigin::Provider,
@@ -253,7 +253,7 @@ fn origin_report(origin: WindowSource) -> document::WindowOrigin {
 /// It is not in the text of [`compact_if_due`], because `--quiet` must not hide it.
 pub(crate) fn limit_warning(report: &AutoReport, environment: &Environment) -> Option<String> {
     let is_unknown = report.trigger.result == TriggerResult::UnknownWindow;
-    let reason = if is_unknown { Some(&report.why) } else { report.still_due.as_ref() };
+    let reason = if is_unknown { Some(&report.reason) } else { report.still_due.as_ref() };
     reason.map(|reason| format!("{}: {reason}", relative_path(Path::new(&report.path), environment)))
 }
 

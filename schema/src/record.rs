@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::document::{ErrorReport, EvalReport, Saved, TokenCounts};
+use crate::document::{DeclineReport, ErrorReport, EvalReport, Saved, TokenCounts};
 use crate::report::is_zero;
 
 /// The names of the transcript formats.
@@ -113,19 +113,13 @@ pub struct RecordReport {
     pub new_overlays: usize,
     /// The strategies that made no overlay, with their reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub declines: Vec<RecordDecline>,
+    pub declines: Vec<DeclineReport>,
+    /// The reason why no strategy was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nothing: Option<String>,
     /// Problems of the transcript that were ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-}
-
-/// A strategy that made no overlay.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RecordDecline {
-    /// The name of the strategy, or null if there was nothing to compact for any strategy.
-    pub strategy: Option<String>,
-    /// The reason.
-    pub reason: String,
 }
 
 /// The answer to a record that failed.

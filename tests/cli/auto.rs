@@ -33,7 +33,7 @@ fn auto(world: &World, extra: &[&str]) -> CommandOutput {
 #[track_caller]
 fn decision_reason(world: &World, extra: &[&str]) -> String {
     let output = auto(world, &[&["--dry-run", "--json"], extra].concat()).exits(0);
-    output.line()["why"].as_str().unwrap().to_owned()
+    output.line()["reason"].as_str().unwrap().to_owned()
 }
 
 #[track_caller]
@@ -337,7 +337,7 @@ fn json_prints_one_line_per_transcript() {
         "estimator",
         "always",
         "due",
-        "why",
+        "reason",
         "trigger",
         "report",
         "warning",

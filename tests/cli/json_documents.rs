@@ -3,6 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
 
 use jp_compact_schema::catalog;
 use serde_json::{Map, Value, json};
@@ -248,4 +251,81 @@ fn closed_schema_rejects_another_member() {
     check_schema("failure", &Value::Object(document.clone()));
     document.insert("extra".to_owned(), json!(1));
     assert_eq!(schema_errors("failure", &Value::Object(document)).len(), 1);
+}
+
+/// Collects the names of all members in a schema, and the values of its enumerations.
+fn collect_names(schema: &Value, names: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(members) => {
+            if let Some(properties) = members.get("properties").and_then(Value::as_object) {
+                names.extend(properties.keys().cloned());
+            }
+            names.extend(members.get("const").and_then(Value::as_str).map(str::to_owned));
+            let values = members.get("enum").and_then(Value::as_array).into_iter().flatten();
+            names.extend(values.filter_map(Value::as_str).map(str::to_owned));
+            members.values().for_each(|member| collect_names(member, names));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_names(item, names)),
+        _ => {}
+    }
+}
+
+#[test]
+fn documents_have_none_of_the_old_names() {
+    let old = ["why", "what", "small", "short", "typed", "before", "after", "totals", "view_tokens_before"];
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/json");
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let schema = serde_json::from_slice(&fs::read(entry.unwrap().path()).unwrap()).unwrap();
+        collect_names(&schema, &mut names);
+    }
+    assert!(names.contains("reason") && names.contains("below_threshold"), "{names:?}");
+    let found: Vec<_> = old.into_iter().filter(|name| names.contains(*name)).collect();
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn every_surface_reports_failed_runs_with_the_same_kind() {
+    let world = World::new();
+    world.write_conversation("project/talk", &Conversation::bulky(3));
+    world.write_events("project/bad", b"{");
+    let profiles = "conversation.compaction.profiles.crash.strategies = [\"crashes\"]\n";
+    world.write_file("project/.jp-compact.toml", profiles.as_bytes());
+    world.write_plugin("crashes", "exit 3");
+    let plugins = world.path("plugins");
+    let options = ["--trust-dir", plugins.to_str().unwrap(), "--sandbox=contained"];
+    let mut agent = Agent::connect(&world, &options);
+    for (transcript, profile, kind) in
+        [("bad", "light", "transcript_invalid"), ("talk", "crash", "strategy_crashed")]
+    {
+        let run = |arguments: &[&str], input: &str| {
+            let arguments = [arguments, &options, &["--profile", profile, "--keep-last=0"]].concat();
+            let mut command = world.command(&arguments);
+            let mut child = world.spawn(command.current_dir(world.path("project")).stdin(Stdio::piped()));
+            child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+            let output = child.wait_with_output().unwrap();
+            serde_json::from_slice::<Value>(&output.stdout)
+                .unwrap_or_else(|_| panic!("{arguments:?}: {output:?}"))
+        };
+        let command = run(&[transcript, "--json"], "");
+        let batch = run(&["batch", transcript, "--json"], "");
+        check_schema("batch-report", &batch);
+        let record = json!({"id": 1, "path": transcript});
+        let answer = run(&["batch", "--ndjson"], &format!("{record}\n"));
+        check_schema("batch-answer", &answer);
+        let arguments = json!({"transcript": transcript, "profile": profile, "keep_last": 0});
+        let tool = agent.call("compact", arguments).0["structuredContent"].clone();
+        check_schema("failure", &tool);
+        let error = &command["error"];
+        assert_eq!(error["kind"], kind, "{command}");
+        for other in [&batch["transcripts"][0]["error"], &answer["error"], &tool["error"]] {
+            assert!(other.is_object(), "{transcript} {profile}: {batch} {answer} {tool}");
+            for member in ["code", "kind", "retryable"] {
+                assert_eq!(error[member], other[member], "{transcript} {profile}: {other}");
+            }
+            let members = |error: &Value| error.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+            assert_eq!(members(error), members(other));
+        }
+    }
+    agent.close().exits(0);
 }

@@ -79,7 +79,7 @@ impl Facts<'_> {
             landlock: self.abilities.landlock,
             seccomp: self.abilities.seccomp,
             missing: missing
-                .map(|ability| MissingReport { what: ability.what.into(), remedy: ability.remedy.into() })
+                .map(|ability| MissingReport { feature: ability.what.into(), remedy: ability.remedy.into() })
                 .collect(),
             limits: DoctorLimits {
                 private_dir_bytes: self.private_bytes_max,

@@ -57,7 +57,7 @@ fn add_step(document: &mut CompactionReport, step: &Step, ready: &PreparedStrate
         StrategyOutcome::WouldAsk(request) => document.would.push(WouldReport {
             strategy: strategy.clone(),
             version: version.clone(),
-            what: request.clone(),
+            request: request.clone(),
         }),
         StrategyOutcome::AlreadyExists(_) => {}
         StrategyOutcome::Declined(reason) => document.declines.push(DeclineReport {

@@ -147,7 +147,7 @@ pub fn sums<C>(report: &DiffReport<C>, jp_note: Option<&str>) -> EscapedLines {
         add_overlay(&mut text, overlay);
     }
     for would in &report.would {
-        add_words(&mut text, &format!("{}: {}", would.strategy, would.what));
+        add_words(&mut text, &format!("{}: {}", would.strategy, would.request));
     }
     for decline in &report.declines {
         add_words(&mut text, &format!("{} made no overlay: {}", decline.strategy, decline.reason));

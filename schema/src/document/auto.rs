@@ -24,7 +24,7 @@ pub struct AutoReport {
     /// Whether the conversation was too large.
     pub due: bool,
     /// The reason, for people.
-    pub why: String,
+    pub reason: String,
     /// The reason, in numbers.
     pub trigger: TriggerReport,
     /// The compaction, if there was one.
@@ -75,7 +75,7 @@ pub struct TriggerReport {
 #[non_exhaustive]
 pub enum WindowOrigin {
     /// The command line.
-    Typed,
+    CommandLine,
     /// The configuration.
     Configured,
     /// The built-in table.
@@ -93,10 +93,10 @@ pub enum WindowOrigin {
 pub enum TriggerResult {
     /// The view has more tokens than it may have.
     Due,
-    /// The view is small enough.
-    Small,
+    /// The view has at most as many tokens as it may have.
+    BelowThreshold,
     /// The conversation has too few turns.
-    Short,
+    TooFewTurns,
     /// The context window is unknown.
     UnknownWindow,
 }

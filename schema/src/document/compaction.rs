@@ -96,7 +96,7 @@ pub struct WouldReport {
     /// The version of the strategy.
     pub version: String,
     /// The request.
-    pub what: String,
+    pub request: String,
 }
 
 /// A diagnostic of a strategy.

@@ -33,7 +33,7 @@ pub struct DoctorReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissingReport {
     /// The missing part.
-    pub what: String,
+    pub feature: String,
     /// The way to get it.
     pub remedy: String,
 }

@@ -134,7 +134,7 @@ pub struct CheckReport {
     /// The result.
     pub verdict: CheckResult,
     /// The behavior that was observed, or the reason for skipping the check. Null if the check passed.
-    pub why: Option<String>,
+    pub reason: Option<String>,
 }
 
 /// The result of a conformance check.

@@ -125,7 +125,7 @@ fn document(CheckOutcome { check, verdict }: &CheckOutcome) -> CheckReport {
         sent: check.sent.to_owned(),
         expected: check.expected.to_owned(),
         verdict: result,
-        why: reason,
+        reason,
     }
 }
 

@@ -10,8 +10,8 @@ use jp_compact_core::estimate::Estimator;
 use jp_compact_core::projection::project;
 use jp_compact_core::{Stream, splice};
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::document::{ErrorReport, TokenCounts};
-use jp_compact_schema::record::{RecordDecline, RecordReport};
+use jp_compact_schema::document::{DeclineReport, ErrorReport, TokenCounts};
+use jp_compact_schema::record::RecordReport;
 use jp_compact_transcripts::record::{self, Record, RecordForm, RecordInput};
 use jp_compact_transcripts::{self as transcripts, Format, Transcript};
 use serde_json::{Value, json};
@@ -204,13 +204,13 @@ fn record_report(
             // Only a batch over a folder skips existing overlays.
             StrategyOutcome::NewOverlays(_) | StrategyOutcome::AlreadyExists(_) => {}
             StrategyOutcome::Declined(reason) | StrategyOutcome::WouldAsk(reason) => {
-                declines
-                    .push(RecordDecline { strategy: Some(step.strategy.clone()), reason: reason.clone() });
+                declines.push(DeclineReport {
+                    strategy: step.strategy.to_string(),
+                    version: step.version.clone(),
+                    reason: reason.clone(),
+                });
             }
         }
-    }
-    if let Some(nothing) = report.nothing_to_compact {
-        declines.push(RecordDecline { strategy: None, reason: nothing.to_string() });
     }
     let tokens = report.tokens();
     RecordReport {
@@ -220,6 +220,7 @@ fn record_report(
         restored_tokens: report.restored_tokens(),
         new_overlays: report.count_new_overlays(),
         declines,
+        nothing: report.nothing_to_compact.map(|nothing| nothing.to_string()),
         warnings,
     }
 }

@@ -66,6 +66,7 @@ class Answer(_CommonFields, total=False):
     restored_tokens: int
     new_overlays: int
     declines: list[Any]
+    nothing: str
     warnings: list[str]
     error: Failure
 
