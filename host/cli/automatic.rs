@@ -28,8 +28,7 @@ pub(crate) async fn compact_if_due(
     environment: &Environment,
 ) -> Result<(AutoReport, EscapedLines), Report> {
     let mut opened = setup.read(transcript)?;
-    let mut config = setup.planner.config(&opened)?;
-    setup.planner.warn(&config);
+    let mut config = setup.planner.config_and_warn(&opened)?;
     if request.context_window.is_some() {
         // A typed window overrides a configured threshold.
         config.auto.token_threshold = None;

@@ -7,11 +7,11 @@ mod auto;
 mod batch;
 mod choice;
 mod error;
+mod warnings;
 
-use std::collections::BTreeSet;
 use std::io;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +45,7 @@ pub use auto::{AutoRequest, AutoWindow, ProfileOutcome, range_to_compact};
 pub use batch::{BatchPlanner, ThreadPlans};
 pub use choice::CommandLineChoice;
 pub use error::Error;
+use warnings::ShownWarnings;
 
 /// The maximum number of worker processes of one strategy.
 const WORKERS_MAX: usize = 4;
@@ -113,10 +114,7 @@ pub struct Planner<'a> {
     models: Arc<Models>,
     /// A cache of prepared strategies. Most transcripts share one configuration and so its strategies.
     prepared: Vec<(Vec<Spec>, Vec<PreparedStrategy>)>,
-    /// The warnings already shown. Transcripts that share a configuration file share its warnings.
-    shown_warnings: BTreeSet<String>,
-    /// The folders with configurations whose misplaced keys were already reported.
-    warned_roots: BTreeSet<Option<PathBuf>>,
+    shown_warnings: ShownWarnings,
 }
 
 impl<'a> Planner<'a> {
@@ -150,8 +148,7 @@ impl<'a> Planner<'a> {
             descriptions: Descriptions::open(environment),
             abilities: Abilities::detect_with_limits(environment),
             prepared: Vec::new(),
-            shown_warnings: BTreeSet::new(),
-            warned_roots: BTreeSet::new(),
+            shown_warnings: ShownWarnings::default(),
             options,
             user,
             environment,
@@ -173,6 +170,16 @@ impl<'a> Planner<'a> {
     pub fn config(&self, opened: &Opened) -> Result<Config, config::Error> {
         let Opened { place, stream, .. } = opened;
         self.config_with(opened, JpSettings::read(self.environment, Some(place), Some(stream)))
+    }
+
+    /// Like [`Self::config`], and shows the warnings that were not shown before.
+    ///
+    /// # Errors
+    /// The configuration is invalid.
+    pub fn config_and_warn(&mut self, opened: &Opened) -> Result<Config, config::Error> {
+        let config = self.config(opened)?;
+        self.warn(&config);
+        Ok(config)
     }
 
     /// Like [`Self::config`], for settings of JP that were already read.
@@ -365,19 +372,9 @@ impl<'a> Planner<'a> {
         Err(Error::UnusedFocus { strategies: names.collect() })
     }
 
-    /// Shows the warnings of a configuration that were not shown before. The transcripts of one workspace have one
-    /// warning about misplaced keys.
-    pub fn warn(&mut self, config: &Config) {
-        for warning in &config.warnings {
-            let is_new = if config.misplaced_keys_warning() == Some(warning) {
-                self.warned_roots.insert(config.scope().root().map(Path::to_path_buf))
-            } else {
-                self.shown_warnings.insert(warning.clone())
-            };
-            if is_new {
-                (self.user.warn)(warning);
-            }
-        }
+    /// Shows the warnings of a configuration that were not shown before.
+    fn warn(&mut self, config: &Config) {
+        self.shown_warnings.new_warnings(config).into_iter().for_each(|warning| (self.user.warn)(warning));
     }
 
     /// Returns the settings for a run of these strategies on one transcript.
