@@ -98,7 +98,7 @@ mod tests {
     /// Returns the weight and bytes of arguments, measured from their bytes and from a parsed value.
     fn both(raw: &str, is_encoded: bool) -> (Option<Sums>, Sums) {
         let (value, mut parsed) = (serde_json::from_str(raw).unwrap(), Measure::default());
-        let mut add = |text: &str| parsed = parsed + Estimator::PieceCounts.measure(text) + Measure::ARGUMENT;
+        let mut add = |text: &str| parsed = parsed + Estimator::Pieces.measure(text) + Measure::ARGUMENT;
         for_each_argument(&value, &mut |text, is_key| match is_key || !is_encoded {
             true => add(text),
             false => text::with_decoded(text, &mut Vec::new(), &mut add),
