@@ -292,7 +292,9 @@ fn checks_batch_answers() {
     accepts("batch-answer", &success(r#""transcript":"t","overlays":[{"from_turn":0}],"#));
     accepts(
         "batch-answer",
-        &success(r#""view":[],"declines":[{"strategy":null,"reason":"r"}],"warnings":["w"],"#),
+        &success(
+            r#""view":[],"declines":[{"strategy":"s","version":"1","reason":"r"}],"nothing":"n","warnings":["w"],"#,
+        ),
     );
     rejects("batch-answer", &success(r#""view":7,"overlays":7,"#));
     rejects("batch-answer", &success("").replace("true", "false"));
