@@ -20,7 +20,10 @@ pub(super) fn claude_code(events: &[Event]) -> String {
             }
         }
     }
-    let lines = lines.into_iter().enumerate().map(|(index, message)| claude_code_line(index, message).to_string() + "\n");
+    let lines = lines
+        .into_iter()
+        .enumerate()
+        .map(|(index, message)| claude_code_line(index, message).to_string() + "\n");
     lines.collect()
 }
 

@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 
 /// Plain words for names, files, and sentences.
 const WORDS: [&str; 64] = [
-    "account", "adapter", "archive", "balance", "barrier", "booking", "browser", "builder", "cabinet", "calendar",
-    "capture", "carrier", "catalog", "channel", "charger", "circuit", "cleaner", "cluster", "collect", "command",
-    "compass", "concert", "contact", "control", "convert", "counter", "courier", "cushion", "decoder", "deposit",
-    "desktop", "display", "drawing", "driver", "element", "encoder", "exhaust", "factory", "feature", "fiction",
-    "gallery", "gateway", "general", "harvest", "history", "housing", "integer", "journal", "kitchen", "lantern",
-    "library", "machine", "manager", "measure", "monitor", "network", "package", "payment", "printer", "quarter",
-    "receipt", "storage", "teacher", "voucher",
+    "account", "adapter", "archive", "balance", "barrier", "booking", "browser", "builder", "cabinet",
+    "calendar", "capture", "carrier", "catalog", "channel", "charger", "circuit", "cleaner", "cluster",
+    "collect", "command", "compass", "concert", "contact", "control", "convert", "counter", "courier",
+    "cushion", "decoder", "deposit", "desktop", "display", "drawing", "driver", "element", "encoder",
+    "exhaust", "factory", "feature", "fiction", "gallery", "gateway", "general", "harvest", "history",
+    "housing", "integer", "journal", "kitchen", "lantern", "library", "machine", "manager", "measure",
+    "monitor", "network", "package", "payment", "printer", "quarter", "receipt", "storage", "teacher",
+    "voucher",
 ];
 const SUFFIXES: [&str; 4] = ["rs", "py", "ts", "toml"];
 
@@ -155,7 +156,8 @@ fn shell(random: &mut Random, facts: &mut Facts) -> Event {
         .collect();
     lines.push(format!("the {first} has {number} entries"));
     if random.below(4) == 0 {
-        lines.push(format!("error: the {second} of the {first} failed with code {}", 100 + random.below(900)));
+        lines
+            .push(format!("error: the {second} of the {first} failed with code {}", 100 + random.below(900)));
     }
     facts.lines.extend(lines.iter().skip(3).step_by(9).cloned());
     facts.numbers.push(number);

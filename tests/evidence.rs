@@ -1,0 +1,108 @@
+//! The table of `docs/evidence.md` is current: sessions are generated, evaluated, and compared with the page. With
+//! `UPDATE_EVIDENCE=1` the test writes the table.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "evidence/formats.rs"]
+mod formats;
+#[path = "evidence/session.rs"]
+mod session;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use assert_cmd::cargo::cargo_bin;
+use serde_json::Value;
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/evidence.md");
+const BEGIN: &str = "<!-- generated sessions -->\n";
+const END: &str = "<!-- end -->\n";
+/// The rows of the table, as on the command line.
+const STRATEGIES: [&str; 14] = [
+    "strip-tools",
+    "strip-tools:mode=strip-responses",
+    "micro",
+    "digest",
+    "extract",
+    "extract:budget=0.15,keep_steps=0",
+    "extract:budget=0.05,keep_steps=0",
+    "trim",
+    "trim:preset=clear-tool-uses",
+    "trim:preset=opencode-prune",
+    "trim:preset=gemini-mask",
+    "trim:preset=mask-10",
+    "trim:preset=head-300",
+    "trim:preset=cap-8000",
+];
+const CLASSES: [&str; 6] = ["path", "number", "identifier", "word", "quote", "constraint"];
+
+/// Writes six sessions in two formats.
+fn write_sessions(folder: &Path) {
+    for seed in 0..3 {
+        let claude_code = formats::claude_code(&session::generate(seed, 24));
+        fs::write(folder.join(format!("claude-code-{seed}.jsonl")), claude_code).unwrap();
+        let openai_chat = formats::openai_chat(&session::generate(seed + 3, 24));
+        fs::write(folder.join(format!("openai-chat-{}.json", seed + 3)), openai_chat).unwrap();
+    }
+}
+
+/// Evaluates all rows on the sessions.
+fn evaluate() -> Value {
+    let temp = tempfile::tempdir().unwrap();
+    let sessions = temp.path().join("sessions");
+    fs::create_dir(&sessions).unwrap();
+    write_sessions(&sessions);
+    let mut command = Command::new(cargo_bin!("jp-compact"));
+    command.env_clear().env("HOME", temp.path()).env("PATH", "/usr/bin:/bin").current_dir(temp.path());
+    command.args(["eval", "sessions", "--json", "--sandbox=contained"]);
+    for strategy in STRATEGIES {
+        command.args(["--strategy", strategy]);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Returns the table of a report in Markdown.
+fn table(report: &Value) -> String {
+    let mut text = String::from(
+        "| strategy | saved | paths | numbers | identifiers | words | quotes | constraints | break-even |\n",
+    );
+    text.push_str("|---|---|---|---|---|---|---|---|---|\n");
+    for row in report["strategies"].as_array().unwrap() {
+        assert_eq!(row["status"], "ok", "{row}");
+        let percent = |value: &Value| value.as_f64().map_or("–".into(), |percent| format!("{percent:.1}"));
+        write!(text, "| `{}` | {}", row["label"].as_str().unwrap(), percent(&row["saved"]["percent"]))
+            .unwrap();
+        for class in CLASSES {
+            write!(text, " | {}", percent(&row["recall"][class]["percent"])).unwrap();
+        }
+        writeln!(text, " | {} |", percent(&row["cache"]["break_even_requests"])).unwrap();
+    }
+    text
+}
+
+#[test]
+fn generated_half_is_current() {
+    let report = evaluate();
+    let cuts: u64 =
+        report["transcripts"].as_array().unwrap().iter().map(|one| one["cuts"].as_u64().unwrap()).sum();
+    assert_eq!(cuts, 18, "three cuts for each session");
+    let page = fs::read_to_string(PAGE).unwrap();
+    let (before, rest) = page.split_once(BEGIN).unwrap();
+    let (current, after) = rest.split_once(END).unwrap();
+    let table = table(&report);
+    if std::env::var_os("UPDATE_EVIDENCE").is_some() {
+        fs::write(PAGE, format!("{before}{BEGIN}\n{table}\n{END}{after}")).unwrap();
+        return;
+    }
+    assert_eq!(current.trim(), table.trim(), "run `UPDATE_EVIDENCE=1 cargo test --test evidence`");
+}
+
+#[test]
+fn a_seed_gives_the_same_session() {
+    let session = |seed| formats::claude_code(&session::generate(seed, 6));
+    assert_eq!(session(1), session(1));
+    assert_ne!(session(1), session(2));
+}
