@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import unittest
+from typing import Any
 
 from jp_compact.kept import append_facts, constraints, facts, without_section
 
-EVENTS = [
+EVENTS: list[dict[str, Any]] = [
     {"type": "chat_request", "content": "Never touch vendor/. See doc/a.md. Only use cargo!"},
     {"type": "tool_call_request", "id": "1", "name": "bash", "arguments": {"command": "cd src\ncargo test"}},
     {"type": "tool_call_response", "id": "1", "content": "error[E0308]: mismatched types in src/lib.rs", "is_error": False},

@@ -67,6 +67,7 @@ class Answer(_CommonFields, total=False):
     new_overlays: int
     declines: list[Any]
     nothing: str
+    eval: dict[str, Any]
     warnings: list[str]
     error: Failure
 
