@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import unittest
 
 from jp_compact import StartError
 from jp_compact.evidence import evaluate, frame, rows
@@ -12,7 +13,7 @@ from .world import World
 
 
 def session(calls: int) -> str:
-    """Returns a request body with this many calls, each of which uses a name of the one before."""
+    """Returns a request body with this many calls, each of which uses a name of the one before. The last message names all."""
     messages: list[object] = [{"role": "user", "content": "Fix it. Never touch main."}]
     for call in range(calls):
         arguments = json.dumps({"path": f"src/part_{call - 1}/main.rs"})
@@ -26,7 +27,8 @@ def session(calls: int) -> str:
         )
         result = f"src/part_{call}/main.rs:{1000 + call}: read_part_{call} is here\n" * 9
         messages.append({"role": "tool", "tool_call_id": f"c{call}", "content": result})
-    messages.append({"role": "assistant", "content": "Done."})
+    changed = " ".join(f"src/part_{call}/main.rs" for call in range(calls))
+    messages.append({"role": "assistant", "content": f"Changed {changed}."})
     return json.dumps({"model": "m", "messages": messages})
 
 
@@ -40,8 +42,23 @@ class Evidence(World):
         recall = report["strategies"][2]["recall"]["path"]
         self.assertEqual((path["kept"], path["at_risk"]), (recall["kept"], recall["at_risk"]))
         self.assertGreater(path["at_risk"], 0)
-        if importlib.util.find_spec("pandas"):
-            self.assertEqual(len(frame(report)), len(table))
+
+    @unittest.skipUnless(importlib.util.find_spec("pandas"), "pandas is not installed")
+    def test_frame_has_the_rows_and_numbers(self) -> None:
+        for calls in (40, 2):
+            (self.home / "session.json").write_text(session(calls))
+            report = evaluate(["session.json"], ["strip-tools", "extract"], env=self.env, cwd=str(self.home))
+            table = frame(report)
+            self.assertEqual(len(table), len(rows(report)))
+            # The line of the README.
+            pivot = table.pivot(index="strategy", columns="class", values="percent")
+            self.assertEqual(pivot.shape, (4, 8))
+            self.assertEqual({str(kind) for kind in pivot.dtypes}, {"float64"}, f"{calls} calls")
+            paths = pivot.loc[["none", "drop-all"], "path"].tolist()
+            if calls == 40:
+                self.assertEqual(paths, [100.0, 0.0])
+            else:
+                self.assertTrue(pivot.isna().all(axis=None))
 
     def test_missed_gate_has_a_report_and_a_wrong_option_has_none(self) -> None:
         (self.home / "session.json").write_text(session(40))

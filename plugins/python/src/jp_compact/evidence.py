@@ -13,6 +13,8 @@ from ._worker import StartError
 
 # A missed gate and a failed row still have a report.
 _WITH_REPORT = (0, 3, 19)
+# The columns that a report leaves empty if there is not enough data.
+_MAYBE_UNKNOWN = ("break_even_requests", "percent", "low", "high", "newest_percent", "random_percent")
 
 
 def evaluate(
@@ -68,5 +70,6 @@ def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def frame(report: Mapping[str, Any]) -> Any:
-    """Returns the rows of a report as a data frame. It needs pandas."""
-    return importlib.import_module("pandas").DataFrame(rows(report))
+    """Returns the rows of a report as a data frame. It needs pandas. An unknown number is NaN, also if all are unknown."""
+    table = importlib.import_module("pandas").DataFrame(rows(report))
+    return table.astype(dict.fromkeys(_MAYBE_UNKNOWN, "float64"))
