@@ -26,7 +26,9 @@ mod transcript_results;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::CommandFactory as _;
 use clap::error::ErrorKind;
+use jp_compact_help::{completion, with_layout};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_terminal::{escape, lines};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -49,15 +51,18 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Exit {
-    if std::env::args_os().len() == 1 {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    if arguments.len() == 1 {
         return jp::serve();
     }
-    let cli = match Cli::read(std::env::args_os()) {
+    if let Some(exit) = answer_shell(&arguments) {
+        return exit;
+    }
+    let cli = match Cli::read(arguments.iter().cloned()) {
         Ok(cli) => cli,
         Err(error) => {
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-                // If printing fails, the failure cannot be printed either.
-                let _ = error.print();
+                print_help(&arguments, &error);
                 return Exit::Done;
             }
             return report_usage_error(&error);
@@ -82,6 +87,29 @@ fn run() -> Exit {
             report.exit
         }
     }
+}
+
+/// Answers a shell that asks for completions.
+fn answer_shell(arguments: &[OsString]) -> Option<Exit> {
+    if arguments.get(1)? != "--" {
+        return None;
+    }
+    let environment = Environment::of_process().ok()?;
+    let answer = completion::answer(arguments, &environment, Cli::command)?;
+    // The shell shows no message, and completes nothing.
+    Some(match answer.and_then(|answer| output::data(|out| out.write_all(&answer))) {
+        Ok(()) => Exit::Done,
+        Err(_) => Exit::Bug,
+    })
+}
+
+/// Prints the help in its layout. The layout is only made here, because parsing does not need it.
+fn print_help(arguments: &[OsString], plain: &clap::Error) {
+    let command = with_layout(Cli::command(), arguments.iter().map(OsString::as_os_str));
+    let laid_out = command.try_get_matches_from(arguments).err();
+    let laid_out = laid_out.filter(|_| plain.kind() == ErrorKind::DisplayHelp);
+    // If printing fails, the failure cannot be printed either.
+    let _ = laid_out.as_ref().unwrap_or(plain).print();
 }
 
 /// Reports a command line that cannot be parsed. Without parsed options, this function searches the raw arguments for

@@ -29,7 +29,7 @@ pub(crate) struct SelectionArgs {
     #[arg(help_heading = "Selection", long, value_name = "N")]
     pub(crate) keep_first: Option<usize>,
     /// Keep the last N turns unchanged [default: as configured, else 3]
-    #[arg(help_heading = "Selection", long, value_name = "N", visible_alias = "keep")]
+    #[arg(help_heading = "Selection", long, value_name = "N", alias = "keep")]
     pub(crate) keep_last: Option<usize>,
     /// Keep only the newest N steps unchanged, wherever turns begin
     ///

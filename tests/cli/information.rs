@@ -147,7 +147,10 @@ fn prints_completions_for_every_shell() {
     let world = World::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let output = world.run(&["completions", shell]).exits(0);
-        assert!(output.text().contains("jp-compact") && output.text().contains("keep-last"), "{shell}");
+        assert!(
+            output.text().contains("jp-compact") && output.text().contains("JP_COMPACT_COMPLETE"),
+            "{shell}"
+        );
     }
     world.run(&["completions", "cmd"]).exits(2);
     world.run(&["completions"]).exits(2);

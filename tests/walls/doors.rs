@@ -75,7 +75,7 @@ const DOORS: [Door; 8] = [
     // Bytes for programs. Text for people goes through `EscapedLines`, which escapes it.
     Door { names: &["crate::output::data"], files: &RAW_OUTPUT, once: None },
 ];
-const RAW_OUTPUT: [&str; 7] = [
+const RAW_OUTPUT: [&str; 8] = [
     "host/cli/commands/batch/finish.rs",
     "host/cli/commands/completions.rs",
     "host/cli/commands/config/mod.rs",
@@ -83,6 +83,8 @@ const RAW_OUTPUT: [&str; 7] = [
     "host/cli/commands/print.rs",
     "host/cli/commands/query.rs",
     "host/cli/commands/schema.rs",
+    // Candidates for a shell.
+    "host/cli/main.rs",
 ];
 const RENAMES: &[&str] = &[
     "std::fs::rename",

@@ -9,7 +9,7 @@ use crate::paths::names_found;
 use crate::sources::{Name, Source};
 
 /// Every package of the workspace, and the packages of the workspace that it may depend on.
-const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 20] = [
+const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 21] = [
     ("jp-compact-schema", &[]),
     ("jp-compact-json", &[]),
     ("jp-compact-tokens", &[]),
@@ -48,6 +48,10 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 20] = [
             "jp-compact-config",
         ],
     ),
+    (
+        "jp-compact-help",
+        &["jp-compact-schema", "jp-compact-runtime", "jp-compact-config", "jp-compact-sessions"],
+    ),
     ("jp-compact-evidence", &["jp-compact-core"]),
     (
         "jp-compact-eval",
@@ -83,6 +87,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 20] = [
             "jp-compact-sessions",
             "jp-compact-config",
             "jp-compact-engine",
+            "jp-compact-help",
             "jp-compact-evidence",
             "jp-compact-eval",
             "jp-compact-page",
@@ -108,9 +113,9 @@ const PURE: &[&str] = &["base64-simd", "bytes", "jiff", "memchr", "serde", "serd
 const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 27] = [
     ("anstyle", &["jp-compact-reports", "jp-compact-terminal"]),
     ("bpe-openai", &["jp-compact"]),
-    ("clap", &["jp-compact"]),
-    ("clap_complete", &["jp-compact"]),
-    ("clap_mangen", &["jp-compact"]),
+    ("clap", &["jp-compact", "jp-compact-help"]),
+    ("clap_complete", &["jp-compact-help"]),
+    ("clap_mangen", &["jp-compact-help"]),
     ("indicatif", &["jp-compact"]),
     ("mimalloc", &["jp-compact"]),
     ("rmcp", &["jp-compact"]),
@@ -171,13 +176,12 @@ const NAMED_CRATES: [(&str, &[&str]); 4] = [
             "jp_compact_sessions",
             "jp_compact_config",
             "jp_compact_engine",
+            "jp_compact_help",
             "jp_compact_evidence",
             "jp_compact_eval",
             "jp_compact_page",
             "jp_compact_reports",
             "clap",
-            "clap_complete",
-            "clap_mangen",
             "bpe_openai",
             "indicatif",
             "jiff",

@@ -1,25 +1,27 @@
 //! `jp-compact completions SHELL`: prints a completion script.
 
-use clap::{Command, Parser};
-use clap_complete::Shell;
+use clap::Parser;
+use jp_compact_help::completion::Shell;
 
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::output;
 
 /// Print a completion script for a shell
+///
+/// The script asks jp-compact for the candidates: commands, options, conversations, sessions, strategies, profiles, formats, schemas, and pages of the manual. jp-compact must be in PATH.
 #[derive(Debug, Parser)]
 #[command(
-    after_help = "Example:\n  jp-compact completions bash > ~/.local/share/bash-completion/completions/jp-compact"
+    after_help = "Examples:\n  source <(jp-compact completions bash)    # a line in ~/.bashrc\n  source <(jp-compact completions zsh)     # a line in ~/.zshrc, after compinit\n  jp-compact completions fish > ~/.config/fish/completions/jp-compact.fish"
 )]
 pub(crate) struct Args {
-    /// The shell to complete commands in
+    /// The shell to complete commands in; PowerShell is untested
+    #[arg(value_enum)]
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args, mut cli: Command) -> Result<Exit, Report> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut cli, "jp-compact", &mut script);
+pub(crate) fn run(args: &Args) -> Result<Exit, Report> {
+    let script = args.shell.script()?;
     output::data(|out| out.write_all(&script))?;
     Ok(Exit::Done)
 }

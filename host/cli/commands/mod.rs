@@ -159,8 +159,8 @@ pub(crate) fn run(cli: Cli, environment: &Environment) -> Result<Exit, Report> {
         Some(Command::Config(args)) => config::run(&args, environment),
         Some(Command::Doctor(args)) => doctor::run(&args, environment),
         Some(Command::Schema(args)) => schema::run(&args),
-        Some(Command::Completions(args)) => completions::run(&args, Cli::command()),
-        Some(Command::Man(args)) => man::run(&args, Cli::command()),
+        Some(Command::Completions(args)) => completions::run(&args),
+        Some(Command::Man(args)) => man::run(&args, Cli::command(), environment),
     }
 }
 

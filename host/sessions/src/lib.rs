@@ -30,6 +30,6 @@ pub use find::{SessionFile, find};
 pub use fork::{ForkSource, NewSession, prepare};
 pub use hook::{HookInput, session_of_hook};
 pub use opencode_cli::{ExportedSession, OpenCode, export, install};
-pub use report::{ListRequest, list_sessions};
+pub use report::{ListRequest, list_sessions, recorded_sessions};
 pub use resume_command::ResumeCommand;
 pub use table::table;

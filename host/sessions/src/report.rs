@@ -55,3 +55,17 @@ pub async fn list_sessions(
     rows.truncate(request.max);
     Ok((SessionListReport { sessions: rows, notes }, hidden))
 }
+
+/// Returns the sessions of all agents and JP's conversations, the last written first. In contrast to [`list_sessions`], no
+/// program is asked, so the sessions in OpenCode's database are missing. A folder that cannot be read counts as empty.
+#[must_use]
+pub fn recorded_sessions(max: usize, environment: &Environment) -> Vec<ListedSession> {
+    let files = find_all(&Agent::ALL, environment);
+    let mut rows: Vec<ListedSession> =
+        files.into_iter().take(max).map(|file| describe(file).into()).collect();
+    let conversations = jp_conversations(environment).unwrap_or_default();
+    rows.extend(conversations.into_iter().map(ListedSession::from));
+    rows.sort_by(|left, right| (&right.modified, &right.id).cmp(&(&left.modified, &left.id)));
+    rows.truncate(max);
+    rows
+}

@@ -25,7 +25,7 @@ use crate::input::read;
 use crate::lines::EscapedLines;
 use crate::{escape, output};
 
-/// Show the configuration, change it for one conversation, or approve it
+/// Show, change, or approve the configuration
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact config --explain\n  jp-compact config --example > ~/.config/jp-compact/config.toml\n  jp-compact config 17738399468 --set conversation.compaction.keep_last=5\n  jp-compact config set --conversation 17738399468 conversation.compaction.keep_last=5\n  jp-compact config trust ~/project",

@@ -1,0 +1,111 @@
+//! The layout of the help: headings, and for `-h` the common options, short texts, and two examples. `--help` shows every
+//! option. This is a table of its own, so that a shared option looks the same in all commands. The table must not change
+//! how a command line is parsed.
+
+use clap::{Arg, ArgAction, Command};
+
+use crate::examples::EXAMPLES;
+use crate::texts::{COMMON, HEADINGS, TEXTS};
+
+/// The options of a command without headings in `-h`. More of them are grouped.
+const UNGROUPED_MAX: usize = 7;
+/// The widest line of `-h`.
+const COLUMNS: usize = 80;
+
+/// Whether the help was requested with `-h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Short,
+    Long,
+}
+
+/// Returns the command line with the layout of its help. `arguments` are those of the process: they tell `-h` from
+/// `--help`.
+pub fn with_layout<'a>(cli: Command, arguments: impl IntoIterator<Item = &'a std::ffi::OsStr>) -> Command {
+    let is_long = arguments.into_iter().any(|argument| argument == "--help" || argument == "help");
+    arrange(cli, "", if is_long { Form::Long } else { Form::Short })
+}
+
+/// Returns the command line with the layout of `--help`.
+pub fn with_long_layout(cli: Command) -> Command {
+    arrange(cli, "", Form::Long)
+}
+
+fn arrange(command: Command, path: &str, form: Form) -> Command {
+    let common = COMMON.iter().find(|(command, _)| *command == path).map(|(_, common)| *common);
+    let is_common = |id: &str| common.is_none_or(|common| common.contains(&id));
+    let is_shown = |arg: &Arg| {
+        !arg.is_hide_set() && (arg.is_positional() || !is_global(arg) && is_common(arg.get_id().as_str()))
+    };
+    let shown = command.get_arguments().filter(|arg| is_shown(arg) && !arg.is_positional()).count();
+    let is_grouped = form == Form::Long || shown > UNGROUPED_MAX;
+    let mut command = command.mut_args(|arg| {
+        let shown = is_shown(&arg);
+        let arg = with_heading(arg, is_grouped);
+        if form == Form::Short { shortened(arg, shown) } else { arg }
+    });
+    command = command.disable_help_flag(true).arg(help_flag(is_grouped));
+    command = with_examples(command, path, form);
+    if form == Form::Short {
+        // `jp-compact help COMMAND` and `--version` still work; every program has them.
+        command = command.disable_help_subcommand(true);
+        if path.is_empty() {
+            command =
+                command.disable_version_flag(true).mut_arg("transcripts", |arg| arg.hide_short_help(true));
+        }
+    }
+    command.mut_subcommands(|subcommand| {
+        let name = subcommand.get_name();
+        let path = if path.is_empty() { name.to_owned() } else { format!("{path} {name}") };
+        arrange(subcommand, &path, form)
+    })
+}
+
+/// Whether an option is one of all commands.
+fn is_global(arg: &Arg) -> bool {
+    ["verbose", "quiet", "log_format", "color"].contains(&arg.get_id().as_str())
+}
+
+fn with_heading(arg: Arg, is_grouped: bool) -> Arg {
+    if arg.is_positional() {
+        return arg;
+    }
+    let id = arg.get_id().as_str();
+    let heading = HEADINGS.iter().find(|(_, ids)| ids.contains(&id)).map(|(heading, _)| *heading);
+    let is_own = arg.get_help_heading().is_some_and(|own| ["Gates", "Records", "Evaluation"].contains(&own));
+    if is_own && is_grouped { arg } else { arg.help_heading(heading.filter(|_| is_grouped)) }
+}
+
+/// Returns an option for `-h`: hidden if it is rare, and with a text that fits one line.
+fn shortened(arg: Arg, shown: bool) -> Arg {
+    let id = arg.get_id().to_string();
+    let mut arg = arg.hide_short_help(!shown);
+    if let Some((_, value, text)) = TEXTS.iter().find(|(other, _, _)| *other == id) {
+        arg = arg.help(*text);
+        if arg.get_action().takes_values() {
+            arg = arg.hide_possible_values(true).hide_default_value(true);
+        }
+        if !value.is_empty() {
+            arg = arg.value_name(*value);
+        }
+    }
+    arg
+}
+
+fn help_flag(is_grouped: bool) -> Arg {
+    let flag = Arg::new("help").short('h').long("help").action(ArgAction::Help);
+    let flag = flag.help("Print help; `--help` shows every option").display_order(999);
+    flag.help_heading(is_grouped.then_some("Output"))
+}
+
+/// Adds two examples to `-h`. `--help` has all examples of the command.
+fn with_examples(command: Command, path: &str, form: Form) -> Command {
+    let Some((_, examples)) = EXAMPLES.iter().find(|(command, _)| *command == path) else { return command };
+    debug_assert!(examples.iter().all(|example| example.len() + 2 <= COLUMNS), "{path}");
+    let examples = format!("Examples:\n  {}\n  {}", examples[0], examples[1]);
+    if form == Form::Long {
+        let has_own = command.get_after_help().is_some() || command.get_after_long_help().is_some();
+        return if has_own { command } else { command.after_help(examples) };
+    }
+    command.after_help(examples)
+}

@@ -1,0 +1,117 @@
+//! The help of every command: `-h` fits a screen and has two examples, `--help` has every option, and the manual has a
+//! page for every command.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use crate::support::{CommandOutput, World};
+
+/// The commands with more than a screen of common options.
+const LONG: [&str; 3] = ["", "batch", "eval"];
+const SCREEN_LINES: usize = 24;
+const LONG_LINES: usize = 40;
+const COLUMNS: usize = 80;
+
+fn help(world: &World, command: &str, flag: &str) -> String {
+    let mut process: Command = world.command(&command.split_whitespace().chain([flag]).collect::<Vec<_>>());
+    let output = world.finish(process.env("COLUMNS", COLUMNS.to_string()));
+    CommandOutput::exits(output, 0).text().to_owned()
+}
+
+/// Returns all commands: `show`, `strategy test`, and so on. The first is the empty one.
+fn commands(world: &World) -> Vec<String> {
+    let mut commands = vec![String::new()];
+    let mut next = 0;
+    while let Some(command) = commands.get(next).cloned() {
+        next += 1;
+        let text = help(world, &command, "-h");
+        let lines =
+            text.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+        let names = lines.filter_map(|line| line.split_whitespace().next());
+        commands.extend(names.map(|name| format!("{command} {name}").trim().to_owned()));
+    }
+    assert!(commands.len() > 30, "{commands:?}");
+    commands
+}
+
+#[test]
+fn short_help_fits_a_screen_and_has_two_examples() {
+    let world = World::new();
+    for command in commands(&world) {
+        let text = help(&world, &command, "-h");
+        let max = if LONG.contains(&&*command) { LONG_LINES } else { SCREEN_LINES };
+        assert!(text.lines().count() <= max, "{command}: {} lines\n{text}", text.lines().count());
+        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{command}\n{text}");
+        let is_wrapped =
+            text.lines().any(|line| line.starts_with(&" ".repeat(10)) && !line.trim_start().starts_with('-'));
+        assert!(!is_wrapped, "{command} has a text of two lines\n{text}");
+        let examples = text.split_once("Examples:\n").unwrap_or_else(|| panic!("{command}\n{text}")).1;
+        assert_eq!(
+            examples.lines().filter(|line| line.contains("jp-compact")).count(),
+            2,
+            "{command}\n{text}"
+        );
+    }
+}
+
+#[test]
+fn rare_options_are_only_in_the_long_help() {
+    let world = World::new();
+    for command in ["", "batch", "eval", "auto", "diff", "fork", "query", "mcp"] {
+        let (short, long) = (help(&world, command, "-h"), help(&world, command, "--help"));
+        assert!(!short.contains("--trust-lock") && long.contains("--trust-lock"), "{command}");
+        for heading in ["Strategies:", "Models:", "Trust:", "Output:", "Advanced:"] {
+            assert!(long.lines().any(|line| line == heading), "{command} has no {heading}\n{long}");
+        }
+    }
+    for command in ["eval", "batch"] {
+        let short = help(&world, command, "-h");
+        for heading in ["Strategies:", "Models:", "Output:"] {
+            assert!(short.lines().any(|line| line == heading), "{command} has no {heading}\n{short}");
+        }
+    }
+}
+
+#[test]
+fn manual_has_every_page_that_it_names() {
+    let world = World::new();
+    std::fs::create_dir(world.path("man1")).unwrap();
+    world.run(&["man", "--dir", "man1"]).exits(0).reports("pages to man1");
+    let names: BTreeSet<String> = crate::support::file_names(&world.path("man1")).into_iter().collect();
+    let expected = commands(&world).len();
+    assert_eq!(names.len(), expected, "{names:?}");
+    for name in &names {
+        let page = std::fs::read_to_string(world.path("man1").join(name)).unwrap();
+        let named = page.replace("\\-", "-");
+        for reference in named.split("jp-compact-").skip(1).filter_map(|rest| rest.split_once("(1)")) {
+            let page = format!("jp-compact-{}.1", reference.0);
+            assert!(
+                names.contains(&page) || reference.0.contains(char::is_whitespace),
+                "{name} names {page}"
+            );
+        }
+        let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
+        let known = [
+            "NAME",
+            "SYNOPSIS",
+            "DESCRIPTION",
+            "OPTIONS",
+            "COMMANDS",
+            "\"EXAMPLES\"",
+            "\"EXIT STATUS\"",
+            "VERSION",
+        ];
+        assert!(sections.iter().all(|section| known.contains(section)), "{name}: {sections:?}");
+        assert_eq!(sections.iter().collect::<BTreeSet<_>>().len(), sections.len(), "{name}: {sections:?}");
+    }
+}
+
+#[test]
+fn manual_page_is_found_by_its_words() {
+    let world = World::new();
+    let page = world.run(&["man", "strategy", "test"]).exits(0);
+    assert!(page.text().contains("jp\\-compact\\-strategy\\-test"), "{}", page.text());
+    assert_eq!(world.run(&["man", "strategy-test"]).exits(0).text(), page.text());
+    world.run(&["man", "strategy", "tst"]).exits(2).reports("did you mean `jp-compact man strategy-test`?");
+    world.run(&["man", "nothing-like-it"]).exits(2).reports("the pages are auto, batch,");
+}
