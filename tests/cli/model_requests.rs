@@ -207,7 +207,8 @@ fn auto_does_not_repeat_request_with_small_saving() {
         Scene::with_conversation(Model::with_answer(&"word ".repeat(30)), &Conversation::with_turns(10));
     let min_saving = "--set=conversation.compaction.min_saving=0.9";
     let keep_last = "--set=conversation.compaction.keep_last=1";
-    scene.auto(&[min_saving, keep_last]).exits(0).reports("it would save ");
+    let declined = scene.auto(&[min_saving, keep_last]).exits(0);
+    declined.reports("it would save ").reports(r"the text of the declined summary:\nword word ");
     scene.assert_requests(1);
     scene.auto(&[min_saving, keep_last]).exits(0).reports("no model was asked again: it would save ");
     scene.assert_requests(1);

@@ -10,7 +10,7 @@ pub const TOKENS_MAX: u64 = 2_000_000;
 /// The default request limit of a run.
 pub const REQUESTS_MAX: u64 = 500;
 /// The longest answer of any model. A request without its own limit reserves this much for the answer.
-const ANSWER_TOKENS_MAX: u64 = 128_000;
+pub(super) const ANSWER_TOKENS_MAX: u64 = 128_000;
 
 /// The tokens and requests of a run.
 #[derive(Debug)]

@@ -34,7 +34,7 @@ pub use model::{ModelName, NoModelName};
 pub use record::RecordingError;
 pub use settings::Settings;
 
-use budget::Budget;
+use budget::{ANSWER_TOKENS_MAX, Budget};
 use client::{AnswerEnd, Client, ModelAnswer, Prompt, Timeouts};
 use jp_compact_runtime::digest;
 use jp_compact_runtime::environment::{Environment, Variables};
@@ -53,6 +53,10 @@ const BACKOFF: Backoff =
     Backoff { retries: 3, initial: Duration::from_secs(1), max: Duration::from_secs(30) };
 /// The maximum number of concurrent requests. Providers have limits too.
 const CONCURRENT_REQUESTS_MAX: usize = 4;
+/// This share of the input stays free in a window, as one part of so many. It is more than the error of an estimate.
+const INPUT_MARGIN_SHARE: u64 = 8;
+/// The output limit of a request without its own, if a window bounds it. All current models allow it.
+const OUTPUT_TOKENS_DEFAULT: u64 = 16_384;
 /// The error code of a request that exceeds the budget.
 pub const BUDGET_EXHAUSTED: &str = "budget_exhausted";
 /// The error code of a request that exceeds the window that the user typed or configured.
@@ -265,7 +269,8 @@ impl Models {
         completion(&model, answer, prompt.max_tokens.is_none() && max_tokens.is_some())
     }
 
-    /// Limits the output to the room that the input leaves in a window that the user typed or configured.
+    /// Limits the output to the room that the input leaves in a window that the user typed or configured. The input is
+    /// an estimate, so a margin stays free: a provider refuses a request whose input and output exceed its window.
     fn within_window<'q>(
         &self,
         model: &ModelName,
@@ -278,7 +283,9 @@ impl Models {
                 format!("{model}: the request has about {input} tokens, more than its window of {window}");
             return Err(AnswerError { code: WINDOW_EXCEEDED.into(), message });
         };
-        let max_tokens = Some(prompt.max_tokens.map_or(left, |max_tokens| max_tokens.min(left)));
+        let room = left - (input / INPUT_MARGIN_SHARE).min(left / 2);
+        let unlimited_output = (room < ANSWER_TOKENS_MAX).then_some(OUTPUT_TOKENS_DEFAULT);
+        let max_tokens = prompt.max_tokens.or(unlimited_output).map(|max_tokens| max_tokens.min(room));
         Ok(Prompt { max_tokens, ..prompt })
     }
 }

@@ -214,8 +214,8 @@ async fn a_typed_window_bounds_each_request() {
         .iter()
         .map(|request| request.body_json::<Value>().unwrap()["max_tokens"].clone())
         .collect();
-    // The prompt has about 9 tokens.
-    assert_eq!(limits, [41, 41, 7]);
+    // The prompt has about 9 tokens, and an eighth of them stays free.
+    assert_eq!(limits, [40, 40, 7]);
     let long = question(&"x".repeat(200), Some(60));
     check_error(
         &models.answer(&long, Some("openai/g")).await,
@@ -230,4 +230,17 @@ async fn a_typed_window_bounds_each_request() {
     assert_eq!(models.context_window(&model("openai/gpt-4o")), Some(WindowSource::BuiltIn.window(128_000)));
     // The user knows more than the family.
     assert_eq!(models.context_window(&model("openai/gpt-9")), Some(WindowSource::Typed.window(1_000_000)));
+}
+
+#[tokio::test]
+async fn a_large_window_sets_no_limit_that_a_model_refuses() {
+    let server = MockServer::start().await;
+    respond_with(&server, openai("yes", "stop")).await;
+    for (window, limit) in [(100_000, json!(16_384)), (1_000_000, Value::Null)] {
+        let typed = LlmOptions { context_window: Some(window), ..LlmOptions::default() };
+        let models = models_with(&server, &typed);
+        text(&models.answer(&question("what?", None), Some("openai/g")).await);
+        let request = received(&server).await.pop().unwrap();
+        assert_eq!(request.body_json::<Value>().unwrap()["max_tokens"], limit, "{window}");
+    }
 }
