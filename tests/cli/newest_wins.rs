@@ -166,24 +166,32 @@ fn typed_profile_restores_and_configured_profile_does_not() {
 
 #[test]
 fn automatic_runs_restore_nothing() {
-    let (world, transcript) = world();
-    strip(&world, "strip-tools");
-    // With every turn kept after the overlay, only another range could restore. So the range is typed.
-    for extra in [
-        &["--profile", "weak", "--from", "0", "--to", "2"][..],
-        &["--set=conversation.compaction.auto.profile=weak"],
-        &["--set=conversation.compaction.auto.always=[\"weak\"]"],
-    ] {
-        let auto = [
-            "auto",
+    // The run as a whole saves, because the reasoning is long. Only the policy for calls would restore.
+    let long_reasoning = "It may be long. ".repeat(400);
+    let turns = (0..3).fold(Conversation::new(), |conversation, _| {
+        let read = conversation.turn("Read it.").reasoning(&long_reasoning);
+        read.call("fs_read_file", json!({"path": "a.rs"}), &"a line of no importance\n".repeat(20))
+            .message("It is read.")
+    });
+    let conversation = turns.whole_turn().whole_turn().whole_turn();
+    for command in [&["auto", "--profile", "weak"][..], &["auto"]] {
+        let world = World::new();
+        let transcript = world.write_conversation("conversation", &conversation);
+        strip(&world, "strip-tools");
+        // Two rules forbid it: `auto` continues after the last overlay of the same content, and it declines growth.
+        let options = [
             "conversation",
             PROFILE_WEAKER,
-            "--context-window",
-            "100",
+            "--set=conversation.compaction.profiles.weak.reasoning=strip",
+            "--set=conversation.compaction.auto.profile=weak",
             "--set=conversation.compaction.auto.min_turns=0",
+            "--context-window=100",
+            "--from=0",
+            "--to=2",
         ];
-        world.run(&[&auto[..], extra].concat()).exits(0);
-        assert_eq!(policies(&transcript).len(), 1, "{extra:?}");
+        world.run(&[command, &options[..]].concat()).exits(0).reports("1 overlay appended");
+        assert_eq!(policies(&transcript).len(), 1, "{command:?}");
+        assert_eq!(transcript.overlays().len(), 2, "{command:?}");
     }
 }
 
