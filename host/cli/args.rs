@@ -158,6 +158,11 @@ pub(crate) struct RunArgs {
     pub(crate) require_constraints: bool,
     #[command(flatten)]
     pub(crate) counting: TokenArgs,
+    /// Read the prices of cached input from FILE
+    ///
+    /// A dry run and `auto` report what a compaction costs in the provider's prompt cache. docs/reference/evidence.md describes the file.
+    #[arg(long, help_heading = "Input and output", value_name = "FILE")]
+    pub(crate) prices: Option<PathBuf>,
     /// Use this time instead of the system clock
     ///
     /// New overlays get this timestamp, and bounds such as `5h` count back from it.

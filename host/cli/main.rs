@@ -12,6 +12,7 @@ mod input;
 mod interrupt;
 mod jp;
 mod output;
+mod prices;
 mod progress;
 mod prompt;
 mod reports;

@@ -17,6 +17,7 @@ use crate::args::RunArgs;
 use crate::error::Report;
 use crate::input::{open_as, warnings};
 use crate::output;
+use crate::prices::read_prices;
 use crate::progress::ProgressLine;
 use crate::prompt;
 
@@ -58,7 +59,8 @@ impl<'a> Setup<'a> {
         let progress = Arc::new(ProgressLine::new(quiet));
         let registry_and_trust = (args.discovery.registry(environment)?, args.discovery.trust(environment)?);
         let user = user(asker, &progress);
-        let planner = Planner::open(options(args), user, registry_and_trust, models, several, environment)?;
+        let options = options(args, environment)?;
+        let planner = Planner::open(options, user, registry_and_trust, models, several, environment)?;
         Ok(Self { planner, progress, format: args.input.format, environment })
     }
 
@@ -72,8 +74,8 @@ impl<'a> Setup<'a> {
     }
 }
 
-fn options(args: &RunArgs) -> RunOptions {
-    RunOptions {
+fn options(args: &RunArgs, environment: &Environment) -> Result<RunOptions, Report> {
+    Ok(RunOptions {
         config_files: args.configured.files.clone(),
         config_values: args.configured.sets.clone(),
         sandbox: args.discovery.sandbox(),
@@ -87,7 +89,8 @@ fn options(args: &RunArgs) -> RunOptions {
         allow_invalid: args.allow_invalid,
         require_constraints: args.require_constraints,
         providers: args.provider.clone().map(|providers| providers.0).unwrap_or_default(),
-    }
+        prices: read_prices(args.prices.as_deref(), environment)?.map(Arc::new),
+    })
 }
 
 /// The user at this terminal. Without a terminal, the planner never asks for trust.

@@ -78,6 +78,7 @@ fn compacts_above_share_of_context_window() {
       1  strip-reasoning [version]  turns 0-4: reasoning
       1  strip-tools [version]  turns 0-4: tool_calls
       JP sends a model about 964 tokens, was 1,145 (-16 %, pieces)
+      prompt cache (anthropic, cold): the compaction costs nothing
     conversation/events.json: auto compacted turns 0-4 with profile `default`: about 1,145 -> 964 tokens (-16 %, pieces)
     ");
     assert_eq!(ranges(&transcript.overlays()), [(0, 4)]);
@@ -320,6 +321,7 @@ fn dry_run_previews_compaction() {
       turn 3: 144 -> 115 tokens
       turn 4: 144 -> 115 tokens
       JP would send a model about 1,004 tokens, was 1,145 (-12 %, pieces)
+      prompt cache (anthropic, cold): the compaction would cost nothing
     conversation/events.json: auto would compact turns 0-4 with profile `light`: about 1,145 -> 1,004 tokens (-12 %, pieces)
     ");
     transcript.assert_untouched();

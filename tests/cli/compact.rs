@@ -347,6 +347,7 @@ echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":0,"tool
          chatty 1.0.0: warning in turn 1: a lone half
       turn 0: 144 -> 70 tokens
       JP would send a model about 213 tokens, was 287 (-26 %, pieces)
+      prompt cache (anthropic, cold): the compaction would cost nothing
     ");
     let line = world.run_plugin("chatty", &["--dry-run", "--json"]).exits(0).line();
     assert_eq!(line["diagnostics"][0]["found"]["code"], "orphan");
@@ -363,6 +364,7 @@ fn dry_run_prints_effect_per_turn() {
       turn 0: 144 -> 115 tokens
       turn 1: 144 -> 115 tokens
       JP would send a model about 660 tokens, was 716 (-8 %, pieces)
+      prompt cache (anthropic, cold): the compaction would cost nothing
     ");
     let line =
         world.run(&["conversation", "--dry-run", "--json", "--strategy", "strip-reasoning"]).exits(0).line();

@@ -13,6 +13,7 @@ mod aimock;
 mod auto;
 mod bad_input;
 mod bounds;
+mod cache_cost;
 mod collapse;
 mod compact;
 mod completions;

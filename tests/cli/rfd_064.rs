@@ -400,6 +400,7 @@ fn a_dry_run_previews_mechanical_effects_turn_by_turn() {
       turn 1: 202 -> 171 tokens
       turn 2: 131 -> 105 tokens
       JP would send a model about 836 tokens, was 899 (-7 %, pieces)
+      prompt cache (anthropic, cold): the compaction would cost nothing
     ");
     transcript.assert_untouched();
 }

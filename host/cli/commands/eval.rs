@@ -15,7 +15,6 @@ use jp_compact_engine::consent::Asker;
 use jp_compact_eval::{
     EvalGates, EvalOptions, EvalRequest, Evaluation, RecallGate, RowKind, RowSpec, prepare_run,
 };
-use jp_compact_evidence::prices::Prices;
 use jp_compact_page::{Texts, eval_page};
 use jp_compact_reports::eval as eval_report;
 use jp_compact_runtime::environment::Environment;
@@ -28,6 +27,7 @@ use crate::exit::Exit;
 use crate::human::{counted, relative_path};
 use crate::input::find_transcripts;
 use crate::output;
+use crate::prices::read_prices;
 use crate::progress::EvalBar;
 use crate::setup::Setup;
 
@@ -39,6 +39,7 @@ use crate::setup::Setup;
 #[derive(Debug, Parser)]
 #[command(
     mut_arg("json", |arg| arg.help("Print one JSON document")),
+    mut_arg("prices", |arg| arg.help_heading("Evaluation")),
     mut_arg("dry_run", |arg| arg.hide(true)),
     mut_arg("lock_timeout", |arg| arg.hide(true)),
     mut_arg("allow_invalid", |arg| arg.hide(true)),
@@ -73,9 +74,6 @@ pub(crate) struct Args {
     /// Compact a replayed session above PCT % of the window
     #[arg(help_heading = "Evaluation", long, value_name = "PCT", default_value = "75", value_parser = parse_percent)]
     threshold: f64,
-    /// Read the prices of cached input from FILE
-    #[arg(help_heading = "Evaluation", long, value_name = "FILE")]
-    prices: Option<PathBuf>,
     /// Report the time of each row. The output then differs between runs
     #[arg(help_heading = "Evaluation", long)]
     timings: bool,
@@ -225,26 +223,10 @@ fn options(args: &Args, environment: &Environment) -> Result<EvalOptions, Report
     if !args.cuts.is_empty() {
         options.cuts.clone_from(&args.cuts);
     }
-    if let Some(file) = &args.prices {
-        options.prices = read_prices(&environment.cwd.join(file))?;
+    if let Some(prices) = read_prices(args.run_args.prices.as_deref(), environment)? {
+        options.prices = prices;
     }
     Ok(options)
-}
-
-/// The limit of a file with prices.
-const PRICES_BYTES_MAX: u64 = 1 << 20;
-
-fn read_prices(path: &Path) -> Result<Prices, Report> {
-    let failure = |cause: String| {
-        let hint = "docs/reference/evidence.md has an example";
-        let message = format!("failed to read the prices in {}", path.display());
-        let mut report = Report::new(Exit::Usage, message, Some(hint));
-        report.causes.push(cause);
-        report
-    };
-    let text = small_file::read_named(path, PRICES_BYTES_MAX).and_then(small_file::text);
-    Prices::parse(&text.map_err(|error| failure(error.to_string()))?)
-        .map_err(|error| failure(error.to_string()))
 }
 
 /// A row with its planner.

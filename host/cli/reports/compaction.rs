@@ -3,6 +3,7 @@
 use jp_compact_engine::compact::{
     self, OnLowSaving, PreparedStrategy, RunSettings, Step, StrategyOutcome, TurnChange,
 };
+use jp_compact_reports::cache_cost;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{
     ChangedTurn, CompactionReport, DeclineReport, DiagnosticReport, LogReport, WouldReport,
@@ -26,6 +27,7 @@ pub(crate) fn document(report: &compact::RunReport, run: &RunSettings) -> Compac
         estimator: run.io.estimator.name().to_owned(),
         tokens,
         saved: tokens.saved_of_view(),
+        cache_cost: report.cache_cost.clone(),
         restored_tokens: report.restored_tokens(),
         overlays: Vec::new(),
         declines: Vec::new(),
@@ -144,6 +146,9 @@ pub(crate) fn outcome_text(report: &compact::RunReport, run: &RunSettings) -> Es
         lines.list("  ", changed);
     }
     sent_tokens::run_text(report, run).iter().for_each(|line| lines.line(format_args!("  {line}")));
+    if let Some(cost) = &report.cache_cost {
+        lines.line(format_args!("  {}", cache_cost::line(cost, run.io.dry_run)));
+    }
     lines
 }
 

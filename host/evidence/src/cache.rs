@@ -49,8 +49,14 @@ impl CompactionCost {
     /// Returns the number of requests after which the compactions have paid for themselves. `None` if they save nothing.
     #[must_use]
     pub fn break_even(&self) -> Option<f64> {
+        self.break_even_of(self.one_time_warm)
+    }
+
+    /// Like [`Self::break_even`], if the compactions cost `one_time`.
+    #[must_use]
+    pub fn break_even_of(&self, one_time: f64) -> Option<f64> {
         let saved = self.per_request_before - self.per_request_after;
-        (saved > 0.0).then(|| self.one_time_warm / saved)
+        (saved > 0.0).then(|| one_time / saved)
     }
 }
 

@@ -15,6 +15,7 @@ pub mod cut;
 pub mod event_text;
 pub mod interval;
 pub mod prices;
+pub mod prompt_cache;
 pub mod recall;
 pub mod scan;
 pub mod session;

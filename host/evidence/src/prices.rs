@@ -23,6 +23,9 @@ pub struct PriceFamily {
     pub name: String,
     #[serde(default)]
     pub models: String,
+    /// The providers of the models, as in the names of models. The name of the family is always one of them.
+    #[serde(default)]
+    pub providers: Vec<String>,
     pub read: f64,
     pub write: f64,
     #[serde(default = "default_output")]
@@ -30,6 +33,23 @@ pub struct PriceFamily {
     /// The cache keeps prefixes of a multiple of this number of tokens. 0 if it keeps the ends of requests.
     #[serde(default)]
     pub block: u64,
+    /// The cache forgets a prefix after this number of minutes without a request.
+    #[serde(default = "default_ttl")]
+    pub ttl_minutes: u32,
+}
+
+/// The time to live where a file has none.
+fn default_ttl() -> u32 {
+    5
+}
+
+impl PriceFamily {
+    /// Returns whether the family has the prices of a model.
+    fn has(&self, provider: &str, model: &str) -> bool {
+        let is_own = |name: &str| self.name == name || self.providers.iter().any(|own| own == name);
+        // A model of a router is named after its own provider: `anthropic/claude-opus-9`.
+        is_own(provider) || model.split_once('/').is_some_and(|(provider, _)| is_own(provider))
+    }
 }
 
 /// The price of output where a file has none.
@@ -72,6 +92,14 @@ impl Prices {
         }
         Ok(prices)
     }
+
+    /// Returns the prices of a model. Those of the first family if no family has the model, or the model is not known.
+    #[must_use]
+    pub fn family_of(&self, model: Option<(&str, &str)>) -> &PriceFamily {
+        let of_model =
+            model.and_then(|(provider, name)| self.families.iter().find(|family| family.has(provider, name)));
+        of_model.unwrap_or(&self.families[0])
+    }
 }
 
 #[cfg(test)]
@@ -84,6 +112,24 @@ mod tests {
         assert!(!prices.verified);
         let names: Vec<_> = prices.families.iter().map(|family| family.name.as_str()).collect();
         assert_eq!(names, ["anthropic", "openai", "gemini", "deepseek"]);
+    }
+
+    #[test]
+    fn family_follows_from_the_model() {
+        let prices = Prices::built_in();
+        for (provider, model, expected) in [
+            ("anthropic", "claude-opus-9", "anthropic"),
+            ("openai", "gpt-9", "openai"),
+            ("google", "gemini-9", "gemini"),
+            ("gemini", "gemini-9", "gemini"),
+            ("deepseek", "deepseek-9", "deepseek"),
+            ("openrouter", "deepseek/deepseek-9", "deepseek"),
+            ("openrouter", "unknown/model", "anthropic"),
+            ("ollama", "llama9", "anthropic"),
+        ] {
+            assert_eq!(prices.family_of(Some((provider, model))).name, expected, "{provider}/{model}");
+        }
+        assert_eq!(prices.family_of(None).name, "anthropic");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! The interface is not stable.
 
+pub mod cache_cost;
 pub mod diff;
 pub mod eval;
 pub mod palette;

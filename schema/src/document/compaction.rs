@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cache_cost::CacheCost;
 use super::tokens::{Saved, TokenCounts};
 use crate::reply::{Diagnostic, Level};
 
@@ -26,6 +27,8 @@ pub struct CompactionReport {
     pub tokens: TokenCounts,
     /// The effect of this run.
     pub saved: Saved,
+    /// The cost of this run in the provider's prompt cache. Null except in a dry run and in `auto`, and without a result.
+    pub cache_cost: Option<CacheCost>,
     /// The tokens that the view shows again, because a new policy replaces an older one. 0 if it replaces none.
     pub restored_tokens: u64,
     /// The new overlays. An overlay that several strategies share has one entry for each.

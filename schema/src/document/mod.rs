@@ -4,6 +4,7 @@
 //! its document.
 
 mod auto;
+mod cache_cost;
 mod compaction;
 mod config;
 mod conversation;
@@ -17,6 +18,7 @@ mod strategy;
 mod tokens;
 
 pub use auto::{AlwaysReport, AutoReport, QueryReport, TriggerReport, TriggerResult, WindowOrigin};
+pub use cache_cost::{CacheCost, CacheState};
 pub use compaction::{
     ChangedTurn, CompactionReport, DeclineReport, DiagnosticReport, LogReport, OverlayReport, ResetDocument,
     WouldReport,

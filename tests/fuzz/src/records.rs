@@ -158,6 +158,7 @@ fn answer(record: Record, options: RecordOptions) -> Result<Vec<u8>, RecordFailu
             in_memory: false,
             estimator: Estimator::Pieces,
             estimate: None,
+            prices: None,
             llm_failures: None,
         },
         limits: RunLimits { lock_wait: Duration::ZERO, min_saving: 0.0 },

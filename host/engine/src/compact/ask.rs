@@ -11,6 +11,7 @@ use jp_compact_schema::version::RESULT_BYTES_MAX;
 use jp_compact_schema::{ANSWER_REFUSED, Input, Limits, Llm, Payload, ResultReply};
 use serde_json::{Map, Value};
 
+use super::cache_cost::SummaryTokens;
 use super::dry_run;
 use super::effect::Effect;
 use super::error::Error;
@@ -84,6 +85,23 @@ impl<'a> ProposalCollector<'a> {
             entries: Vec::new(),
             entry_steps: Vec::new(),
         }
+    }
+
+    /// Returns the model of the conversation.
+    pub(super) fn conversation_model(&self) -> Option<&ModelName> {
+        self.conversation_model.as_ref()
+    }
+
+    /// Returns the tokens that models read and wrote for the proposed summaries. A model reads the raw events.
+    pub(super) fn summary_tokens(&self) -> SummaryTokens {
+        let mut sum = SummaryTokens::default();
+        for proposal in self.proposals.iter().filter(|proposal| proposal.strategy.needs_model()) {
+            for text in summary_texts(&proposal.payloads) {
+                sum.output += self.run.io.estimator.tokens(&text);
+            }
+            sum.input += self.survey.raw_tokens_in(proposal.selected.range);
+        }
+        sum
     }
 
     /// Asks one strategy, and adds its step to the report.

@@ -212,6 +212,7 @@ mod tests {
             tokens_before: 1000,
             tokens_after: 995,
             sent_by_jp: None,
+            cache_cost: None,
             changed_turns: Vec::new(),
             low_saving: None,
             introduced_violations: Vec::new(),

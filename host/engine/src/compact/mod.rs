@@ -2,6 +2,7 @@
 //! overlays are appended together after the last strategy, or not at all (docs/reference/store.md#ranges).
 
 mod ask;
+mod cache_cost;
 mod dry_run;
 mod effect;
 mod error;
@@ -206,6 +207,14 @@ async fn propose<'a>(
     let forecast = guard::forecast(stream, &survey.pairs, &survey.view, &new_overlays, &run.policy.providers);
     let jp_before = report.sent_by_jp.clone();
     report.set_sizes_after(survey, &new_overlays, &forecast.view);
+    let summary = collector.summary_tokens();
+    report.cache_cost = cache_cost::cost_of(
+        run,
+        survey,
+        collector.conversation_model(),
+        (&new_overlays, &forecast.view),
+        summary,
+    );
     report.low_saving = Some(report.saved()).filter(|saved| *saved < run.limits.min_saving);
     let growth = report.tokens_after.saturating_sub(report.tokens_before);
     let reason = match report.low_saving {
@@ -217,6 +226,7 @@ async fn propose<'a>(
     if let Some(reason) = reason {
         report.decline_all(&reason);
         report.sent_by_jp = jp_before;
+        report.cache_cost = None;
         collector.log_declined_summaries(&mut report);
         collector.record_low_savings(&report);
         return Ok((report, None));

@@ -9,7 +9,7 @@ use jp_compact_core::lint::Violation;
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::select::{Note, NothingToCompact};
 use jp_compact_core::{Survey, View};
-use jp_compact_schema::document::{JpTokens, OverlayReport, TokenCounts};
+use jp_compact_schema::document::{CacheCost, JpTokens, OverlayReport, TokenCounts};
 use jp_compact_schema::{Diagnostic, Level, Log, Payload};
 use jp_compact_transcripts::Format;
 
@@ -40,6 +40,8 @@ pub struct RunReport {
     pub tokens_after: u64,
     /// The size of JP's own view, if the conversation is JP's.
     pub sent_by_jp: Option<SentByJp>,
+    /// The cost in the provider's cache, if it was requested and there is a result.
+    pub cache_cost: Option<CacheCost>,
     /// The turns whose view changes, in order.
     pub changed_turns: Vec<TurnChange>,
     /// The saved part of the view, if it is below the minimum.
@@ -161,6 +163,7 @@ impl RunReport {
             tokens_before: tokens,
             tokens_after: tokens,
             sent_by_jp,
+            cache_cost: None,
             changed_turns: Vec::new(),
             low_saving: None,
             introduced_violations: Vec::new(),

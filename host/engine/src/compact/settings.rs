@@ -10,6 +10,7 @@ use jp_compact_core::Overlap;
 use jp_compact_core::estimate::{Estimate, Estimator};
 use jp_compact_core::render::Provider;
 use jp_compact_core::select::Selection;
+use jp_compact_evidence::prices::Prices;
 use jp_compact_llm::Models;
 use jp_compact_runtime::session::Sessions;
 use jp_compact_schema::ToolHint;
@@ -72,6 +73,8 @@ pub struct RunIo {
     pub estimator: Estimator,
     /// The estimate of a stream that begins with the transcript, so that its texts are not measured again.
     pub estimate: Option<Arc<Estimate>>,
+    /// The prices with which the run reports its cost in the provider's cache. `None` if it does not report it.
+    pub prices: Option<Arc<Prices>>,
     /// The earlier requests without a usable answer. Only automatic runs have this cache.
     pub llm_failures: Option<LlmFailureCache>,
 }

@@ -7,21 +7,17 @@ mod auto;
 mod batch;
 mod choice;
 mod error;
+mod run_options;
 mod warnings;
 
 use std::io;
 use std::num::NonZero;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use jiff::Timestamp;
 use jp_compact_config::call::Call;
 use jp_compact_config::inline;
-use jp_compact_core::Overlap;
-use jp_compact_core::estimate::Estimator;
-use jp_compact_core::render::Provider;
 use jp_compact_core::select::{Keep, RequestedSelection, Selection};
 use jp_compact_core::spec::Spec;
 use jp_compact_runtime::clock::Clock;
@@ -35,7 +31,7 @@ use jp_compact_runtime::trust::{self, Candidate, Trust};
 
 use crate::compact::{
     self, LlmFailureCache, OnGrowth, OnLowSaving, Opened, Preparation, PreparedStrategy, RunIo, RunLimits,
-    RunPolicy, RunSettings, Sandbox, StrategyRunError,
+    RunPolicy, RunSettings, StrategyRunError,
 };
 use crate::consent::{Asker, ConsentContext};
 use jp_compact_config::{self as config, Config, JpSettings, PlannedCalls};
@@ -45,39 +41,11 @@ pub use auto::{AutoRequest, AutoWindow, ProfileOutcome, range_to_compact};
 pub use batch::{BatchPlanner, ThreadPlans};
 pub use choice::CommandLineChoice;
 pub use error::Error;
+pub use run_options::RunOptions;
 use warnings::ShownWarnings;
 
 /// The maximum number of worker processes of one strategy.
 const WORKERS_MAX: usize = 4;
-
-/// The settings of a command. They apply to every transcript.
-#[derive(Debug, Clone)]
-pub struct RunOptions {
-    /// Additional configuration files. They override the user's file and the workspace's file.
-    pub config_files: Vec<PathBuf>,
-    /// Configured values as `key=value`. They override every file.
-    pub config_values: Vec<String>,
-    pub sandbox: Sandbox,
-    /// The time limit of one request, in place of the manifest's.
-    pub deadline: Option<Duration>,
-    /// The value for the option `focus` of every strategy that has this option.
-    pub focus: Option<String>,
-    /// The overlaps that extend the range of a summary, in place of the configured setting.
-    pub overlap: Option<Overlap>,
-    /// The maximum wait for the lock of a transcript.
-    pub lock_timeout: Duration,
-    /// The time of the run, in place of the system clock.
-    pub now: Option<Timestamp>,
-    /// If true, the run appends nothing and asks no model.
-    pub dry_run: bool,
-    pub estimator: Estimator,
-    /// If true, the run appends even if the view violates a lint rule.
-    pub allow_invalid: bool,
-    /// If true, a result whose view lost a constraint of the user is refused.
-    pub require_constraints: bool,
-    /// The providers whose rules the view must also satisfy.
-    pub providers: Vec<Provider>,
-}
 
 /// Asks the user whether to trust a plugin.
 pub type TrustPrompt = Arc<dyn Fn(&Candidate) -> BoxFuture<'static, io::Result<bool>> + Send + Sync>;
@@ -413,6 +381,7 @@ impl<'a> Planner<'a> {
                 in_memory: false,
                 estimator: options.estimator,
                 estimate: None,
+                prices: options.reported_prices(on_low_saving),
                 llm_failures: caches_failures.then(|| LlmFailureCache::open(self.environment)),
             },
             limits: RunLimits { lock_wait: options.lock_timeout, min_saving: config.min_saving },

@@ -1,0 +1,48 @@
+//! The cost of a compaction when the provider caches prompts. All costs are in tokens of uncached input.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The cost of a compaction when the provider caches prompts, with the prices of the conversation's model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CacheCost {
+    /// The family of models whose prices apply.
+    pub family: String,
+    /// Whether the provider still has the conversation in its cache.
+    pub state: CacheState,
+    /// The time of the last request. Null if the transcript has no times.
+    pub last_request: Option<String>,
+    /// The time after which the cache forgets a conversation without a request.
+    pub ttl_minutes: u32,
+    /// The tokens of the leading events that the compaction does not change, up to the last cache breakpoint.
+    pub prefix_tokens: u64,
+    /// The tokens of the view after them, which the next request writes into the cache again.
+    pub rewritten_tokens: u64,
+    /// The price of asking a model for the summaries.
+    pub summary: f64,
+    /// The cost of the compaction in the state of the cache. A cache of unknown state counts as warm.
+    pub one_time: f64,
+    /// The cost of the compaction with a warm cache.
+    pub one_time_warm: f64,
+    /// The cost of the compaction with a cold cache.
+    pub one_time_cold: f64,
+    /// The cost of the view in each later request without the compaction.
+    pub per_request_before: f64,
+    /// The cost of the view in each later request.
+    pub per_request_after: f64,
+    /// The number of requests after which the compaction has paid for itself. Null if nothing is saved.
+    pub break_even_requests: Option<f64>,
+}
+
+/// Whether a provider has a conversation in its cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CacheState {
+    /// The last request is not older than the time to live.
+    Warm,
+    /// The last request is older than the time to live, so a compaction loses nothing.
+    Cold,
+    /// The transcript has no times.
+    Unknown,
+}

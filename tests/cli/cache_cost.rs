@@ -1,0 +1,184 @@
+//! The cost of a compaction in the provider's prompt cache, in dry runs and in `auto`.
+
+use serde_json::{Value, json};
+
+use crate::support::{Conversation, Model, World};
+
+/// One second after the last event of [`world`].
+const NOW: &str = "--now=2026-03-18T11:59:00Z";
+/// The time to live of the cache has passed.
+const LATER: &str = "--now=2026-03-18T12:10:00Z";
+
+/// Returns a test environment with a conversation of eight turns, each with a long output.
+fn world() -> World {
+    let world = World::new();
+    world.write_conversation("talk", &Conversation::bulky(8));
+    world
+}
+
+#[track_caller]
+fn cost(world: &World, extra: &[&str]) -> Value {
+    let line = world.run(&[&["talk", "-n", "--json"], extra].concat()).exits(0).line();
+    line["cache_cost"].clone()
+}
+
+fn number(value: &Value, key: &str) -> f64 {
+    value[key].as_f64().unwrap_or_else(|| panic!("{key} is not a number: {value}"))
+}
+
+#[track_caller]
+fn assert_close(found: f64, expected: f64) {
+    assert!((found - expected).abs() <= 0.06, "{found} is not {expected}");
+}
+
+#[test]
+fn dry_run_reports_cost_of_warm_cache() {
+    let world = world();
+    let line = world.run(&["talk", "-n", "--json", "-s", "strip-tools", NOW]).exits(0).line();
+    let (cost, tokens) = (&line["cache_cost"], &line["tokens"]);
+    assert_eq!((&cost["family"], &cost["state"]), (&json!("anthropic"), &json!("warm")));
+    assert_eq!(cost["last_request"], "2026-03-18 11:58:40.0");
+    let (before, after) = (number(tokens, "view_before"), number(tokens, "view_after"));
+    let prefix = number(cost, "prefix_tokens");
+    assert!(prefix > 0.0 && prefix < 50.0, "the first prompt stays in the cache: {prefix}");
+    assert_close(number(cost, "rewritten_tokens"), after - prefix);
+    let one_time = (after - prefix) * 1.25 + prefix * 0.05 - before * 0.05;
+    assert_close(number(cost, "one_time"), one_time);
+    assert_close(number(cost, "one_time_warm"), one_time);
+    assert_close(number(cost, "one_time_cold"), 0.0);
+    assert_close(number(cost, "per_request_before"), before * 0.05);
+    assert_close(number(cost, "per_request_after"), after * 0.05);
+    assert_close(number(cost, "break_even_requests"), one_time / ((before - after) * 0.05));
+}
+
+#[test]
+fn later_range_keeps_more_of_the_cache() {
+    let world = world();
+    let prefix = |extra: &[&str]| {
+        let strategy = ["-s", "strip-tools", "--keep-last=1", NOW];
+        number(&cost(&world, &[&strategy, extra].concat()), "prefix_tokens")
+    };
+    let (first, second, last) = (prefix(&[]), prefix(&["--from=1"]), prefix(&["--from=6"]));
+    assert!(first < 50.0 && first + 200.0 < second && second + 1000.0 < last, "{first} {second} {last}");
+}
+
+#[test]
+fn cold_cache_costs_nothing() {
+    let world = world();
+    let later = cost(&world, &["-s", "strip-tools", LATER]);
+    assert_eq!(later["state"], "cold");
+    assert_eq!((number(&later, "one_time"), number(&later, "break_even_requests")), (0.0, 0.0));
+    assert!(number(&later, "one_time_warm") > 100.0, "{later}");
+    // The system's clock is later than the conversation, too.
+    assert_eq!(cost(&world, &["-s", "strip-tools"])["state"], "cold");
+    let output = world.run(&["talk", "-n", "-s", "strip-tools", LATER]).exits(0);
+    output.reports("  prompt cache (anthropic, cold): the compaction would cost nothing\n");
+}
+
+#[test]
+fn clock_that_runs_backwards_means_warm() {
+    let world = world();
+    for now in ["2026-03-18T11:58:20Z", "2020-01-01T00:00:00Z", "-009999-01-02T01:59:59Z"] {
+        let cost = cost(&world, &["-s", "strip-tools", &format!("--now={now}")]);
+        assert_eq!(cost["state"], "warm", "{now}");
+    }
+}
+
+#[test]
+fn transcript_without_times_counts_as_warm() {
+    let world = World::new();
+    let mut messages = vec![json!({"role": "user", "content": "Read it."})];
+    for call in 0..8 {
+        let input = json!({"path": "src/main.rs"});
+        let id = format!("toolu_{call}");
+        let call = json!({"type": "tool_use", "id": id, "name": "read", "input": input});
+        messages.push(json!({"role": "assistant", "content": [call]}));
+        let content = "a line of no importance\n".repeat(100);
+        let result = json!({"type": "tool_result", "tool_use_id": id, "content": content});
+        messages.push(json!({"role": "user", "content": [result]}));
+    }
+    messages.push(json!({"role": "assistant", "content": "It is read."}));
+    let body = json!({"model": "claude-opus-9", "max_tokens": 10, "messages": messages});
+    world.write_file("body.json", body.to_string().as_bytes());
+    let run = ["body.json", "-s", "strip-tools", "--keep-last=0", "-n"];
+    let line = world.run(&[&run[..], &["--json"]].concat()).exits(0).line();
+    let cost = &line["cache_cost"];
+    assert_eq!((&cost["state"], &cost["last_request"]), (&json!("unknown"), &Value::Null));
+    assert_eq!(cost["one_time"], cost["one_time_warm"]);
+    assert!(number(cost, "one_time") > 0.0, "{cost}");
+    world.run(&run).exits(0).reports("prompt cache (anthropic, state unknown): ");
+}
+
+#[test]
+fn prices_follow_the_model_of_the_conversation() {
+    let world = world();
+    let settings = |provider: &str| {
+        let model = json!({"assistant": {"model": {"id": {"provider": provider, "name": "any"}}}});
+        world.write_file("talk/base_config.json", model.to_string().as_bytes());
+    };
+    let strategy = ["-s", "strip-tools", "--from=1", NOW];
+    for (provider, family) in [("anthropic", "anthropic"), ("openai", "openai"), ("google", "gemini")] {
+        settings(provider);
+        assert_eq!(cost(&world, &strategy)["family"], family);
+    }
+    settings("openai");
+    let cached = cost(&world, &strategy)["prefix_tokens"].as_u64().unwrap();
+    assert!(cached > 0 && cached.is_multiple_of(128), "the cache has whole blocks: {cached}");
+}
+
+#[test]
+fn prices_of_a_file_are_used() {
+    let world = world();
+    let prices =
+        "source = 's'\ndate = 'd'\n[[families]]\nname = 'mine'\nread = 0.5\nwrite = 2\nttl_minutes = 60\n";
+    world.write_file("prices.toml", prices.as_bytes());
+    let found = cost(&world, &["-s", "strip-tools", LATER, "--prices=prices.toml"]);
+    assert_eq!((&found["family"], &found["state"]), (&json!("mine"), &json!("warm")));
+    assert_eq!(found["ttl_minutes"], 60);
+    let later = "--now=2026-03-18T13:10:00Z";
+    assert_eq!(cost(&world, &["-s", "strip-tools", later, "--prices=prices.toml"])["state"], "cold");
+    world.run(&["talk", "-n", "--prices=missing.toml"]).exits(2).reports("failed to read the prices");
+}
+
+#[test]
+fn only_dry_runs_and_auto_report_the_cost() {
+    let world = world();
+    let run = ["talk", "-s", "strip-tools", "--json", NOW];
+    assert_eq!(world.run(&run).exits(0).line()["cache_cost"], Value::Null);
+    assert_eq!(cost(&world, &["-s", "strip-tools", NOW]), Value::Null, "nothing is left to strip");
+    let text = world.run(&["talk", "-s", "strip-reasoning", NOW]).exits(0).stderr;
+    assert!(!text.contains("prompt cache"), "{text}");
+    let auto = ["auto", "talk", "--context-window=2000", NOW];
+    let world = self::world();
+    let line = world.run(&[&auto[..], &["--json"]].concat()).exits(0).line();
+    assert_eq!(line["report"]["cache_cost"]["state"], "warm");
+    let world = self::world();
+    let text = world.run(&auto).exits(0).stderr;
+    assert!(text.contains("  prompt cache (anthropic, warm): "), "{text}");
+    assert!(text.contains(" tokens are written again for the price of "), "{text}");
+}
+
+#[test]
+fn summary_of_a_model_is_part_of_the_cost() {
+    let (world, model) = (world(), Model::with_answer("Everything was read."));
+    let arguments = [
+        "auto",
+        "talk",
+        "--json",
+        "--profile=heavy",
+        "--model=openai/g",
+        "--context-window=2000",
+        "--sandbox=contained",
+    ];
+    let run = |now: &str| {
+        let mut command = world.command(&[&arguments[..], &[now]].concat());
+        world.finish(model.configure(&mut command)).exits(0).line()
+    };
+    let line = run(LATER);
+    let cost = &line["report"]["cache_cost"];
+    let summary = number(cost, "summary");
+    assert!(summary > 1000.0, "the model read the turns: {cost}");
+    assert_eq!(cost["state"], "cold");
+    assert_close(number(cost, "one_time"), summary);
+    assert!(number(cost, "one_time_warm") > summary, "{cost}");
+}
