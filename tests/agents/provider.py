@@ -13,7 +13,11 @@ import sys
 import threading
 
 # The number of tool calls of each turn. Turn 2 is the long one.
-CALLS = {"1": 2, "2": 12, "3": 1, "4": 1, "5": 1}
+CALLS = {"1": 2, "2": 12, "3": 1, "4": 1, "5": 1, "8": 3, "9": 1}
+# All calls of this turn are in one response. Only Anthropic's form has it.
+PARALLEL = "8"
+# The call of this turn reads an image.
+IMAGE = "9"
 MARK = re.compile(r"jpc-turn-(\d+)")
 
 
@@ -33,6 +37,8 @@ def require(condition, message):
 def call_of(tools, number):
     """Returns the name and the arguments of a call of the agent's shell tool."""
     command = f"cat out-{number}.txt"
+    if number.startswith(f"{IMAGE}-") and "Read" in tools:
+        return "Read", {"file_path": "picture.png"}
     for name in ("Bash", "bash", "exec_command", "shell_command", "shell"):
         if name in tools:
             arguments = {"exec_command": {"cmd": command}, "shell": {"command": ["bash", "-lc", command]}}
@@ -79,6 +85,10 @@ def check_anthropic(body):
             if block["type"] == "thinking":
                 require(block["signature"] == digest(block["thinking"]), f"messages.{number}: invalid signature")
     require(not open_calls, f"tool_use without tool_result: {open_calls}")
+    # In a turn that goes on after results, the last response begins with its thinking.
+    if body.get("thinking", {}).get("type") in ("enabled", "adaptive") and results:
+        last = next(message for message in reversed(messages) if message["role"] == "assistant")
+        require(last["content"][0]["type"] == "thinking", f"Expected `thinking`, but found {last['content'][0]['type']}")
 
 
 def steps_anthropic(body):
@@ -93,6 +103,18 @@ def steps_anthropic(body):
                     yield block["text"]
 
 
+def calls_at_once(call, body, serial):
+    """Returns the id, the name, and the arguments of each call of a response."""
+    if call is None:
+        return []
+    number, *named = call
+    calls = [(f"toolu_{serial:04}", *named)]
+    if number == f"{PARALLEL}-1":
+        tools = [tool.get("name") for tool in body["tools"]]
+        calls += [(f"toolu_{serial:04}_{at}", *call_of(tools, f"{PARALLEL}-{at}")) for at in range(2, CALLS[PARALLEL] + 1)]
+    return calls
+
+
 def answer_anthropic(body, serial):
     call, text = script(steps_anthropic(body), [tool.get("name") for tool in body.get("tools", [])])
     blocks = []
@@ -103,9 +125,9 @@ def answer_anthropic(body, serial):
             {"type": "signature_delta", "signature": digest(thought)},
         ]))
     blocks.append(({"type": "text", "text": ""}, [{"type": "text_delta", "text": text}]))
-    if call:
-        block = {"type": "tool_use", "id": f"toolu_{serial:04}", "name": call[1], "input": {}}
-        blocks.append((block, [{"type": "input_json_delta", "partial_json": json.dumps(call[2])}]))
+    for id, name, arguments in calls_at_once(call, body, serial):
+        block = {"type": "tool_use", "id": id, "name": name, "input": {}}
+        blocks.append((block, [{"type": "input_json_delta", "partial_json": json.dumps(arguments)}]))
     usage = {"input_tokens": len(json.dumps(body)) // 4, "output_tokens": 20}
     head = {"id": f"msg_{serial:04}", "type": "message", "role": "assistant", "model": body["model"], "content": [],
             "stop_reason": None, "stop_sequence": None, "usage": usage}

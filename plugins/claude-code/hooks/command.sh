@@ -1,0 +1,29 @@
+#!/bin/sh
+# Runs a command of the plugin: command.sh fork|diff|undo|stats SESSION EXECUTABLE PROFILE. SESSION is a transcript or an
+# id. Never writes to the session's own transcript.
+command=$1 session=$2 executable=$3 profile=$4
+case "$command" in
+fork) exec "$executable" fork "$session" "--compact=$profile" ;;
+diff) exec "$executable" diff "$session" --stat --profile "$profile" ;;
+stats)
+    [ -n "${JP_COMPACT_FUNCTION_HOOKS:-}" ] ||
+        echo "Function hooks are off, so jp-compact answers no compaction. Start Claude Code with CLAUDE_CODE_ENABLE_FUNCTION_HOOKS=1."
+    exec "$executable" stats "$session"
+    ;;
+undo)
+    # Everything before the last compaction, as a session of its own.
+    if [ ! -f "$session" ]; then
+        session=$(find "${CLAUDE_CONFIG_DIR:-$HOME/.claude}/projects" -name "$session.jsonl" | head -n 1)
+    fi
+    line=$(grep -n '"subtype":"compact_boundary"' "$session" | tail -n 1 | cut -d: -f1)
+    if [ -z "$line" ]; then
+        echo "This session has no compaction to undo."
+        exit 0
+    fi
+    folder=$(mktemp -d)
+    trap 'rm -r "$folder"' EXIT
+    head -n "$((line - 1))" "$session" > "$folder/${session##*/}"
+    echo "A fork of the session, as it was before the last compaction:"
+    "$executable" fork "$folder/${session##*/}"
+    ;;
+esac
