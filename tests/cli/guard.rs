@@ -104,7 +104,9 @@ fn checks_events_added_during_run() {
     world.write_plugin("odd", &format!("cp {} {}\n{STRIP}", grown_file.display(), transcript.path.display()));
     let output = world.run_plugin("odd", &[]).exits(5).reports("grew while it was being compacted");
     assert!(
-        output.stderr.contains("G3 turn 0: overlay 1, turn 0, covers turn 0, which is still open"),
+        output
+            .stderr
+            .contains("G3 turn 0: overlay 1 (turn 0) covers turn 0, which is open: one of its tool calls"),
         "{}",
         output.stderr
     );

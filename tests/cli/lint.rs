@@ -113,7 +113,7 @@ fn warns_when_ollama_would_truncate_view() {
     let output = lint_ollama("10").exits(0);
     insta::assert_snapshot!(output.text(), @r"
     conversation/events.json: clean, with 1 warning
-      O1 (ollama): about 287 tokens do not fit a window of 10: Ollama drops the oldest messages
+      O1 (ollama): the view has about 287 tokens, but the context window has 10: Ollama drops the oldest messages
       see docs/reference/lint-rules.md#o1
     ");
     assert_eq!(lint_ollama("4096").exits(0).text(), "conversation/events.json: clean\n");

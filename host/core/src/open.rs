@@ -14,6 +14,15 @@ pub enum OpenReason {
     Unanswered,
 }
 
+impl std::fmt::Display for OpenReason {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            Self::ToolCall => "one of its tool calls has no response yet",
+            Self::Unanswered => "it does not end with an assistant message",
+        })
+    }
+}
+
 /// Returns the reason why the last turn is open, or `None` if it is closed (docs/reference/store.md#the-open-turn). It
 /// is open if only tool events follow an unanswered tool request. For a summary, a turn that does not end with an
 /// assistant message is open too. Inquiries count as tool events, because tools make them. In a stream that has

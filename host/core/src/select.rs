@@ -148,12 +148,7 @@ pub enum Note {
 impl std::fmt::Display for Note {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::OpenTurn { turn, reason: OpenReason::ToolCall } => {
-                write!(out, "turn {turn} is skipped: one of its tool calls has no response yet")
-            }
-            Self::OpenTurn { turn, reason: OpenReason::Unanswered } => {
-                write!(out, "turn {turn} is skipped: it does not end with an assistant message")
-            }
+            Self::OpenTurn { turn, reason } => write!(out, "turn {turn} is skipped: {reason}"),
             Self::OpenStep { to, reason: OpenReason::ToolCall } => {
                 write!(
                     out,

@@ -120,8 +120,9 @@ fn check_last(linter: &mut BodyLinter<'_>, messages: &[Value]) {
     if role(last) == "assistant" {
         let last_text = blocks(last).last().map_or(text(last, "content"), |block| text(block, "text"));
         let has_space = last_text.ends_with(char::is_whitespace);
-        let suffix = if has_space { ", and ends with white space" } else { "" };
-        linter.report(Rule::A5, index, format_args!("is the last, but is an assistant message{suffix}"));
+        let suffix = if has_space { " and ends with white space" } else { "" };
+        let problem = format_args!("is the assistant's{suffix}, but the last must be the user's");
+        linter.report(Rule::A5, index, problem);
         return;
     }
     // With thinking enabled, an assistant message must begin with a thought if only results follow it.

@@ -32,7 +32,7 @@ pub(super) fn check(linter: &mut BodyLinter<'_>) {
         }
     }
     if contents.last().is_some_and(|last| role(last) == "model") {
-        linter.report(Rule::G6, contents.len() - 1, "is the last, but is a model message");
+        linter.report(Rule::G6, contents.len() - 1, "is the model's, but the last must be the user's");
     }
 }
 

@@ -150,8 +150,9 @@ pub fn check_body(provider: Provider, rendered: &Rendered) -> Vec<Violation> {
 /// Checks that a conversation fits Ollama's context window. Ollama silently drops the oldest messages that do not fit.
 #[must_use]
 pub fn check_window(tokens: u64, num_ctx: u64) -> Option<Violation> {
-    let message =
-        format!("about {tokens} tokens do not fit a window of {num_ctx}: Ollama drops the oldest messages");
+    let message = format!(
+        "the view has about {tokens} tokens, but the context window has {num_ctx}: Ollama drops the oldest messages"
+    );
     let violation = Violation::new(Rule::O1, ViewPosition::default(), message);
     (tokens > num_ctx).then_some(Violation { provider: Some(Provider::Ollama), ..violation })
 }

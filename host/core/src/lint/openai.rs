@@ -44,7 +44,7 @@ pub(super) fn check(linter: &mut BodyLinter<'_>) {
     if let Some(last) = messages.last().filter(|last| text(last, "role") == "assistant")
         && last.get("tool_calls").is_none()
     {
-        linter.report(Rule::G6, messages.len() - 1, "is the last, but is an assistant message");
+        linter.report(Rule::G6, messages.len() - 1, "is the assistant's, but the last must be the user's");
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) fn check(linter: &mut BodyLinter<'_>) {
     if let Some(last) = items.last().filter(|last| kind(last) == "message")
         && text(last, "role") == "assistant"
     {
-        linter.report(Rule::G6, items.len() - 1, "is the last, but is an assistant message");
+        linter.report(Rule::G6, items.len() - 1, "is the assistant's, but the last must be the user's");
     }
 }
 

@@ -12,7 +12,7 @@ use crate::turn::TurnRange;
 use crate::view::{Item, Part, View};
 use jp_compact_json::Span;
 
-/// Checks the view of a stream. `overlays` are those that the view was projected with.
+/// Checks the view of a stream. `view` must be the projection of `stream` with `overlays`.
 #[must_use]
 pub fn check_view(stream: &Stream, overlays: &[Overlay], view: &View) -> Vec<Violation> {
     check_view_with_pairs(stream, &Pairs::new(stream), overlays, view)
@@ -42,7 +42,8 @@ fn position(stream: &Stream, item: &Item) -> ViewPosition {
     ViewPosition { turn: Some(item.origin.turn()), event }
 }
 
-/// Checks G1. `partner` returns the other half of a call if the view shows it.
+/// Checks G1: each tool request in the view has a response, and each response has a request. `partner` returns the other
+/// half of a call if the view shows it.
 fn check_pairs(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option<usize>) -> Vec<Violation> {
     let violations = view.items().iter().filter_map(|item| {
         let element = item.part.element().filter(|element| partner(*element).is_none())?;
@@ -61,7 +62,7 @@ fn check_pairs(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option<u
 /// Checks G2: if a call of a message is answered, all calls of the message are answered before the next message.
 fn check_answers(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option<usize>) -> Vec<Violation> {
     let mut violations = Vec::new();
-    // The answered calls of the last message. A call is removed at its response.
+    // The calls of the last message whose responses come later in the view.
     let mut waiting: Vec<(usize, &Item)> = Vec::new();
     let mut has_response = false;
     for item in view.items() {
@@ -98,7 +99,7 @@ fn check_answers(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option
     violations
 }
 
-/// Checks G3.
+/// Checks G3: no overlay splits a tool call or covers the open turn.
 fn check_ranges(stream: &Stream, overlays: &[Overlay], pairs: &Pairs) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (number, overlay) in (1..).zip(overlays) {
@@ -109,7 +110,7 @@ fn check_ranges(stream: &Stream, overlays: &[Overlay], pairs: &Pairs) -> Vec<Vio
         };
         if let Some((request, response)) = pairs.split_by(stream, range) {
             let message = format!(
-                "overlay {number}, {range}, splits a tool call between turns {request} and {response}"
+                "overlay {number} ({range}) splits a tool call between turns {request} and {response}"
             );
             report(request, message);
         }
@@ -118,10 +119,11 @@ fn check_ranges(stream: &Stream, overlays: &[Overlay], pairs: &Pairs) -> Vec<Vio
             && overlay.summary.is_none()
             && overlay.reasoning.is_none();
         let last = stream.turns().saturating_sub(1);
-        let is_open = || open::open_reason(stream, pairs, overlay.summary.is_some()).is_some();
-        if range.contains(last) && !is_selective && !ends_with_closed_step(stream, pairs, range) && is_open()
-        {
-            report(last, format!("overlay {number}, {range}, covers turn {last}, which is still open"));
+        let covers_open_part =
+            range.contains(last) && !is_selective && !ends_with_closed_step(stream, pairs, range);
+        let open_reason = || open::open_reason(stream, pairs, overlay.summary.is_some());
+        if let Some(reason) = covers_open_part.then(open_reason).flatten() {
+            report(last, format!("overlay {number} ({range}) covers turn {last}, which is open: {reason}"));
         }
     }
     violations
@@ -132,7 +134,7 @@ fn ends_with_closed_step(stream: &Stream, pairs: &Pairs, range: TurnRange) -> bo
     range.end().step.is_some_and(|step| step < open::closed_steps(stream, pairs))
 }
 
-/// Checks G4.
+/// Checks G4: the synthetic messages of a summary are a pair at the start of a turn.
 fn check_summaries(stream: &Stream, view: &View) -> Vec<Violation> {
     let mut violations = Vec::new();
     // The turn of the last item so far that a provider receives.
@@ -157,7 +159,7 @@ fn check_summaries(stream: &Stream, view: &View) -> Vec<Violation> {
     violations
 }
 
-/// Checks G5. An empty tool response is valid, but compaction must not empty one.
+/// Checks G5: no text is blank. An empty tool response is valid, but compaction must not make a response empty.
 fn check_texts(stream: &Stream, view: &View) -> Vec<Violation> {
     let violations = view.items().iter().filter_map(|item| {
         let (subject, is_blank) = match &item.part {
@@ -183,7 +185,7 @@ fn check_texts(stream: &Stream, view: &View) -> Vec<Violation> {
     violations.collect()
 }
 
-/// Returns whether a stored text is blank. The first byte usually answers this without decoding.
+/// Returns whether a stored text is blank. Usually the first byte decides, so the text is not decoded.
 fn is_stored_blank(stream: &Stream, body: Span) -> bool {
     match stream.bytes_at(body).get(1) {
         Some(first) if first.is_ascii_graphic() && !matches!(first, b'"' | b'\\') => false,
