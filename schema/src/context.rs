@@ -34,7 +34,7 @@ pub struct Context {
     /// The existing overlays: ranges and kinds, without texts.
     #[serde(default)]
     pub compactions: Vec<CompactionRef>,
-    /// The user's wishes for the calls of single tools, by tool name.
+    /// The user's hints for the calls of single tools, by tool name.
     #[serde(default)]
     pub tool_hints: BTreeMap<String, ToolHint>,
     /// The existing summaries. Present only if the description has `wants: ["previous_summaries"]`.
@@ -172,18 +172,18 @@ pub enum ToolCallsRef {
     Unknown,
 }
 
-/// The user's wish for the calls of one tool. If a half is absent, the strategy decides.
+/// The user's hint for the calls of one tool. If a half is absent, the strategy decides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolHint {
-    /// The wish for the arguments.
+    /// The hint for the arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Hint>,
-    /// The wish for the content.
+    /// The hint for the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<Hint>,
 }
 
-/// The user's wish for one half of a tool call.
+/// The user's hint for one half of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -30,7 +30,7 @@ pub struct PriceFamily {
     pub write: f64,
     #[serde(default = "default_output")]
     pub output: f64,
-    /// The cache keeps prefixes of a multiple of this number of tokens. 0 if it keeps the ends of requests.
+    /// The length of a cached prefix is a multiple of this number of tokens. 0 if the cache keeps whole requests.
     #[serde(default)]
     pub block: u64,
     /// The cache forgets a prefix after this number of minutes without a request.

@@ -16,7 +16,7 @@ pub struct DiffReport<C = Vec<DiffChange>> {
     pub format: String,
     /// The id of the conversation, if it has one.
     pub conversation_id: Option<String>,
-    /// Whether the changes are those of a run that was not made.
+    /// Whether the changes are from a dry run.
     pub dry_run: bool,
     /// The estimator that counted the tokens, for example `chars/4`.
     pub estimator: String,

@@ -29,7 +29,7 @@ pub struct EvalPriceFamily {
     pub write: f64,
     /// The price of an output token.
     pub output: f64,
-    /// The cache keeps prefixes of a multiple of this number of tokens. 0 if it keeps the ends of requests.
+    /// The length of a cached prefix is a multiple of this number of tokens. 0 if the cache keeps whole requests.
     pub block: u64,
 }
 
