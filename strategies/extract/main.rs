@@ -135,13 +135,13 @@ impl Strategy for Extract {
         let range = request.requested_range;
         let candidates = candidates::find(&conversation, range, &options);
         if candidates.is_empty() {
-            return Ok(Outcome::decline("the view shows no old and long call in range that is not exempt"));
+            return Ok(Outcome::decline("no call in the range is old enough, long enough, and not exempt"));
         }
         let extracts = cover::extract(&conversation, &candidates, &options);
         let bytes_max = usize::try_from(request.limits.result_bytes_max / REPLY_SHARE).unwrap_or(usize::MAX);
         let calls = entries(&candidates, extracts, bytes_max);
         if calls.is_empty() {
-            return Ok(Outcome::decline("no old call in range would become shorter"));
+            return Ok(Outcome::decline("no old call in the range would become shorter"));
         }
         let policy = ToolCalls::Selective { calls };
         Ok(Outcome::propose(Payload { tool_calls: Some(policy), ..Payload::new(range) }))

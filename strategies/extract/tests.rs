@@ -1,4 +1,4 @@
-//! The choice of calls and lines.
+//! Tests of the choice of calls to shorten, and of the lines that they keep.
 
 use jp_compact_strategy::schema::{EventLine, Kinds, Range};
 use jp_compact_strategy::testing::{ask, request};
@@ -25,7 +25,8 @@ fn line(seq: u64, step: Option<usize>, hidden: bool, event: &Value) -> EventLine
     EventLine { step, hidden, ..EventLine::new(seq, 0, 1, raw) }
 }
 
-/// Returns the events: a message of the user, then the calls. The call of row N has the seq 2N + 1, its result 2N + 2.
+/// Returns the events: a message of the user, then the calls. For row N, the call has the seq 2N + 1, and the result has
+/// the seq 2N + 2.
 fn events(user: &str, rows: &[Row]) -> Vec<EventLine> {
     let mut events = vec![line(0, None, false, &json!({"type": "chat_request", "content": user}))];
     for (number, row) in rows.iter().enumerate() {
@@ -71,7 +72,7 @@ fn prose(lines: usize) -> String {
     "the quick brown fox jumps over the lazy dog\n".repeat(lines)
 }
 
-/// Options that keep nothing because of its place.
+/// Options that keep no step and no line because of its position.
 fn bare(budget: f64) -> Value {
     json!({"budget": budget, "keep_steps": 0, "edge_lines": 0, "min_bytes": 100})
 }
@@ -84,11 +85,11 @@ fn lines_with_new_names_stay() {
 }
 
 #[test]
-fn names_that_the_view_shows_elsewhere_do_not_stay() {
+fn lines_whose_names_the_view_shows_elsewhere_are_dropped() {
     let content = format!("{}see src/lexer.rs\n{}done", prose(10), prose(10));
     let found = replaced("Look at src/lexer.rs.", &[row(0, &content)], &bare(0.2));
     assert_eq!(found, [(0, "[1 of 22 lines]\ndone".to_owned())]);
-    // A result of a newest step is shown, too.
+    // The view also shows the result of a kept step.
     let rows = [row(0, &content), row(1, "src/lexer.rs")];
     let mut options = bare(0.2);
     options["keep_steps"] = json!(1);
@@ -96,12 +97,12 @@ fn names_that_the_view_shows_elsewhere_do_not_stay() {
 }
 
 #[test]
-fn each_name_stays_once() {
+fn only_one_line_with_a_name_stays() {
     let content = format!("{}see src/lexer.rs\n{}done", prose(10), prose(10));
     let found = replaced("Look.", &[row(0, &content), row(1, &content)], &bare(0.2));
     let count = found.iter().filter(|(_, text)| text.contains("src/lexer.rs")).count();
     assert_eq!((found.len(), count), (2, 1));
-    assert!(found[1].1.contains("src/lexer.rs"), "the newest line is the best of equal ones: {found:?}");
+    assert!(found[1].1.contains("src/lexer.rs"), "of equal lines, the newest is kept: {found:?}");
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn budget_limits_the_lines() {
 }
 
 #[test]
-fn of_long_lines_only_names_stay() {
+fn long_lines_are_reduced_to_their_names() {
     let content =
         format!("{} src/lexer.rs {} lexer_state 40400\ndone", "word ".repeat(40), "word ".repeat(40));
     let found = replaced("Look.", &[row(0, &content)], &bare(0.2));
@@ -196,7 +197,7 @@ fn reply_that_would_be_too_large_ends_with_the_last_call_that_fits() {
 
 #[test]
 fn declines_without_old_calls() {
-    let declined = Outcome::decline("the view shows no old and long call in range that is not exempt");
+    let declined = Outcome::decline("no call in the range is old enough, long enough, and not exempt");
     assert_eq!(ask(&Extract, &asked(&json!({})), &events("Hi", &[row(0, "short")])), Ok(declined));
 }
 

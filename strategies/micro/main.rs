@@ -99,7 +99,7 @@ impl Strategy for Micro {
         let calls: Vec<SelectiveCall> =
             restored.map(ToolResult::kept).chain(replaced.filter_map(ToolResult::placeholder)).collect();
         if calls.is_empty() {
-            return Ok(Outcome::decline("the view shows no old and long result in range that is not exempt"));
+            return Ok(Outcome::decline("no result in the range is old enough, long enough, and not exempt"));
         }
         let policy = ToolCalls::Selective { calls };
         Ok(Outcome::propose(Payload { tool_calls: Some(policy), ..Payload::new(range) }))

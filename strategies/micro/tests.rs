@@ -1,4 +1,4 @@
-//! The choice of the results that become placeholders.
+//! Tests of the choice of results that become placeholders.
 
 use jp_compact_strategy::schema::{Kinds, Range};
 use jp_compact_strategy::testing::{ask, request};
@@ -128,7 +128,7 @@ fn hidden_results_are_not_proposed_again() {
     request.outline.as_mut().unwrap().hidden = vec![1];
     assert_eq!(replaced(&request), [(1, "[Previous: used Read]".to_owned())]);
     request.outline.as_mut().unwrap().hidden = vec![1, 3];
-    let declined = Outcome::decline("the view shows no old and long result in range that is not exempt");
+    let declined = Outcome::decline("no result in the range is old enough, long enough, and not exempt");
     assert_eq!(ask(&Micro, &request, &[]), Ok(declined));
 }
 

@@ -68,7 +68,7 @@ impl Strategy for Trim {
         let bytes_max = usize::try_from(request.limits.result_bytes_max / 2).unwrap_or(usize::MAX);
         let calls = entries(&old, &rule, bytes_max);
         if calls.is_empty() {
-            return Ok(Outcome::decline("the view shows no old result in range that would become shorter"));
+            return Ok(Outcome::decline("no old result in the range would become shorter"));
         }
         let policy = ToolCalls::Selective { calls };
         Ok(Outcome::propose(Payload { tool_calls: Some(policy), ..Payload::new(range) }))

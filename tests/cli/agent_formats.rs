@@ -107,7 +107,7 @@ fn format_option_overrides_detection_but_is_validated() {
     let output = world.run(&["show", "s.jsonl", "--format", "openai-chat"]).exits(4);
     output
         .reports("failed to read /here/s.jsonl")
-        .reports("byte 0: line 1: not a transcript of OpenAI's chat");
+        .reports("byte 0: line 1: not a transcript of the OpenAI chat API");
     world.run(&["show", "s.jsonl", "--format", "cobol"]).exits(2).reports("claude-code");
     // The file name `events.json` takes precedence over the content.
     world.write_file("odd/events.json", transcript.original_bytes());

@@ -68,7 +68,7 @@ fn later_runs_shorten_only_newly_old_results() {
     let transcript = world.write_conversation("conversation", &with_reads(5));
     run();
     let first = seqs(&transcript);
-    run().reports("declined: the view shows no old and long call in range that is not exempt");
+    run().reports("declined: no call in the range is old enough, long enough, and not exempt");
 
     let elements: Vec<Value> = serde_json::from_slice(&transcript.current_bytes()).unwrap();
     let grown = elements.into_iter().fold(Conversation::new(), Conversation::element);

@@ -126,7 +126,12 @@ fn show_reports_that_jp_ignores_hints() {
     assert_eq!(applied(&output.line()), [true, false]);
     assert_eq!(applied(&world.run(&["show", "conversation", "--json"]).exits(0).line()), [true, false]);
     let show_output = world.run(&["show", "conversation"]).exits(0);
-    assert_eq!(show_output.text().matches("JP does not apply it").count(), 1, "{}", show_output.text());
+    assert_eq!(
+        show_output.text().matches("JP does not apply this overlay").count(),
+        1,
+        "{}",
+        show_output.text()
+    );
 }
 
 /// Returns four turns with long outputs. They read, create, read and create, and finally answer.

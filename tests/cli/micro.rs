@@ -71,7 +71,7 @@ fn later_runs_replace_only_newly_old_results() {
     world.write_conversation("conversation", &conversation);
     let run = || world.run(&["conversation", "--profile", "micro"]).exits(0);
     run();
-    run().reports("declined: the view shows no old and long result in range that is not exempt");
+    run().reports("declined: no result in the range is old enough, long enough, and not exempt");
 
     let grown = world.write_conversation("conversation", &add_reads(conversation, 1, 900));
     run();

@@ -221,7 +221,7 @@ fn concurrent_turn_is_a_conflict_and_answer_is_printed() {
     scene.respond_with(AppendDuringRequest { path: scene.transcript.path.clone(), event: event.clone() });
     let output = scene.run(&[]).exits(5);
     assert_eq!(output.text(), "Done.\n");
-    output.reports("conversation/events.json grew while a model was asked");
+    output.reports("conversation/events.json: it grew while the model answered");
     assert_eq!(scene.appended(), [event]);
 }
 

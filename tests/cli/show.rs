@@ -41,7 +41,7 @@ fn lists_number_range_origin_and_effect_of_overlays() {
       2  turns 0-1: tool_calls  545 -> 530 tokens (-3 %)  2026-03-18 11:58:26.0  without a receipt
          note: its member `tool_overrides` is kept, but not applied
       3  turn 1: tool_calls  530 -> 529 tokens (-0 %)  2026-03-18 11:58:27.0  without a receipt
-         note: JP does not apply it
+         note: JP does not apply this overlay
          note: no effect on event 10: it is not the request or response of call `call_9` in the range
       4  turn 9: tool_calls  529 -> 529 tokens (unchanged)  2026-03-18 11:58:29.0  without a receipt
          note: JP numbers it 3: `jp conversation compact --reset=3`

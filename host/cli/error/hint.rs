@@ -1,6 +1,7 @@
 //! The hints of error reports. A hint is the next step after an error: it names a command or an option, and must never
 //! repeat the cause.
 
+use jp_compact_core::append::NotAppendable;
 use jp_compact_core::validate::Refusal;
 use jp_compact_engine::compact::{self, StrategyRunError};
 use jp_compact_llm as llm;
@@ -86,6 +87,7 @@ pub(super) fn run_hint(error: &compact::Error) -> Option<ErrorHint> {
         E::Sidecar { .. } => "give the transcript itself; it is in the same folder",
         E::NotJp { .. } => "`jp-compact import FILE --to DIR` converts it to a JP conversation",
         E::Unreadable { .. } => "JP's events.json is one JSON array of events",
+        E::NotAppendable { source: NotAppendable::EndOfTime, .. } => "`--reset` removes all overlays",
         E::NotAppendable { .. } => "repair or remove that element; commands that only read still work",
         E::Stale { .. } | E::Unseen { .. } => "run the command again",
         E::LintFailed { .. } => "`--allow-invalid` appends the overlays nevertheless",

@@ -122,7 +122,7 @@ fn remarks(stream: &Stream, halves: &Halves<'_>, index: usize, jp_number: Option
     }
     if !overlay.applied_by_jp && stream.is_jp() {
         let reason = if overlay.has_steps() { ", because its range has steps" } else { "" };
-        remarks.push(format!("JP does not apply it{reason}"));
+        remarks.push(format!("JP does not apply this overlay{reason}"));
     }
     if let Some(number) = jp_number.filter(|number| *number != index + 1) {
         remarks.push(format!("JP numbers it {number}: `jp conversation compact --reset={number}`"));

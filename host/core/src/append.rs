@@ -73,7 +73,7 @@ impl std::fmt::Display for NotAppendable {
                  conversation to its trash"
             ),
             Self::EndOfTime => {
-                write!(out, "the newest overlay has the latest possible time, so none can be newer")
+                write!(out, "no overlay can follow the newest one: its timestamp is the latest possible")
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::view::{Part, SUMMARY_REQUEST, View, note_text};
 /// Writes a view of JP's own transcript. For a stream without overlays the result is one piece with the same bytes.
 #[must_use]
 pub fn render(stream: &Stream, view: &View) -> Vec<Piece> {
-    debug_assert!(stream.is_jp(), "only for JP's own transcripts");
+    debug_assert!(stream.is_jp(), "the transcript must be JP's own");
     let synthetic = |at, kind, member, text: &str| {
         Element::New(splice::pretty(&decode::synthetic(at, kind, member, text)))
     };

@@ -218,7 +218,7 @@ impl fmt::Display for StoreError {
             Self::Changed { path, how } => write!(f, "{} {how} since it was read", path.display()),
             Self::TooLarge { path, size_bytes, limit_bytes } => write!(
                 f,
-                "{} would have {size_bytes} bytes; the limit for this process is {limit_bytes}",
+                "{} would have {size_bytes} bytes, but this process can write files of at most {limit_bytes} bytes",
                 path.display()
             ),
             Self::Unreadable { doing, path, .. } | Self::Unwritable { doing, path, .. } => {

@@ -37,7 +37,7 @@ use reporter::BatchReporter;
         "Run this strategy; repeat the option for several\n\n[default: the strategies of the profile]"
     )),
     mut_arg("profile", |arg| arg.long_help(None)),
-    mut_arg("json", |arg| arg.help("Print the report on stdout, in the format of --report")),
+    mut_arg("json", |arg| arg.help("Print the report to stdout, as JSON like --report")),
     after_help = "Examples:\n  jp-compact batch conversations/ --profile default --report report.json\n  jp-compact batch conversations/ --strategy strip-tools --out views/ --resume --report report.json\n  jp-compact batch . --dry-run --require-saving 30 --require-valid anthropic --junit junit.xml\n  jp-compact batch --ndjson --profile light < records.jsonl > answers.jsonl"
 )]
 pub(crate) struct Args {

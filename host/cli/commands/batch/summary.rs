@@ -44,7 +44,9 @@ fn tokens(TokenCounts { raw, view_after, jp, .. }: TokenCounts) -> String {
         None => format!("the views have {views}"),
         Some(jp) if jp.raw < raw => {
             let sent = reduction(jp.view_after, jp.raw);
-            format!("JP sends a model {sent} of its own conversations, and all views have {views}")
+            format!(
+                "JP sends a model {sent} of JP's own conversations, and the views of all transcripts have {views}"
+            )
         }
         Some(jp) if jp.view_after == view_after => format!("JP sends a model {views}"),
         Some(jp) => {

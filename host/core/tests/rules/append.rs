@@ -97,7 +97,10 @@ fn rejects_append_after_latest_possible_time() {
     let stream = Build::turns(1).element(last).stream();
     let error = append::stamped_overlays(&stream, &entries(&stream, strip()), timestamp(0)).unwrap_err();
     assert_eq!(error, NotAppendable::EndOfTime);
-    assert_eq!(error.to_string(), "the newest overlay has the latest possible time, so none can be newer");
+    assert_eq!(
+        error.to_string(),
+        "no overlay can follow the newest one: its timestamp is the latest possible"
+    );
 }
 
 #[test]

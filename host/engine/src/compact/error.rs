@@ -46,7 +46,7 @@ pub enum Error {
     #[error("{} grew while it was being compacted", path.display())]
     Stale { path: PathBuf, source: StaleSnapshot },
     /// The transcript has events that the model has not seen.
-    #[error("{} grew while a model was asked", path.display())]
+    #[error("failed to append to {}: it grew while the model answered", path.display())]
     Unseen { path: PathBuf },
     /// The view would violate a lint rule.
     #[error("failed to append to {}: the view would violate a lint rule", path.display())]

@@ -18,7 +18,7 @@ use jp_compact_json::Span;
 
 pub(super) struct Anthropic;
 
-const NAME: &str = "Anthropic's messages";
+const NAME: &str = "the Anthropic API";
 
 const WANTED: MemberFilter =
     |key| matches!(key, b"params" | b"messages" | b"content" | b"source" | b"system");

@@ -1,4 +1,4 @@
-//! The reader of Google's contents: the body of a request, a bare list of contents, a checkpoint of `/chat`, or
+//! The reader of the Gemini API's `contents`: the body of a request, a bare list of contents, a checkpoint of `/chat`, or
 //! JSONL with one conversation per line. A record is a content. Calls and results often have no ids, and are then
 //! matched by name, in order. The signature of reasoning is on the part that follows it, and must be deleted with
 //! the reasoning.
@@ -18,7 +18,7 @@ use jp_compact_json::Span;
 
 pub(super) struct Gemini;
 
-const NAME: &str = "Google's contents";
+const NAME: &str = "the Gemini API";
 
 pub(super) const WANTED: MemberFilter = |key| {
     matches!(
@@ -43,7 +43,7 @@ pub(super) const WANTED: MemberFilter = |key| {
 
 impl Reader for Gemini {
     fn detects(&self, sample: &Sample<'_>) -> bool {
-        // A model content without an answer has only a role.
+        // A content of the model without an answer has a role, but no parts.
         let is_content = |content: &JsonNode<'_>| {
             let (role, parts) = (content.string("role"), content.get("parts"));
             parts.map_or(role.is_some(), |parts| parts.is_array() || parts.is_null())
@@ -58,7 +58,7 @@ impl Reader for Gemini {
         let is_conversation = |line: JsonNode<'_>| {
             contents_of(line).is_some_and(|contents| are_contents(&contents.items().collect::<Vec<_>>()))
         };
-        // A request without history needs no role.
+        // A request with one content needs no role.
         have_roles(&sample.objects("contents"))
             || have_roles(&sample.objects("history"))
             || sample.any_line(is_conversation)
@@ -130,7 +130,7 @@ fn read_contents(builder: &mut EventBuilder, contents: JsonNode<'_>) -> Result<(
             let drafts = user_events(builder, &parts, &draft, &mut calls);
             let is_request = !drafts.is_empty() && !drafts.iter().any(|(kind, _)| kind.is_tool());
             if is_request {
-                calls.drop_unnamed();
+                calls.drop_without_id();
             }
             builder.add_all(drafts, is_request);
         }
@@ -138,7 +138,7 @@ fn read_contents(builder: &mut EventBuilder, contents: JsonNode<'_>) -> Result<(
     Ok(())
 }
 
-/// Returns a member under the name of the API or of the Python SDK.
+/// Returns a member by its name in the API (camelCase) or in the Python SDK (snake_case).
 pub(super) fn member<'a>(part: JsonNode<'a>, name: &str, other: &str) -> Option<JsonNode<'a>> {
     part.get(name).or_else(|| part.get(other)).filter(|value| !value.is_null())
 }
@@ -156,7 +156,7 @@ pub(super) fn is_thought(part: JsonNode<'_>) -> bool {
     part.is_true("thought") && call(part).is_none()
 }
 
-/// Returns the parts with their deletions. The value is an array of parts, or a single part or text.
+/// Returns the parts, each with the edit that deletes it. The value is an array of parts, or a single part or text.
 pub(super) fn parts<'a>(builder: &mut EventBuilder, parts: JsonNode<'a>) -> Vec<(JsonNode<'a>, Deletion)> {
     if !parts.is_array() {
         return vec![(parts, Deletion::Value(parts.span(), "\"\""))];
@@ -164,7 +164,7 @@ pub(super) fn parts<'a>(builder: &mut EventBuilder, parts: JsonNode<'a>) -> Vec<
     builder.elements(parts, None).map(|(at, part)| (part, Deletion::Element(at))).collect()
 }
 
-/// Calls without a result.
+/// The calls whose results have not been read yet.
 #[derive(Default)]
 pub(super) struct Calls {
     open: Vec<Call>,
@@ -173,7 +173,7 @@ pub(super) struct Calls {
 }
 
 pub(super) struct Call {
-    /// The id, invented if the source has none.
+    /// The id, generated if the source has none.
     pub(super) id: Span,
     /// The id in the source.
     source_id: Option<String>,
@@ -191,7 +191,7 @@ impl Calls {
         twins: Vec<EditSite>,
     ) -> Span {
         if std::mem::take(&mut self.has_result) {
-            self.drop_unnamed();
+            self.drop_without_id();
         }
         let source_id = call.non_empty_string("id");
         let id = builder.id_or_next(source_id);
@@ -201,8 +201,8 @@ impl Calls {
         id
     }
 
-    /// Removes and returns the call of a response: by id, otherwise the first call with its name unless both have
-    /// ids.
+    /// Removes and returns the call that a response answers: the call with its id. If the call or the response has no id,
+    /// the first call with the same name.
     pub(super) fn take_for_result(&mut self, response: JsonNode<'_>) -> Option<Call> {
         let id = response.text_of("id").filter(|id| !id.is_empty());
         let name = response.text_of("name").unwrap_or_default();
@@ -231,7 +231,7 @@ impl Calls {
     }
 
     /// Drops calls without ids, because only their order distinguishes them from later ones.
-    pub(super) fn drop_unnamed(&mut self) {
+    pub(super) fn drop_without_id(&mut self) {
         self.open.retain(|call| call.source_id.is_some());
     }
 }
@@ -283,7 +283,7 @@ fn part_event(
     let span = part.string("text").map_or(draft.span, JsonNode::span);
     let body = match part_text(builder, part) {
         Some(body) => body,
-        // Reasoning may be an image.
+        // A part of reasoning can have no text, for example an image.
         None if kind == Kind::Reasoning => builder.new_string(""),
         None => return None,
     };
@@ -364,7 +364,7 @@ pub(super) fn result_event(builder: &mut EventBuilder, response: JsonNode<'_>) -
             builder.new_string("")
         }
     };
-    // Parts for display.
+    // The member `parts` of a response has media.
     let draft = draft.with_edit(response.non_empty_array("parts"), values::empty_array);
     (Kind::ToolResponse { is_error }, draft)
 }

@@ -16,7 +16,7 @@ use jp_compact_json::Span;
 
 pub(super) struct Ollama;
 
-const NAME: &str = "Ollama's chat";
+const NAME: &str = "the Ollama API";
 
 const WANTED: MemberFilter = |key| matches!(key, b"messages" | b"tool_calls" | b"function");
 

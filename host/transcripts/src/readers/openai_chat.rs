@@ -17,7 +17,7 @@ use jp_compact_json::Span;
 
 pub(super) struct OpenaiChat;
 
-const NAME: &str = "OpenAI's chat";
+const NAME: &str = "the OpenAI chat API";
 
 const WANTED: MemberFilter = |key| {
     matches!(

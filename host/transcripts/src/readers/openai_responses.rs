@@ -17,7 +17,7 @@ use jp_compact_json::Span;
 
 pub(super) struct OpenaiResponses;
 
-const NAME: &str = "OpenAI's responses";
+const NAME: &str = "the OpenAI Responses API";
 
 const WANTED: MemberFilter = |key| {
     matches!(

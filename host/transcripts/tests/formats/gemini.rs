@@ -1,4 +1,4 @@
-//! Google's contents: matching of calls, signatures, and alternating roles.
+//! The Gemini API's contents: matching of calls, signatures, and alternating roles.
 
 use jp_compact_transcripts::{self as transcripts, Format};
 
@@ -76,7 +76,7 @@ fn invalid_content_is_refused_with_its_offset() {
     for (text, at, what) in [
         ("{\"contents\": 3}", 13, "the contents are not an array"),
         ("{\"contents\": [3]}", 14, "a content is not an object"),
-        ("{\"contents\": []}\n{\"a\": 1}\n", 17, "line 2: not a transcript of Google's contents"),
+        ("{\"contents\": []}\n{\"a\": 1}\n", 17, "line 2: not a transcript of the Gemini API"),
     ] {
         let error = transcripts::read(Format::Gemini, text.as_bytes().to_vec().into()).unwrap_err();
         assert!(error.offset == at && error.reason.contains(what), "{error}");

@@ -349,7 +349,9 @@ impl<'a> TextWriter<'a> {
             remarks.push(remark("input_shortened", written.state.size.to_string()));
         }
         if parts > 0 {
-            let what = format!("the range exceeds the model's window, so {parts} parts were merged");
+            let what = format!(
+                "the range exceeds the model's context window, so the summaries of {parts} parts were merged"
+            );
             remarks.push(remark("in_parts", what));
         }
         if let Some(window) = window.filter(|_| summary_tokens < allowed_tokens) {
