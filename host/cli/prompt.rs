@@ -1,5 +1,5 @@
-//! Questions to the user at a terminal: trust in a plugin, and grants. Without a terminal, no question must be asked; the
-//! hint of the error then shows the command that trusts the plugin.
+//! Questions to the user at a terminal: whether to trust a plugin, and which permissions to grant. This module must not ask
+//! without a terminal. The hint of the error then shows the command that trusts the plugin.
 
 use std::io;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use crate::error::Report;
 use crate::lines::EscapedLines;
 use crate::output;
 
-/// The question whether to trust a plugin, and to grant the permissions that it requests.
+/// Returns the callback that asks the user to trust a plugin and to grant the permissions that it requests.
 pub(crate) fn trust_prompt() -> TrustPrompt {
     Arc::new(|candidate| {
         let fields = json!({ "name": candidate.plugin.name, "path": candidate.plugin.real, "sha256": candidate.sha256 });
         output::info("asks for trust", &fields, &introduction(candidate));
         Box::pin(async {
-            Ok(is_yes(&answer("Trust this plugin and grant the permissions above? [y/N] ").await?))
+            Ok(is_yes(&ask("Trust this plugin and grant the permissions above? [y/N] ").await?))
         })
     })
 }
 
 /// Prints a question, and returns the line that the user types.
-pub(crate) async fn answer(question: &'static str) -> io::Result<String> {
+pub(crate) async fn ask(question: &'static str) -> io::Result<String> {
     output::question(question);
     let (sender, receiver) = tokio::sync::oneshot::channel();
     // An interrupt must end the wait, but a read of stdin cannot be cancelled. So a thread reads, and may remain until the
@@ -65,7 +65,7 @@ pub(crate) fn grants_for(subject: &TestedPlugin) -> Result<Vec<Grant>, Report> {
     Ok(if is_yes(&line) { missing } else { Vec::new() })
 }
 
-/// The text before the question for trust.
+/// Returns the text that precedes the question whether to trust a plugin.
 fn introduction(candidate: &Candidate) -> EscapedLines {
     let mut text = EscapedLines::for_consent();
     let name = &candidate.plugin.name;
@@ -112,7 +112,7 @@ pub(crate) fn add_facts(candidate: &Candidate, text: &mut EscapedLines) {
     row("asks", permission_list(&candidate.questions()));
 }
 
-/// A list of permissions.
+/// Formats permissions as a list in one line.
 pub(crate) fn permission_list(permissions: &[Grant]) -> String {
     if permissions.is_empty() { "no permission".into() } else { grants::joined(permissions) }
 }

@@ -32,11 +32,11 @@ pub(crate) struct SessionForkRequest<'a> {
     pub(crate) selection: RequestedSelection,
     pub(crate) run_args: &'a RunArgs,
     pub(crate) quiet: bool,
-    /// The name of the command, for the origin that the fork carries.
+    /// The name of the command. The new session records it as its origin.
     pub(crate) command: &'a str,
 }
 
-/// A fork that was written, except in a dry run.
+/// A new session. In a dry run, it was not written.
 pub(crate) struct SessionFork {
     pub(crate) session: NewSession,
     pub(crate) document: ForkReport,

@@ -1,22 +1,25 @@
 //! The seccomp filter of a jailed program.
 //!
-//! It is a list of denied calls. A list of allowed calls would need to include the calls of every runtime. A new version of
-//! a runtime could make other calls, and would then fail.
+//! The filter is a list of denied system calls, here named calls. A list of allowed calls would need to include the calls
+//! of every language runtime. A new version of a runtime could make other calls, and would then fail.
 //!
 //! The filter covers what Landlock does not: sockets, child processes, other processes, memory outside the limits, file
 //! metadata, and parts of the kernel that a strategy never needs.
 
 use crate::invocation::JailRules;
 
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+const UNSUPPORTED: &str = "the system call filter supports only Linux on x86_64 and aarch64";
+
 /// Fails, because the filter does not support this machine.
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 pub(crate) fn install(_jail: &JailRules, _host_pid: u32, _keeper: Option<u32>) -> Result<(), String> {
-    Err("the system call filter does not support this machine".to_owned())
+    Err(UNSUPPORTED.to_owned())
 }
 
 #[cfg(all(target_os = "linux", not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 pub(crate) fn allow_only_wait_and_kill() -> Result<(), String> {
-    Err("the system call filter does not support this machine".to_owned())
+    Err(UNSUPPORTED.to_owned())
 }
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -36,12 +39,12 @@ mod linux {
 
     use super::JailRules;
 
-    /// The first number of the x32 calls, which are other names of the x86_64 calls.
+    /// The first number of the x32 calls, which are aliases of the x86_64 calls.
     const FIRST_X32_CALL: u32 = 0x4000_0000;
     /// The number of calls that are compared one by one. The kernel runs a new filter once for every existing call, to find
     /// those that are always allowed. With one long list, that took half as long as a spawn.
     const GROUP_CALLS_MAX: usize = 6;
-    /// The first Landlock version that confines signals to the jail.
+    /// The first version of the Landlock ABI that confines signals to the jail.
     const LANDLOCK_SIGNALS: u8 = 6;
 
     pub(crate) fn install(jail: &JailRules, host_pid: u32, keeper: Option<u32>) -> Result<(), String> {
@@ -52,7 +55,7 @@ mod linux {
             .map_err(|error| format!("failed to install the system call filter: {error}"))
     }
 
-    /// Installs the filter of the keeper.
+    /// Installs the filter of the keeper, the process that kills the group when the host dies (`keeper.rs`).
     pub(crate) fn allow_only_wait_and_kill() -> Result<(), String> {
         let condition = |index, value| {
             SeccompCondition::new(index, SeccompCmpArgLen::Dword, Eq, value)
@@ -97,21 +100,22 @@ mod linux {
             let rules = group.iter().cloned().collect();
             let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, architecture)?;
             let group_program = BpfProgram::try_from(filter)?;
-            // Calls after this group jump to the next group. The call number stays loaded.
+            // A call with a higher number than this group's last one jumps to the next group. The call number stays
+            // loaded.
             let last = group.last().map_or(0, |(call, _)| call_number(*call));
             program.push(instruction(libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K, 0, 1, last));
             let length = u32::try_from(group_program.len()).expect("a group is short");
             program.push(instruction(libc::BPF_JMP | libc::BPF_JA, 0, 0, length));
             program.extend(group_program);
         }
-        // Each group kills a process that uses the call numbers of another architecture. Calls after the last group are
-        // new, and have the same number on all architectures.
+        // Each group kills a process that uses the call numbers of another architecture. Calls with higher numbers than
+        // the last group are new, and have the same number on all architectures.
         program.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
         Ok(program)
     }
 
-    /// Returns the error of a denied call. Programs that copy or list files fail after `EPERM` from a read of attributes.
-    /// For those calls, the error is that of a file system without attributes.
+    /// Returns the error of a denied call. Programs that copy or list files fail if a read of extended attributes returns
+    /// `EPERM`. For those calls, the error is that of a file system without extended attributes.
     fn denied_error(call: i64) -> i32 {
         if ATTRIBUTE_READS.contains(&call) { EOPNOTSUPP } else { EPERM }
     }
@@ -230,9 +234,9 @@ mod linux {
             ]);
         }
 
-        /// Denies changes of metadata. Landlock allows a program to change modes, owners, times, and attributes of the
-        /// user's files, such as the transcript, and to read the attributes of any file. Older versions also allow
-        /// truncation.
+        /// Denies changes of metadata. Landlock allows a program to change modes, owners, times, and extended
+        /// attributes of the user's files, such as the transcript, and to read the extended attributes of any file. Older
+        /// versions of Landlock also allow truncation.
         fn metadata(&mut self) {
             self.always(&ATTRIBUTE_READS);
             self.always(&[
@@ -268,7 +272,7 @@ mod linux {
             }
         }
 
-        /// Denies access to other processes. They belong to the same user, so the system would allow it.
+        /// Denies access to other processes. They belong to the same user, so the kernel would allow the access.
         fn other_processes(&mut self, pid: u32) {
             self.always(&[
                 libc::SYS_ptrace,
@@ -343,8 +347,8 @@ mod linux {
             }
         }
 
-        /// Denies child processes, but not threads. With the grant, child processes stay in the group and its namespaces, so
-        /// killing the group reaches all of them.
+        /// Denies child processes, but not threads. With the grant `subprocess`, child processes are allowed. They stay in
+        /// the group and its namespaces, so a signal to the group reaches all of them.
         fn processes(&mut self, granted: bool) {
             self.always(&[libc::SYS_setsid, libc::SYS_setpgid]);
             if granted {
@@ -369,10 +373,10 @@ mod linux {
             }
         }
 
-        /// Denies sockets. With the grant, Internet sockets can open connections but not accept them. Landlock covers only
-        /// TCP ports that are bound explicitly. It covers neither the implicit bind of `listen` nor other protocols. `bind`
-        /// stays allowed, because name resolution over UDP needs it. Socket pairs stay allowed, except for datagrams: a
-        /// datagram pair can send to any other address.
+        /// Denies sockets. With the grant `network`, Internet sockets can open connections but not accept them. Landlock
+        /// covers only TCP ports that are bound explicitly. It covers neither the implicit bind of `listen` nor other
+        /// protocols. `bind` stays allowed, because name resolution over UDP needs it. Socket pairs stay allowed, except for
+        /// datagrams: a datagram pair can send to any other address.
         fn sockets(&mut self, granted: bool) {
             self.always(&[libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4]);
             if granted {

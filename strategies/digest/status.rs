@@ -48,7 +48,7 @@ fn exit(content: &str) -> Option<i64> {
     })
 }
 
-/// JP's `cargo_test` succeeds even if tests fail: `Ran 12/12 tests, of which 1 failed.`
+/// Returns whether tests failed. JP's tool `cargo_test` succeeds even then, with `Ran 12/12 tests, of which 1 failed.`
 fn tests_failed(content: &str) -> bool {
     let counts = content.strip_prefix("Ran ").and_then(|rest| rest.split_once(" tests, of which "));
     counts.and_then(|(_, rest)| rest.split_once(" failed.")).is_some_and(|(count, _)| count != "0")

@@ -20,7 +20,7 @@ pub(crate) enum CallKind {
     Other,
 }
 
-/// Tools with one operation on the file in their arguments. The names are in lower case, without `-` and `_`.
+/// Tools that apply one operation to the file that an argument names. The names are in lower case, without `-` and `_`.
 const FILES: [(FileOp, &[&str]); 4] = [
     (
         FileOp::Read,
@@ -47,7 +47,7 @@ const FILES: [(FileOp, &[&str]); 4] = [
     (FileOp::Deleted, &["fsdeletefile", "delete", "deletefile", "removefile"]),
 ];
 const MOVES: [&str; 5] = ["fsmovefile", "move", "movefile", "rename", "renamefile"];
-/// Editors with the operation in an argument.
+/// Editors whose argument `command` is the operation.
 const EDITORS: [&str; 3] = ["strreplacebasededittool", "strreplaceeditor", "texteditor"];
 const PATCHES: [&str; 2] = ["applypatch", "patch"];
 const COMMANDS: [&str; 13] = [
@@ -68,13 +68,14 @@ const COMMANDS: [&str; 13] = [
 /// Prefixes of JP's tools that run a program. The command is the tool's name.
 const PROGRAMS: [&str; 2] = ["cargo_", "git_"];
 
+/// The names of arguments, by the meaning of their values.
 const PATHS: [&str; 8] =
     ["path", "file_path", "filePath", "filename", "target_file", "absolute_path", "notebook_path", "file"];
 const SOURCES: [&str; 6] = ["source", "from", "old_path", "oldPath", "src", "path"];
 const TARGETS: [&str; 6] = ["destination", "to", "new_path", "newPath", "dst", "target"];
 const LINES: [&str; 3] = ["command", "cmd", "script"];
 const PATCH_TEXTS: [&str; 3] = ["input", "patch", "patchText"];
-/// Argument names of edits, and argument names of new contents.
+/// Arguments that only an edit has, and arguments with new content. They classify unknown tools.
 const EDITS: [&str; 8] =
     ["old_string", "oldString", "old_str", "patterns", "patch", "diff", "edits", "string_to_replace"];
 const CONTENTS: [&str; 3] = ["content", "contents", "file_text"];
@@ -157,7 +158,7 @@ fn command(arguments: &Map<String, Value>) -> Option<Cow<'_, str>> {
         Value::String(line) => Some(line.as_str().into()),
         Value::Array(words) => {
             let words: Vec<_> = words.iter().filter_map(Value::as_str).collect();
-            // `bash -lc LINE` is LINE.
+            // For `bash -lc LINE`, the command is LINE.
             match words.as_slice() {
                 ["bash" | "sh" | "zsh", "-c" | "-lc", line] => Some((*line).into()),
                 words => Some(words.join(" ").into()),

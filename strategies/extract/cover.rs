@@ -62,7 +62,7 @@ struct Ranked {
 
 impl Ord for Ranked {
     fn cmp(&self, other: &Self) -> Ordering {
-        // Compares gain per byte. Of equal pieces the first one is the greatest.
+        // Compares gain per byte. If it is equal, the first piece is greater, so the heap returns it first.
         let (left, right) = (self.gain * other.bytes, other.gain * self.bytes);
         left.cmp(&right).then(other.piece.cmp(&self.piece))
     }

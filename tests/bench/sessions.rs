@@ -28,7 +28,7 @@ const REQUESTS: u32 = 200;
 /// Size of the executable for the trust row.
 const TRUSTED_BYTES: usize = 5 << 20;
 const TRUSTED: &str = "known";
-/// The element that starts a turn. Turns are merged to give a large stream the turn table of a small one.
+/// The element that starts a turn. [`merge_turns`] changes it, so that a large stream has as many turns as a small one.
 const TURN_START: &[u8] = b"\"type\": \"turn_start\"";
 
 /// Streams from which requests are made.
@@ -37,7 +37,7 @@ pub(crate) struct Streams<'a> {
     pub(crate) small: &'a Path,
     /// 1 MB.
     pub(crate) middle: &'a Path,
-    /// The size that the bench was given.
+    /// The size is an argument of the benchmark.
     pub(crate) large: &'a Path,
 }
 
@@ -134,12 +134,12 @@ pub(crate) fn add_rows(
         Some(0.15),
     );
     table.add_times(
-        "`none` of the large stream / of 1 MB, as many turns",
+        "worker, header only, large stream with the turns of 1 MB / 1 MB",
         same_turns.wall,
         middle.wall,
         Some(1.25),
     );
-    table.add_times("`none` of the large stream / of 1 MB", large.wall, middle.wall, None);
+    table.add_times("worker, header only, large stream / 1 MB", large.wall, middle.wall, None);
 
     let plugin = registry.find(&folder.join(TRUSTED).to_string_lossy()).map_err(io::Error::other)?;
     let mut cleared = || {
@@ -151,7 +151,7 @@ pub(crate) fn add_rows(
     };
     let [cleared] = alternate(runs * 10, [&mut cleared])?;
     table.add_times(
-        "trust of a known executable of 5 MB / spawn of true",
+        "trust check of a 5 MB executable / spawn of true",
         cleared.wall,
         spawned.wall,
         Some(1.0),

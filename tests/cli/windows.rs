@@ -170,7 +170,7 @@ fn check_sample(name: &str, model: &str, window: u64, origin: &str) {
     let world = World::new();
     let file = format!("session.{}", name.rsplit('.').next().unwrap());
     world.write_file(&file, &sample(name));
-    // The workspace's own model is that of JP.
+    // JP's configuration of the workspace has another model.
     world.write_file(".jp/config.toml", b"assistant.model.id = \"openai/gpt-4o\"\n");
     let trigger = world.run(&["auto", &file, "--json"]).exits(0).line()["trigger"].clone();
     let found = ["model", "context_window", "window_origin"].map(|key| trigger[key].clone());

@@ -1,6 +1,6 @@
-//! Crashes of commands that create or replace files. After a crash at any system call, the folder is as
-//! before or as after the command. The next run removes any remaining temporary file. Finished files are on
-//! disk together with their names.
+//! Crashes of commands that create or replace files. After a crash at any system call, the folder has the state before or
+//! after the command. The next run removes any remaining temporary file. A finished file is synced before it gets its name,
+//! and its folder is synced afterwards.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -84,7 +84,7 @@ impl Scenario {
         }
     }
 
-    /// Runs the command undisturbed. Returns the resulting folder.
+    /// Runs the command without a crash. Returns the contents of the folder afterwards.
     #[track_caller]
     fn run(&self) -> FolderContents {
         let output = self.command(&self.args).output().unwrap();
@@ -121,8 +121,8 @@ impl Scenario {
         remaining == *after
     }
 
-    /// Kills a run at each call that names a file, from the first change to the exit. Returns the numbers of
-    /// crashes that left the old and the new state.
+    /// Kills a run at each call that names a file, from the first change to the exit. Returns how
+    /// many crashes left the old state, and how many left the new state.
     #[track_caller]
     fn crash_at_every_call(
         &self,
@@ -235,7 +235,7 @@ fn crash_at_any_call_of_a_print_leaves_all_or_nothing() {
 }
 
 /// Returns a batch of two transcripts with overlays. It keeps every turn, so no strategy runs. The views differ from the
-/// transcripts.
+/// transcripts because of the overlays.
 fn batch() -> Scenario {
     let args = "batch place/in --out place/out --report place/report.json --junit place/junit.xml -p default --keep-last 99 \
                  --sandbox=contained -j 1 --now";
@@ -255,8 +255,8 @@ fn subtree(tree: &FolderContents, folder: &str) -> FolderContents {
     entries.map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
 }
 
-/// Returns the calls of a batch that concern its files, from the first call that changes a file: the name of each call
-/// and its number among the thread's calls of that name. strace counts per thread and kills at the first match.
+/// Returns the system calls of a batch on its files, from the first call that creates a file. Each is the call's name, and
+/// its number among the calls with that name in the same thread. strace counts per thread, and kills at the first match.
 fn kill_points(scenario: &Scenario, recorded: &TracedRun) -> BTreeSet<(String, usize)> {
     let is_in_folder = |call: &Call| {
         let files = [call.file(0), call.opened()].into_iter().flatten().map(Path::to_path_buf);
@@ -310,7 +310,7 @@ fn crash_at_any_call_of_a_batch_leaves_whole_views_and_resumes() {
         let inject = format!("inject={name}:signal=SIGKILL:when={ordinal}");
         let options = ["-f".into(), "-e".into(), format!("trace={name}"), "-e".into(), inject];
         if scenario.trace(&strace, &options).status.signal() != Some(9) {
-            // The threads divided the work differently in this run.
+            // The threads divided the work differently in this run, so no thread made this call so often.
             continue;
         }
         kills += 1;
@@ -335,7 +335,7 @@ fn crash_at_any_call_of_a_batch_leaves_whole_views_and_resumes() {
     assert!(kills >= 80 && states.len() >= 8, "{kills} kills, {} states: {states:#?}", states.len());
 }
 
-/// Checks that a file was synced before it got its name, and that its folder was synced afterwards.
+/// Checks that a file was synced before it was renamed or linked to `path`, and that its folder was synced afterwards.
 #[track_caller]
 fn check_synced(calls: &[Call], path: &Path) {
     let call_list = || calls.iter().map(|call| format!("  {call:?}\n")).collect::<String>();
@@ -408,11 +408,11 @@ fn resumed_views_are_on_disk_before_the_report() {
     let (report, part) = (batch.folder.join("report.json"), batch.folder.join("report.json.part"));
     batch.run();
     batch.args.push("--resume".into());
-    // The names are on disk, because the report is.
+    // The report is complete, so the earlier run has already synced the folders.
     let resumed = batch.trace(&strace, &["-f".into()]);
     assert!(resumed.status.success(), "{}", resumed.stderr);
     check_synced_before_the_report(&resumed, &batch, 0);
-    // The lines of a killed run, in the form in which they follow the head of the report.
+    // Makes the partial report of a killed run: the head and two records, one JSON object per line.
     let text = fs::read_to_string(&report).unwrap().replace(",\"transcripts\":[", "}").replace("},\n", "}\n");
     let lines: Vec<&str> = text.lines().take(3).collect();
     fs::write(&part, lines.join("\n") + "\n").unwrap();

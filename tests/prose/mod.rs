@@ -1,7 +1,7 @@
 //! The reader of prose: comments and string literals of Rust sources, and paragraphs of Markdown, as words.
 //!
-//! It has its own lexer, because `syn` drops ordinary comments and knows no line numbers. Text in backticks, in
-//! double quotes, in code blocks and in Markdown quotes is code or is cited, and is never searched.
+//! It has its own lexer, because `syn` drops ordinary comments and gives no line numbers of words. Text in backticks, in
+//! double quotes, in code blocks and in Markdown quotes is code or a citation. It is never searched.
 
 /// A passage of continuous text: a paragraph of a comment or of Markdown, or a string literal.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum Kind {
 pub(crate) struct Word {
     pub(crate) text: String,
     pub(crate) line: usize,
-    /// Whether the word is the first of a sentence, with a capital.
+    /// Whether the word begins a sentence with a capital letter.
     pub(crate) opens_sentence: bool,
 }
 
@@ -117,7 +117,7 @@ fn literal_passages(literal: &str, line: usize) -> Vec<Passage> {
         return Vec::new();
     }
     let text = literal.replace("\\n", "\n\n").replace("\\\"", "\"");
-    // An escaped line break is not a line of the source. A literal has either kind.
+    // An escaped `\n` does not begin a new line of the source. A literal has either escaped or real line breaks.
     let lines_per_part = usize::from(literal.contains('\n'));
     let lines = text.split('\n').enumerate();
     let lines: Vec<(usize, &str)> =

@@ -1,5 +1,5 @@
-//! File modes and owners of plugins. A file that other users could change is not run. The rule is that of OpenSSH's
-//! `StrictModes`.
+//! File modes and owners of plugins. A file that other users could change is not run. OpenSSH's `StrictModes` has
+//! the same rule.
 
 use crate::home::{Home, set_mode};
 

@@ -1,5 +1,5 @@
-//! Permissions of a strategy under `strategy run` and `strategy test`: only typed or confirmed ones are
-//! granted, not those of its manifest.
+//! Permissions of a strategy under `strategy run` and `strategy test`: only typed or confirmed
+//! permissions are granted. The permissions of its manifest are not.
 
 use std::fs;
 use std::io::Write as _;

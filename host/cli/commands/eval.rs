@@ -302,7 +302,7 @@ fn evaluate(
     evaluation.map_err(|error| Report::of_system("failed to start a thread", &error))
 }
 
-/// Returns the arguments of a run. The recorded answers of a row take the place of those of `--llm-replay`.
+/// Returns the arguments of a run. The recorded answers of a row replace the answers of `--llm-replay`.
 fn run_args_of(args: &Args, answers: Option<&PathBuf>, environment: &Environment) -> RunArgs {
     let mut run_args = args.run_args.clone();
     if let Some(file) = answers {

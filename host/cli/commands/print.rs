@@ -32,7 +32,7 @@ pub(crate) struct Args {
     compacted: bool,
     /// Print in this form
     ///
-    /// `text` is for people. `json` has the decoded events that a provider receives. `source` is the form of the transcript. The name of a provider prints the conversation of its request body.
+    /// `text` is for people. `json` has the decoded events that a provider receives. `source` is the form of the transcript. A provider's name prints the conversation in the form of that provider's request body.
     #[arg(long = "as", value_name = "FORM", value_parser = forms(), default_value = "text")]
     form: PrintForm,
     /// Write to FILE instead of stdout; FILE must not exist

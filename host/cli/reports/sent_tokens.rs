@@ -23,7 +23,7 @@ const PRINTED_VIEW_HAS: &str = "the view that `print --compacted` prints has";
 pub(crate) struct SentTotals {
     /// The number of conversations, in all formats.
     conversations: usize,
-    /// The sums over those in JP's format, if there are any.
+    /// The sums over the conversations in JP's format, if there are any.
     jp: Option<JpTokens>,
 }
 

@@ -371,8 +371,8 @@ impl Config {
         self
     }
 
-    /// Returns the one of the warnings that is about keys of this program in JP's files. The transcripts of one
-    /// workspace share those files, so the user needs to see it only once.
+    /// Returns the warning about this program's keys in JP's files. The transcripts of one workspace share those files, so
+    /// the user needs to see the warning only once.
     #[must_use]
     pub fn misplaced_keys_warning(&self) -> Option<&str> {
         self.jp.misplaced_keys_warning()

@@ -166,7 +166,7 @@ fn resolve_options(
     result.map(|()| options.as_object().cloned().unwrap_or_default())
 }
 
-/// Starts the plugin in the ways in which a person would start it.
+/// Starts the plugin as a person would from a shell.
 async fn check_usage_errors(setup: &CheckSetup<'_>, plugin: &TestedPlugin, findings: &mut Findings) {
     match setup.start(plugin, "x-no-verb", Vec::new()).await {
         Ok(ended) => findings.failures.extend(usage_failure("S03", &ended)),

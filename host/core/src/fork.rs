@@ -43,7 +43,8 @@ pub enum ForkEffect {
     SummaryDropped,
 }
 
-/// Copies the last turns of a stream. Without `last`, or if there are no more turns than that, the bytes do not change.
+/// Copies the last turns of a stream. If `last` is `None`, or if the stream has at most `last` turns, the copy has the same
+/// bytes.
 #[must_use]
 pub fn fork(stream: &Stream, last: Option<usize>) -> Fork {
     let removed_turns = last.map_or(0, |last| stream.turns().saturating_sub(last));
@@ -98,7 +99,7 @@ enum Edit {
 
 struct Forker<'a> {
     stream: &'a Stream,
-    /// Present if an overlay lists single calls.
+    /// `Some` if an overlay lists single calls.
     halves: Option<Halves<'a>>,
     removed_turns: usize,
     /// The number of removed events that have a seq.
@@ -137,8 +138,8 @@ impl Forker<'_> {
         (effect, Some(bytes))
     }
 
-    /// Returns the `tool_calls` of a `selective` policy with only the copied calls, and their number. Entries without
-    /// effect are dropped, because they would have none in the fork either.
+    /// Returns the `tool_calls` of a `selective` policy with only the copied calls, and their number. Entries
+    /// that match no event are dropped, because they would match none in the fork either.
     fn selective_calls(&self, overlay: &Overlay, span: Span) -> Option<(String, usize)> {
         let Some(ToolPolicy::Selective(stored)) = &overlay.tool_calls else { return None };
         let halves = self.halves.as_ref()?;
@@ -188,7 +189,7 @@ impl Forker<'_> {
     fn rewrite(&self, span: Span, from: usize, to: usize, edit_of: impl Fn(&str) -> Option<Edit>) -> Vec<u8> {
         let bytes = self.stream.bytes();
         let mut members = Vec::new();
-        // Cannot fail: the index has already scanned it.
+        // Cannot fail: the index has already scanned this element.
         let _ = Scanner::at_byte(bytes, span.start).object(1, |scanner, key| {
             members.push((key, scanner.value(2)?));
             Ok(())

@@ -79,14 +79,14 @@ pub struct RowSpec {
     pub answers: Option<String>,
 }
 
-/// The way in which a row makes its view.
+/// How a row makes its view of a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowKind {
-    /// The whole prefix.
+    /// The view is the whole prefix.
     Whole,
-    /// Nothing.
+    /// The view is empty.
     Nothing,
-    /// A strategy.
+    /// A strategy compacts the prefix.
     Strategy,
 }
 

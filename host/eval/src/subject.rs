@@ -83,7 +83,7 @@ impl<'a> Subject<'a> {
         tokens(self.weights_before[to].saturating_sub(self.weights_before[from]))
     }
 
-    /// Returns the number of elements of a prefix of `events` events.
+    /// Returns the number of elements in the prefix that has `events` events.
     pub(crate) fn elements(&self, events: usize) -> usize {
         let next = self.session.events.get(events);
         next.map_or(self.session.stream.events().len(), |event| event.element)

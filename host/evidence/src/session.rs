@@ -18,7 +18,7 @@ use crate::scan::{AnchorHash, command_line, for_each_anchor, for_each_quote, has
 /// The number of an anchor in a session.
 pub type AnchorId = u32;
 
-/// A session without overlays, and its anchors. Events are those with text, numbered from 0.
+/// A session without overlays, and its anchors. Only events with text are counted, from 0.
 #[derive(Debug)]
 pub struct Session<'a> {
     pub stream: &'a Stream,
@@ -265,7 +265,7 @@ pub struct SeenView<'v> {
     bits: Vec<u64>,
     /// The events that are shown whole.
     events: HashSet<usize>,
-    /// The texts that are not those of whole events.
+    /// The texts of parts that are not whole events.
     texts: Vec<Cow<'v, str>>,
 }
 

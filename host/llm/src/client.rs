@@ -55,7 +55,7 @@ pub(super) struct ModelAnswer {
     pub(super) end: AnswerEnd,
 }
 
-/// The way in which an answer ended.
+/// How an answer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AnswerEnd {
     /// The answer is complete.
@@ -127,8 +127,8 @@ impl Client {
         answer.map(model_answer).map_err(|error| request_error(error, key))
     }
 
-    /// Sends a request about a model, without any part of a conversation. Returns its JSON answer. `body` is that of a
-    /// POST.
+    /// Sends a request about a model, without any part of a conversation. Returns the JSON answer. With a `body`, the request
+    /// is a POST.
     pub(super) async fn ask_about_model(
         &self,
         target: &Target,

@@ -79,9 +79,9 @@ pub struct LlmOptions {
     pub record: Option<PathBuf>,
     /// The file to replay answers from. No model is asked then.
     pub replay: Option<PathBuf>,
-    /// The context window of every model, in tokens, unless the model's own is smaller.
+    /// An upper limit for the context window of every model, in tokens.
     pub context_window: Option<u64>,
-    /// Neither read nor keep notes.
+    /// Disable notes, the cached answers about parts of a conversation.
     pub no_notes: bool,
 }
 
@@ -178,8 +178,8 @@ impl Models {
         {
             return answer;
         }
-        let note = self.note(request, fallback);
-        if let Some(answer) = note.as_deref().and_then(|key| self.notes.get(key)) {
+        let note_key = self.note_key(request, fallback);
+        if let Some(answer) = note_key.as_deref().and_then(|key| self.notes.get(key)) {
             tracing::info!("used a note");
             return self.record(request, answer);
         }
@@ -191,15 +191,15 @@ impl Models {
             },
             Err(error) => Answer::Err(error),
         };
-        if let (Some(key), Answer::Ok(_)) = (&note, &answer) {
+        if let (Some(key), Answer::Ok(_)) = (&note_key, &answer) {
             self.notes.put(key, &answer);
         }
         self.record(request, answer)
     }
 
-    /// Returns the key of a note: the hash of the request with the model that answers it, and of the address, because
-    /// another server may have another model with the same name. `None` if the answer is not a note.
-    fn note(&self, request: &NeedRequest, fallback: Option<&str>) -> Option<String> {
+    /// Returns the cache key of a request whose answer is a note: the hash of the request, the model, and the address. The
+    /// address is included because another server may have another model with the same name.
+    fn note_key(&self, request: &NeedRequest, fallback: Option<&str>) -> Option<String> {
         let NeedRequest::LlmComplete { model, note: true, .. } = request else { return None };
         let resolved = resolve(model.as_deref(), fallback).ok()?;
         let target = provider::target(&resolved, &self.settings, &self.variables).ok()?;
@@ -210,8 +210,8 @@ impl Models {
         Some(digest::of_bytes(format!("{} {}", session::key(&named), target.address).as_bytes()))
     }
 
-    /// Records answers of the model, including refusals, because the model would repeat them. A missing
-    /// answer is not recorded, because it may be temporary.
+    /// Records the answer of a model. Refusals and truncated answers are recorded, because the model would repeat them.
+    /// Other errors are not recorded, because they may be temporary.
     fn record(&self, request: &NeedRequest, answer: Answer) -> Answer {
         let is_temporary = match &answer {
             Answer::Ok(_) => false,
@@ -338,10 +338,10 @@ fn completion(
         }),
         AnswerEnd::Truncated if is_budget_limit => failed(
             BUDGET_EXHAUSTED,
-            format!("{model}: the budget was used up before its answer was complete"),
+            format!("{model}: the budget was used up before the answer was complete"),
         ),
         AnswerEnd::Truncated => {
-            failed("llm_truncated", format!("{model}: its answer was cut off at the token limit"))
+            failed("llm_truncated", format!("{model}: the answer was cut off at the token limit"))
         }
         AnswerEnd::Refused(reason) => failed("llm_refused", format!("{model}: {reason}")),
     }
@@ -374,9 +374,9 @@ impl Answers for Models {
         if self.replays() {
             return None;
         }
-        // A note costs nothing.
+        // A stored note costs nothing.
         let costs =
-            |request: &&NeedRequest| self.note(request, model).is_none_or(|key| !self.notes.has(&key));
+            |request: &&NeedRequest| self.note_key(request, model).is_none_or(|key| !self.notes.has(&key));
         let token_counts = requests.values().filter(costs).filter_map(|request| match request {
             NeedRequest::LlmComplete { system, messages, max_tokens, .. } => {
                 Some(input_tokens(system.as_deref(), messages).saturating_add(max_tokens.unwrap_or(0)))
@@ -385,13 +385,13 @@ impl Answers for Models {
         });
         let (mut count, mut tokens) =
             token_counts.fold((0, 0_u64), |(count, sum), tokens| (count + 1, sum.saturating_add(tokens)));
-        // A kept note shows that an earlier run read this conversation, so most later requests are notes too.
-        let has_no_kept_note = requests.values().filter(costs).count() == requests.len();
-        if let Some(remaining) = remaining.filter(|_| has_no_kept_note) {
+        // A stored note shows that an earlier run read this conversation, so most later requests have stored notes, too.
+        let has_no_stored_note = requests.values().filter(costs).count() == requests.len();
+        if let Some(remaining) = remaining.filter(|_| has_no_stored_note) {
             count += remaining.requests;
             tokens = tokens.saturating_add(remaining.tokens);
         }
-        // The previous answer may have used the budget. That does not matter without further requests.
+        // The previous answer may have used up the budget. This is an error only if there are further requests.
         let result = if count == 0 { Ok(()) } else { self.budget.check(count, tokens) };
         result.err().map(exhausted)
     }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::provider::Target;
 
-/// The time for which an answer is used.
+/// The maximum age of a stored answer, in seconds.
 const AGE_SECONDS_MAX: u64 = 24 * 60 * 60;
 
 /// The answers of providers.

@@ -31,7 +31,7 @@ const SYSTEM_FILE: u64 = 16 << 20;
 /// Reads a file from a standard location. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// It is not a regular file, it is a link, or it is larger than `bytes_max`.
+/// The file is not regular, is a link, or is larger than `bytes_max`.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
     none_if_missing(open(path, OFlags::NOFOLLOW).and_then(|file| read_all(file, bytes_max)))
 }
@@ -66,7 +66,7 @@ pub fn read_system_bytes(path: &str) -> Option<Vec<u8>> {
 /// Reads a file that the user named. It may be a link or a pipe, and has the same limit.
 ///
 /// # Errors
-/// It does not exist, it cannot be read, or it is larger than `bytes_max`.
+/// The file does not exist, cannot be read, or is larger than `bytes_max`.
 pub fn read_named(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     read_all(File::open(path)?, bytes_max)
 }

@@ -1,12 +1,12 @@
-//! The records of a session file, one JSON value for each line. Only values are read here; the bytes of a line are
-//! copied elsewhere.
+//! The records of a session file, one JSON value for each line. This module reads values only. It does
+//! not copy the bytes of lines.
 
 use jp_compact_transcripts::title_of;
 use serde_json::Value;
 
 use crate::agent::Agent;
 
-/// The longest title, in characters.
+/// The maximum length of a title, in characters.
 const TITLE_CHARS_MAX: usize = 80;
 
 /// Returns the lines that are JSON objects. A line that was cut off is skipped.
@@ -15,12 +15,12 @@ pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Value> + '_ {
     values.filter(Value::is_object)
 }
 
-/// Returns the title of a session: the one in the file, else the beginning of the first prompt.
+/// Returns the title that the session file has, or else the beginning of the first prompt.
 pub(crate) fn title_or_prompt(agent: Agent, bytes: &[u8]) -> Option<String> {
     title_of(bytes, agent.format()).or_else(|| first_prompt(agent, bytes)).map(|title| shortened(&title))
 }
 
-/// Returns a text on one line of limited length.
+/// Returns the words of a text in one line, cut off at [`TITLE_CHARS_MAX`].
 fn shortened(text: &str) -> String {
     let words: Vec<&str> = text
         .split(|char: char| char.is_whitespace() || char.is_control())
@@ -59,7 +59,7 @@ fn first_prompt(agent: Agent, bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// Returns the text of a message, unless the program wrote it.
+/// Returns the first text of a message that the user typed. Texts that the agent inserts begin with `<` or `# AGENTS.md`.
 fn text_of(content: &Value) -> Option<String> {
     let is_typed = |text: &&str| {
         let text = text.trim_start();
@@ -69,7 +69,7 @@ fn text_of(content: &Value) -> Option<String> {
     content.as_str().into_iter().chain(texts).find(is_typed).map(str::to_owned)
 }
 
-/// Returns the first string member with this name in any record.
+/// Returns the first string among the values that `member` selects from each record.
 pub(crate) fn first_string(bytes: &[u8], member: impl Fn(&Value) -> &Value) -> Option<String> {
     records(bytes).find_map(|record| member(&record).as_str().map(str::to_owned))
 }

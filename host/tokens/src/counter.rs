@@ -137,7 +137,7 @@ impl PieceCounter {
     }
 }
 
-/// Returns the mask whose bits are those of the bytes before, `bits` bytes earlier.
+/// Shifts a mask by `bits` bytes. The first bits come from the end of the previous mask.
 fn shifted(mask: u64, previous: u64, bits: u32) -> u64 {
     (mask << bits) | (previous >> (u64::BITS - bits))
 }

@@ -242,7 +242,7 @@ impl EventBuilder {
         self.count_unreachable(texts);
     }
 
-    /// Returns the length of the text of a range of added events.
+    /// Returns the sum of the text lengths in a range of added events.
     pub(crate) fn text_len(&self, events: std::ops::Range<usize>) -> u64 {
         self.events[events].iter().map(|event| event.body.len() as u64).sum()
     }

@@ -21,7 +21,7 @@ pub enum Format {
     OpenaiResponses,
     /// Anthropic's Messages API.
     Anthropic,
-    /// Google's `contents`.
+    /// The `contents` of Google's Gemini API.
     Gemini,
     Ollama,
     JCli,

@@ -10,11 +10,11 @@ use crate::lines::{lines, text_start};
 
 /// The number of lines in the first sample.
 const LINES_MAX: usize = 40;
-/// The number of lines in the second sample, which is taken if the first does not suffice. A log may begin with many
-/// notes.
+/// The number of lines in the second sample, which is read if no format matches the first. A log may begin with many
+/// records that identify no format.
 const SECOND_LINES_MAX: usize = 4000;
 
-/// The members by which formats are detected.
+/// The members that the detection of formats reads.
 const WANTED: MemberFilter = |key| {
     matches!(
         key,
@@ -46,7 +46,7 @@ const WANTED: MemberFilter = |key| {
 };
 
 pub(crate) struct Sample<'a> {
-    /// The first lines, if each is a JSON value. One line for a document without line breaks.
+    /// The first lines that are JSON values. Empty for a document with line breaks.
     pub(crate) lines: Vec<JsonNode<'a>>,
     /// The whole source, if it is one JSON value.
     pub(crate) document: Option<JsonNode<'a>>,
@@ -65,7 +65,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Calls `detect` with a sample of these bytes, and with a larger one if it returns `None`.
+/// Calls `detect` with a sample of these bytes. If `detect` returns `None`, calls it again with a larger sample.
 pub(crate) fn with_samples<T>(bytes: &[u8], detect: impl Fn(&Sample<'_>) -> Option<T>) -> Option<T> {
     let mut lines = 0;
     let first = with_sample(bytes, LINES_MAX, |sample| {
@@ -88,7 +88,7 @@ fn with_sample<T>(
         true => None,
         false => index(Span { start: text_start(bytes), end: bytes.len() }).ok(),
     };
-    // Lines that are not JSON are skipped. A document may have lines that are JSON.
+    // Lines that are not JSON are skipped. Lines of a document are not read, because some of them can be JSON by chance.
     let lines: Vec<JsonIndex> = match &document {
         Some(_) => Vec::new(),
         None => sample_lines().filter_map(|line| index(line).ok()).collect(),
@@ -130,7 +130,7 @@ pub fn malformed(bytes: &[u8]) -> Option<Unreadable> {
     })
 }
 
-/// The types of the elements in JP's files. Two of them are our own.
+/// The types of the elements in JP's files. `jp-compact` writes the last two.
 const JP_TYPES: [&str; 11] = [
     "turn_start",
     "chat_request",
@@ -168,7 +168,7 @@ pub(crate) fn format_error_at(format: &str, offset: usize, reason: &str) -> Unre
 /// Returns the role of a message.
 ///
 /// # Errors
-/// The message has none.
+/// The message has no role.
 pub(crate) fn role_of<'a>(format: &str, message: JsonNode<'a>) -> Result<Cow<'a, str>, Unreadable> {
     message.text_of("role").ok_or_else(|| format_error(format, message, "a message has no role"))
 }
@@ -176,7 +176,7 @@ pub(crate) fn role_of<'a>(format: &str, message: JsonNode<'a>) -> Result<Cow<'a,
 /// Checks that a value has the expected form.
 ///
 /// # Errors
-/// It does not.
+/// The value does not have that form.
 pub(crate) fn ensure(
     is_valid: bool,
     format: &str,

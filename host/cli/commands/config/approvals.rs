@@ -1,4 +1,4 @@
-//! The report of an error in the file with the approvals.
+//! The error report for the approvals that `config trust` and `config untrust` read and write.
 
 use jp_compact_engine::consent::ApprovalsError;
 

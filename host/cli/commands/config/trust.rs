@@ -220,7 +220,7 @@ fn confirm(args: &Args, target: &Path) -> Result<(), Report> {
     if !output::can_ask() {
         return not_approved("stdin is not a terminal");
     }
-    let answer = until_interrupted(async { Ok(prompt::answer("Approve these settings? [y/N] ").await?) })?;
+    let answer = until_interrupted(async { Ok(prompt::ask("Approve these settings? [y/N] ").await?) })?;
     if prompt::is_yes(&answer) { Ok(()) } else { not_approved("the answer was not yes") }
 }
 

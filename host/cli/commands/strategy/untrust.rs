@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let path = args.plugin.contains('/').then(|| environment.cwd.join(&args.plugin));
-    // A removed plugin has no real path. Its record has its former path.
+    // The path of a removed plugin cannot be resolved. Its trust record has the path as it was.
     let real_path = path.map(|path| path.canonicalize().unwrap_or(path));
     let mut trust = args.discovery.trust(environment)?;
     let revoked = trust

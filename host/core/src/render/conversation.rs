@@ -150,7 +150,7 @@ impl Conversation {
     }
 }
 
-/// Returns the index of the last message with which the user begins a turn. A message that the renderer added after an
+/// Returns the index of the message that begins the last turn. A message that the renderer added after an
 /// unanswered call does not begin a turn, because the call still waits for its response.
 fn current_turn_start(messages: &[Message]) -> usize {
     let has_unanswered_call = |message: &Message| message.calls().any(|call| call.answer.is_none());

@@ -27,15 +27,15 @@ pub(crate) use names::NameRules;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provider {
-    /// Anthropic's messages.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// `OpenAI`'s chat completions.
+    /// `OpenAI`'s Chat Completions API.
     Openai,
-    /// `OpenAI`'s responses.
+    /// `OpenAI`'s Responses API.
     OpenaiResponses,
-    /// Google's contents.
+    /// Google's Gemini API.
     Gemini,
-    /// Ollama's chat.
+    /// Ollama's chat API.
     Ollama,
 }
 

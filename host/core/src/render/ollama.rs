@@ -1,4 +1,4 @@
-//! Ollama's chat. Arguments are objects, and thoughts need no signature.
+//! Renders a conversation as the `messages` of an Ollama request. Arguments are objects, and thoughts need no signature.
 
 use serde_json::{Value, json};
 

@@ -45,7 +45,7 @@ pub enum BatchEvent {
     Interrupted,
 }
 
-/// The way in which a batch ended.
+/// How a batch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchEnd {
     /// All transcripts are finished.

@@ -68,7 +68,7 @@ pub(super) async fn run_transcript(
     }
 }
 
-/// The way in which a transcript was finished.
+/// How a transcript was finished.
 enum Completion {
     /// This run processed or failed it.
     Now,

@@ -1,5 +1,5 @@
-//! The event lines of `input: full`. A spool file is written once for each range of a transcript, and once more for
-//! strategies with steps. Lines in memory are dropped after their request.
+//! The event lines for strategies with `input: full`. Requests with the same range and the same optional members share one
+//! spool file. Lines in memory are dropped after their request.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ struct CachedFile {
 struct LineMembers {
     /// Whether the lines have steps. Only strategies with the feature `steps` get them.
     step: bool,
-    /// The number of overlays that the lines were marked with. `None` without the wish `hidden`.
+    /// The number of overlays that determined the `hidden` marks. `None` if the strategy's `wants` lacks `hidden`.
     hidden: Option<usize>,
 }
 

@@ -48,7 +48,7 @@ pub struct RunReport {
     pub low_saving: Option<f64>,
     /// The violations that the run introduced, if the user allowed them.
     pub introduced_violations: Vec<Violation>,
-    /// The violations from before.
+    /// The violations that the view had before the run.
     pub existing_violations: Vec<Violation>,
 }
 
@@ -204,7 +204,7 @@ impl RunReport {
         format!("it would save {saved:.1} % of the view; the minimum is {minimum} % (min_saving)")
     }
 
-    /// Turns the overlays of all strategies into declines.
+    /// Replaces the overlays of every strategy by a decline with this reason.
     pub(super) fn decline_all(&mut self, reason: &str) {
         for step in &mut self.steps {
             if let StrategyOutcome::NewOverlays(_) = step.outcome {
@@ -239,7 +239,7 @@ impl RunReport {
         restoring.map(note).collect()
     }
 
-    /// Sets the sizes of our view and of JP's with the new overlays.
+    /// Updates the token counts after the run, for our view and for JP's view.
     pub(super) fn set_sizes_after(&mut self, survey: &Survey<'_>, new_overlays: &[NewOverlay], view: &View) {
         self.tokens_after = survey.estimate.view_tokens(view);
         if let Some(jp) = &mut self.sent_by_jp {

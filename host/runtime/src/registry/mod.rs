@@ -79,7 +79,7 @@ impl Registry {
     /// Finds a plugin by name, or by path if the argument contains a `/`.
     ///
     /// # Errors
-    /// It does not exist, or it has the name of a bundled strategy. Those cannot be replaced.
+    /// The plugin does not exist, or it has the name of a bundled strategy. Bundled strategies cannot be replaced.
     pub fn find(&self, name: &str) -> Result<Plugin, Error> {
         let plugin = if name.contains('/') {
             plugin::at(&self.cwd.join(name).components().collect::<PathBuf>(), PluginOrigin::Path)?

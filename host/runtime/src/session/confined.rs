@@ -46,7 +46,7 @@ impl Confined {
     /// Confines a plugin in a jail with its granted permissions.
     ///
     /// # Errors
-    /// This machine has no jail, or the same as [`Confined::contained`].
+    /// This machine has no jail. Also the errors of [`Confined::contained`].
     pub fn jailed(cleared: Cleared, abilities: Abilities, runner: &Path) -> Result<Self, Error> {
         let confined = Self::contained(cleared, runner)?;
         let cleared = &confined.cleared;

@@ -48,7 +48,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// Joins a plugin and its description.
+    /// Combines a plugin with its checked description.
     ///
     /// # Errors
     /// The description is for another plugin, or the host cannot use it.
@@ -62,7 +62,7 @@ impl Described {
 /// The events after the header of a request.
 #[derive(Debug, Clone)]
 pub enum Body {
-    /// No lines: the header is the whole request, or it names a file.
+    /// No lines. The header is the whole request, or it names the file with the lines.
     Nothing,
     /// Event lines.
     Events {
@@ -103,7 +103,7 @@ impl Sessions {
         }
     }
 
-    /// Serves each strategy that supports it with this many workers. 0 means one process per request.
+    /// Sets the maximum number of workers for each strategy that supports workers. 0 means one process per request.
     #[must_use]
     pub fn with_workers(self, workers_max: usize) -> Self {
         Self { workers_max, ..self }
@@ -156,12 +156,12 @@ impl Sessions {
         format!("c{}", self.next_id.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Sends a request and answers the needs of the strategy until it returns another reply. The content of
-    /// the answer is not validated. In a dry run no model is asked: the first needs for a model are returned.
+    /// Sends a request and answers the strategy's `needs` until its reply is not `needs`. The content of the reply is not
+    /// validated. A dry run asks no model: it returns the first `needs` that request a model.
     ///
     /// # Errors
-    /// The process failed, its output is not a valid reply, it reported an error, it needs something that was
-    /// not granted, or it gave up because no model answered.
+    /// The process failed, its output is not a valid reply, the strategy reported an error, it needs something that was not
+    /// granted, or it gave up because no model answered.
     pub async fn ask(
         &self,
         described: &Described,
@@ -208,7 +208,7 @@ impl Sessions {
             }
             header.state = needs.state;
         }
-        unreachable!("the rounds are counted")
+        unreachable!("`check_needs` limits the number of rounds")
     }
 
     /// Sends one request and returns its reply.

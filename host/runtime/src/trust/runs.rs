@@ -59,7 +59,7 @@ impl Identity {
 /// Returns the files outside the system folders that a plugin executes. `root` is the plugin or its copy.
 ///
 /// # Errors
-/// It is uncertain what the plugin would start.
+/// The host cannot determine which files the plugin would execute.
 pub(super) fn resolve(plugin: &Plugin, root: &Path) -> Result<Vec<ExecutedFile>, String> {
     let mut found = Vec::new();
     match &plugin.form {

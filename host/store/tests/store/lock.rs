@@ -102,7 +102,7 @@ fn unlinked_lock_file_neither_blocks_nor_admits_a_writer() {
         let waiting = scope.spawn(|| {
             rewrite(&place, LOCK_WAIT, || assert!(released.load(Ordering::SeqCst), "built too early"))
         });
-        // JP unlinks the lock file in this order. Here another writer takes a lock of the same name at once.
+        // The lock file is unlinked while its lock is held. Another writer creates and locks a new file of the same name.
         fs::remove_file(world.lock()).unwrap();
         let second = File::options().create(true).append(true).open(world.lock()).unwrap();
         second.lock().unwrap();

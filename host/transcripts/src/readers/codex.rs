@@ -43,7 +43,7 @@ const WANTED: MemberFilter = |key| {
     )
 };
 
-/// The types by which a rollout is detected.
+/// The types of records that identify a rollout.
 const RECORDS: [&str; 5] = ["session_meta", "response_item", "event_msg", "turn_context", "compacted"];
 
 /// Record types that the model does not receive.

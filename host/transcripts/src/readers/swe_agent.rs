@@ -45,7 +45,7 @@ const WANTED: MemberFilter = |key| {
     )
 };
 
-/// Texts by which a bare list of messages is detected.
+/// Texts that identify a bare list of messages.
 const MARKS: [&str; 3] =
     ["mswea_bash_command", "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MICRO_SWE_AGENT_FINAL_OUTPUT"];
 

@@ -1,4 +1,4 @@
-//! Helpers of tests of one format: the events of a sample as a list, and the sample with overlays.
+//! Helpers for the tests of single formats: the events of a sample as a list, and the sample with overlays.
 
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
 use jp_compact_core::projection::project_with_overlays;

@@ -1,4 +1,5 @@
-//! Helpers of tests of one format: the events of a sample with their members as JSON, and the sample with overlays.
+//! Helpers for the tests of single formats: the events of a sample with their members as JSON, and the sample with
+//! overlays.
 
 use jp_compact_transcripts::Transcript;
 use std::path::Path;
@@ -21,7 +22,7 @@ pub(crate) fn sample(name: &str) -> Transcript {
     transcripts::read(format, bytes.into()).unwrap()
 }
 
-/// Returns the offset and the message of the error for an invalid transcript.
+/// Reads an invalid transcript. Returns the offset and the message of the error.
 #[track_caller]
 pub(crate) fn refused(format: Format, text: &str) -> String {
     let error = transcripts::read(format, text.to_owned().into_bytes().into()).unwrap_err();
@@ -49,7 +50,7 @@ pub(crate) fn events(stream: &Transcript) -> Vec<String> {
     events.collect()
 }
 
-/// Returns the system prompt and the model of an import.
+/// Returns the system prompt and the model in the configuration of the imported sample.
 pub(crate) fn system_and_model(stream: &Transcript) -> [String; 2] {
     let config: serde_json::Value = serde_json::from_slice(&import::import(stream).base_config).unwrap();
     let assistant = &config["assistant"];
@@ -69,7 +70,7 @@ pub(crate) fn without_reasoning(stream: &Transcript) -> String {
     written(stream, Overlay { reasoning: Some(Reasoning::Strip), ..whole(stream) })
 }
 
-/// Returns the source with the summary `So it was.` of some turns.
+/// Returns the source in which the summary `So it was.` replaces some turns.
 pub(crate) fn summarized(stream: &Transcript, from_turn: usize, to_turn: usize) -> String {
     written(stream, Overlay { summary: Some("So it was.".into()), from_turn, to_turn, ..whole(stream) })
 }

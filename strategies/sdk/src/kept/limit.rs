@@ -1,11 +1,11 @@
-//! The maximum size of a section.
+//! The maximum size of the section with kept facts, which is appended to a summary.
 
 use jp_compact_schema::version::SUMMARY_BYTES_MAX;
 
-/// The section takes at most the limit of a summary divided by this.
+/// The limit of a summary divided by the limit of its section.
 const LIMIT_DIVISOR: u64 = 10;
 
-/// The maximum size of a section, in bytes of prose. A name counts twice, because it has more tokens.
+/// The maximum size of a section, in bytes. The bytes of a name count twice, because names have more tokens than prose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SectionLimit {
     /// The limit of the whole section.
@@ -15,14 +15,15 @@ pub struct SectionLimit {
 }
 
 impl SectionLimit {
-    /// Returns a tenth of the limit of a summary in tokens, with four bytes for each token.
+    /// Returns a tenth of a summary's limit. Four bytes count as one token.
     #[must_use]
     pub fn of_tokens(summary_tokens: u64) -> Self {
         let bytes = usize::try_from(summary_tokens / LIMIT_DIVISOR).unwrap_or(usize::MAX).saturating_mul(4);
         Self { bytes, other_bytes: bytes }
     }
 
-    /// Returns a tenth of the greatest summary that a host accepts. The facts that are not constraints have this limit.
+    /// Returns a tenth of the largest summary that a host accepts. Facts that are not constraints take at most
+    /// `other_bytes`.
     #[must_use]
     pub fn of_greatest_summary(other_bytes: usize) -> Self {
         let bytes = usize::try_from(SUMMARY_BYTES_MAX / LIMIT_DIVISOR).unwrap_or(usize::MAX);

@@ -20,7 +20,7 @@ pub(super) enum Speaker {
     Reasoning,
 }
 
-/// The property by which an item and its twin are matched.
+/// The property that an item has in common with its twin.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Call(String),
