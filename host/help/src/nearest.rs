@@ -51,7 +51,7 @@ mod tests {
     fn suggests_the_nearest_name() {
         check("strip-tool", Some("strip-tools"));
         check("striptools", Some("strip-tools"));
-        check("Summarise", Some("summarize"));
+        check("Summarizee", Some("summarize"));
         check("mirco", Some("micro"));
         check("tirm", Some("trim"));
     }
