@@ -14,7 +14,6 @@ use crate::patch;
 pub(crate) enum CallKind {
     /// Operations on files, in order.
     Files(Vec<(FileOp, String)>),
-    /// A command.
     Command(String),
     /// Another effect.
     Other,

@@ -10,7 +10,6 @@ use jp_compact_core::{Position, Stream, Survey, open};
 use crate::human::{counted, grouped};
 use crate::lines::EscapedLines;
 
-/// One step.
 #[derive(Default)]
 struct StepRow {
     weight: u64,

@@ -29,7 +29,6 @@ pub enum ModelDecision {
     Choice {
         /// The key, below `conversation.compaction`.
         key: &'static str,
-        /// The profile.
         profile: String,
         /// The calls of the profile, if the profile is the user's own.
         calls: Vec<Call>,
@@ -45,7 +44,6 @@ pub enum ModelDecision {
     },
     /// A model is selected.
     Model {
-        /// The model.
         model: ModelName,
         /// The key that selects it.
         key: &'static str,
@@ -139,7 +137,6 @@ impl Provenance {
         Self::default()
     }
 
-    /// Returns the values.
     #[must_use]
     pub fn foreign(&self) -> &[ForeignValue] {
         &self.0
@@ -149,7 +146,6 @@ impl Provenance {
 /// A model from the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredModel {
-    /// The model.
     pub model: ModelName,
     /// The value that selected the model, if it is not the user's own.
     pub foreign: Option<ForeignValue>,

@@ -62,7 +62,6 @@ pub enum CheckVerdict {
 /// A check and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckOutcome {
-    /// The check.
     #[serde(flatten)]
     pub check: &'static Check,
     /// Its result.

@@ -14,7 +14,6 @@ use jp_compact_json::Scanner;
 /// The maximum number of bytes to quote of an invalid line.
 const QUOTE_BYTES_MAX: usize = 200;
 
-/// A complete reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompleteReply {
     pub terminal: Terminal,

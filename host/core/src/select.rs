@@ -228,7 +228,6 @@ pub enum NothingToCompact {
     ExtensionSplits {
         /// The requested range.
         range: TurnRange,
-        /// The extended range.
         extended: TurnRange,
     },
 }

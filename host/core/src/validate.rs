@@ -193,7 +193,6 @@ pub enum CallError {
     ResponseOnRequest,
     /// `omit` together with another policy.
     OmitWithPolicy,
-    /// No policy.
     NoPolicy,
 }
 

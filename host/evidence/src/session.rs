@@ -55,7 +55,6 @@ pub struct SessionEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Constraint {
     pub text: String,
-    /// The event.
     pub event: usize,
 }
 

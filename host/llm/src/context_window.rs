@@ -17,7 +17,6 @@ pub enum WindowSource {
     Configured,
     /// The built-in table.
     BuiltIn,
-    /// The provider.
     Provider,
     /// The smallest window of similar models. The model's own window is not known.
     Family,

@@ -86,7 +86,6 @@ pub enum ProviderKind {
     Openai,
     /// Google Gemini.
     Gemini,
-    /// Ollama.
     Ollama,
 }
 

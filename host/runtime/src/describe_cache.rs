@@ -32,7 +32,6 @@ impl CheckedDescription {
     }
 }
 
-/// The cached descriptions.
 #[derive(Debug, Clone)]
 pub struct Descriptions(Cache<String, CachedDescription>);
 

@@ -28,7 +28,6 @@ impl EscapedLines {
         Self::default()
     }
 
-    /// One line.
     pub fn single(line: impl Display) -> Self {
         let mut lines = Self::new();
         lines.line(line);

@@ -31,7 +31,6 @@ pub struct BatchConfig<'a> {
     pub out: Option<&'a ViewFolder>,
     /// The results of an earlier run.
     pub previous: Option<&'a PreviousReport>,
-    /// The gates.
     pub gates: &'a Gates,
     /// The lines of the report, if a report was requested. They contain digests.
     pub report_lines: Option<&'a ReportLines>,

@@ -195,7 +195,6 @@ struct MissCounts {
 }
 
 impl MissCounts {
-    /// Adds a transcript.
     fn add(&mut self, entry: &TranscriptReport) {
         let is_refused = entry.error.as_ref().is_some_and(|error| error.kind == ErrorKind::GateNotMet);
         self.constraints += u64::from(is_refused);
@@ -231,7 +230,6 @@ impl Tally {
         Self { total: BatchTotal { saved, ..BatchTotal::default() }, faults, ..Self::default() }
     }
 
-    /// Adds a transcript.
     pub fn add(&mut self, entry: &TranscriptReport, resumed: bool) {
         let total = &mut self.total;
         total.transcripts += 1;
@@ -253,7 +251,6 @@ impl Tally {
         self.missed.add(entry);
     }
 
-    /// Evaluates the gates.
     #[must_use]
     pub fn evaluate_gates(&self, gates: &Gates, scope: GateScope) -> Vec<GateReport> {
         gates.evaluate(self, scope)

@@ -34,7 +34,6 @@ pub enum BatchEvent {
     Finished {
         /// Its number.
         index: usize,
-        /// Its report entry.
         entry: Box<TranscriptReport>,
         /// Its report line, if a report was requested.
         line: Vec<u8>,

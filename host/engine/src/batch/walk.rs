@@ -34,9 +34,7 @@ pub struct FoundFiles {
 /// A path that cannot be searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The path.
     pub path: PathBuf,
-    /// The reason.
     pub reason: String,
 }
 

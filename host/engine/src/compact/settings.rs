@@ -37,7 +37,6 @@ pub struct RunSettings {
 pub struct RunPolicy {
     /// Decides whether a model may be asked.
     pub consent: ConsentContext,
-    /// The configured model.
     pub model: Option<ConfiguredModel>,
     /// The model of the conversation.
     pub conversation_model: Option<ConfiguredModel>,

@@ -83,14 +83,12 @@ pub enum Denial {
     Client,
     /// Some values are neither the user's own nor approved.
     NotApproved {
-        /// The values.
         foreign: Vec<ForeignValue>,
         /// The folder for which the user can approve the values.
         folder: PathBuf,
     },
     /// Some values are from a folder that does not contain the transcript, so they cannot be approved.
     OutsideFolder {
-        /// The values.
         foreign: Vec<ForeignValue>,
     },
     /// Another user could have written the approvals.

@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 
 use crate::digest;
 
-/// A future answer.
 pub type AnswerFuture<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 
 /// Answers the needs of strategies.
