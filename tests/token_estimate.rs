@@ -165,7 +165,7 @@ fn estimate_of_every_form() {
     }
 }
 
-/// A conversation in which the assistant reads a file of this repository.
+/// Returns a conversation in which the assistant reads a file of this repository.
 fn session_about(file: &str) -> Session {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
     let messages = json!([

@@ -185,7 +185,7 @@ impl TranscriptText {
     }
 }
 
-/// The report of a profile of `auto.always`.
+/// Returns the report of a profile of `auto.always`.
 fn always_report(profile: &str, applied: ProfileOutcome, text: &mut TranscriptText) -> AlwaysReport {
     let mut document = AlwaysReport { profile: profile.to_owned(), report: None, warning: None };
     match applied {
@@ -206,7 +206,7 @@ fn always_report(profile: &str, applied: ProfileOutcome, text: &mut TranscriptTe
     document
 }
 
-/// The verdict in numbers.
+/// Returns the verdict in numbers.
 fn trigger_report(verdict: &AutoVerdict, found: &AutoWindow) -> TriggerReport {
     let unknown = TriggerReport {
         result: TriggerResult::UnknownWindow,

@@ -89,7 +89,8 @@ pub(crate) fn reset(
     Ok((document, EscapedLines::single(text)))
 }
 
-/// The tokens before and after a reset. `None` if the conversation cannot be read. Its overlays can still be removed.
+/// Returns the tokens before and after a reset. `None` if the conversation cannot be read. Its overlays can still be
+/// removed.
 fn tokens_of_reset(
     transcript: &OsStr,
     target: Reset,

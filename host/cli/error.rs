@@ -45,13 +45,13 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// A failure without causes.
+    /// Creates a report without causes.
     pub(crate) fn new(exit: Exit, message: impl Into<String>, hint: Option<&str>) -> Self {
         let (message, hint) = (message.into(), hint.map(ErrorHint::line));
         Self { exit, message, causes: Vec::new(), hint, is_printed: false }
     }
 
-    /// The report of a failure that is already a part of a document.
+    /// Returns the report of a failure that is already a part of a document.
     pub(crate) fn from_document(document: &ErrorReport) -> Self {
         let exit = Exit::ALL.into_iter().map(|(exit, _)| exit).find(|exit| exit.code() == document.code);
         let hint = document.hint.clone().map(ErrorHint::line);
@@ -64,24 +64,24 @@ impl Report {
         Self { hint: Some(ErrorHint::line(hint)), ..self }
     }
 
-    /// A failure of an operation of the system.
+    /// Creates the report of a failed operation of the operating system.
     pub(crate) fn of_system(message: &str, error: &std::io::Error) -> Self {
         let mut report = Self::new(Exit::Transcript, message, None);
         report.causes.push(error.to_string());
         report
     }
 
-    /// A bug in this program.
+    /// Creates the report of a bug in this program.
     pub(crate) fn bug() -> Self {
         Self::new(Exit::Bug, "failed to finish a transcript: a bug in jp-compact", None)
     }
 
-    /// The report as text.
+    /// Returns the report as text.
     pub(crate) fn text(&self) -> EscapedLines {
         self.text_after("error: ")
     }
 
-    /// The report as text, with another label than `error: `.
+    /// Returns the report as text, with another label than `error: `.
     pub(crate) fn text_after(&self, label: &str) -> EscapedLines {
         let mut text = EscapedLines::single(format_args!("{label}{}", self.message));
         if !self.causes.is_empty() {
@@ -96,14 +96,14 @@ impl Report {
         text
     }
 
-    /// The failure as a part of a JSON document.
+    /// Returns the failure as a part of a JSON document.
     pub(crate) fn document(&self) -> ErrorReport {
         let hint = self.hint.as_ref().map(ErrorHint::text);
         let error = ErrorReport::new(self.exit.kind(), self.message.as_str());
         ErrorReport { causes: self.causes.clone(), hint, ..error }
     }
 
-    /// The failure as a whole JSON document. Without a transcript, it is a failure of the command.
+    /// Returns the failure as a whole JSON document. Without a transcript, it is a failure of the command.
     pub(crate) fn failure(&self, transcript: Option<&OsStr>) -> Failure {
         let path = transcript.map(|transcript| transcript.to_string_lossy().into_owned());
         Failure { path, error: self.document() }
@@ -279,7 +279,7 @@ impl From<plan::Error> for Report {
     }
 }
 
-/// The last lines that the strategy wrote to stderr, if they may explain the failure.
+/// Returns the last lines that the strategy wrote to stderr, if they may explain the failure.
 fn stderr_tail(error: &compact::Error) -> Option<String> {
     let compact::Error::Strategy { source, .. } = error else { return None };
     let StrategyRunError::Session(error) = source.as_ref() else { return None };

@@ -73,7 +73,7 @@ impl Exit {
         self as u8
     }
 
-    /// The kind of failure in a JSON document. A document about a success would be a bug.
+    /// Returns the kind of failure in a JSON document. A document about a success would be a bug.
     pub(crate) fn kind(self) -> ErrorKind {
         match self {
             Self::Done | Self::Bug => ErrorKind::Bug,
@@ -104,7 +104,7 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// The table of codes at the end of `--help`.
+/// Returns the table of codes at the end of `--help`.
 pub(crate) fn table() -> String {
     let rows = Exit::ALL.iter().map(|(exit, description)| format!("  {:>3}  {description}", exit.code()));
     rows.collect::<Vec<_>>().join("\n")

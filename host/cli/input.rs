@@ -68,8 +68,8 @@ pub(crate) fn open_as(
     })
 }
 
-/// The report of a transcript that cannot be read. If the detected format differs from the requested one, the hint is to
-/// leave out `--format`.
+/// Returns the report of a transcript that cannot be read. If the detected format differs from the requested one, the
+/// hint is to leave out `--format`.
 fn read_failure(error: compact::Error, requested: Option<Format>, detected: Option<Format>) -> Report {
     let report = Report::from(error);
     match (requested, detected) {
@@ -80,13 +80,14 @@ fn read_failure(error: compact::Error, requested: Option<Format>, detected: Opti
     }
 }
 
-/// The warnings about a transcript, with its path.
+/// Returns the warnings about a transcript, with its path.
 pub(crate) fn warnings(stream: &Transcript, path: &Path, environment: &Environment) -> Vec<String> {
     let path = relative_path(path, environment);
     compact::warnings(stream).iter().map(|warning| format!("{path}: {warning}")).collect()
 }
 
-/// The transcripts at the given paths. A folder that is not a conversation is searched in the same way as by `batch`.
+/// Returns the transcripts at the given paths. A folder that is not a conversation is searched in the same way as by
+/// `batch`.
 pub(crate) fn find_transcripts(paths: &[OsString], environment: &Environment) -> Vec<OsString> {
     let mut transcripts = Vec::new();
     for path in paths {
@@ -107,7 +108,7 @@ pub(crate) fn find_transcripts(paths: &[OsString], environment: &Environment) ->
     transcripts
 }
 
-/// The error of a command that appends, if its transcript is `-`.
+/// Returns the error of a command that appends, if its transcript is `-`.
 pub(crate) fn stdin_not_appendable() -> Report {
     let hint = "`print -` and `show -` read stdin; to compact, give a conversation folder or a file";
     Report::new(Exit::Usage, "cannot append to stdin (`-`)", Some(hint))

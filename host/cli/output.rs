@@ -59,7 +59,7 @@ pub(crate) fn set_json() {
     IS_JSON.store(true, Ordering::Relaxed);
 }
 
-/// Whether each message on stderr is a line of JSON.
+/// Returns whether each message on stderr is a line of JSON.
 pub(crate) fn is_json() -> bool {
     IS_JSON.load(Ordering::Relaxed)
 }
@@ -165,7 +165,7 @@ pub(crate) fn protocol() -> (tokio::io::Stdin, tokio::io::Stdout) {
     rmcp::transport::stdio()
 }
 
-/// Whether the program can ask the user: stdin and stderr are a terminal.
+/// Returns whether the program can ask the user: stdin and stderr are a terminal.
 pub(crate) fn can_ask() -> bool {
     !IS_SERVER.load(Ordering::Relaxed) && stdin_is_terminal() && io::stderr().is_terminal()
 }

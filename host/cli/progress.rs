@@ -22,7 +22,7 @@ pub(crate) struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// An empty line. Its output goes to [`draw_target`].
+    /// Creates an empty line. Its output goes to [`draw_target`].
     pub(crate) fn new(quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, draw_target(quiet));
         let style = ProgressStyle::with_template("{spinner} {prefix} {wide_msg}");
@@ -51,7 +51,7 @@ pub(crate) struct BatchProgress {
 }
 
 impl BatchProgress {
-    /// A bar for this number of transcripts and bytes.
+    /// Creates a bar for this number of transcripts and bytes.
     pub(crate) fn new(quiet: bool, transcripts: u64, bytes: u64, strategies: &ProgressLine) -> Self {
         let lines = MultiProgress::with_draw_target(draw_target(quiet));
         let bar = lines.add(ProgressBar::new(bytes));
@@ -137,7 +137,7 @@ impl Watch for ProgressLine {
     }
 }
 
-/// The progress of a strategy on one escaped line.
+/// Returns the progress of a strategy on one escaped line.
 fn text(progress: &Progress) -> String {
     let count = match progress.total {
         Some(total) => format!("{} of {total}", progress.done),

@@ -144,7 +144,7 @@ fn suggest(argument: &str, commands: &[String]) -> Option<String> {
     nearest.map(|(_, meaning)| meaning.to_owned())
 }
 
-/// The Levenshtein distance in bytes.
+/// Returns the Levenshtein distance in bytes.
 fn levenshtein_distance(left: &str, right: &str) -> usize {
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (row_index, left_byte) in left.bytes().enumerate() {

@@ -93,7 +93,7 @@ fn options(args: &RunArgs, environment: &Environment) -> Result<RunOptions, Repo
     })
 }
 
-/// The user at this terminal. Without a terminal, the planner never asks for trust.
+/// Returns the user at this terminal. Without a terminal, the planner never asks for trust.
 fn user(asker: Asker, progress: &Arc<ProgressLine>) -> User {
     let progress_line = Arc::clone(progress);
     User {

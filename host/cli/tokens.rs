@@ -20,7 +20,7 @@ impl TokenCounter {
     }
 }
 
-/// The word before a number of tokens. It marks an estimate, and is empty for an exact count.
+/// Returns the word before a number of tokens. It marks an estimate, and is empty for an exact count.
 pub(crate) fn estimate_prefix(estimator: Estimator) -> &'static str {
     match estimator {
         Estimator::Pieces => "about ",

@@ -60,8 +60,8 @@ impl NamedSchema {
         Self { name, direction, description, generate: SchemaGenerator::into_root_schema_for::<T> }
     }
 
-    /// The folder of the published file, in the folder of this crate: `v1` for the strategy protocol, `json` for the
-    /// documents of the command line.
+    /// Returns the folder of the published file, in the folder of this crate: `v1` for the strategy protocol, `json` for
+    /// the documents of the command line.
     #[must_use]
     pub fn folder(&self) -> &'static str {
         match self.direction {

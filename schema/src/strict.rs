@@ -88,7 +88,7 @@ pub(crate) fn variants<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     Ok(variants.into_iter().map(|variant| variant.0).collect())
 }
 
-/// A map of objects without duplicate keys. Serde would silently drop all but one of them.
+/// Returns a map of objects without duplicate keys. Serde would silently drop all but one of them.
 pub(crate) fn unique_objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, T>, D::Error> {

@@ -25,7 +25,7 @@ fn has_shell(shell: &str) -> bool {
     found
 }
 
-/// A workspace of JP with one conversation, a session of Codex, and a strategy of the user.
+/// Returns a workspace of JP with one conversation, a session of Codex, and a strategy of the user.
 fn world() -> World {
     let world = World::new();
     world.write_conversation(".jp/conversations/17738399468-review", &Conversation::with_turns(2));

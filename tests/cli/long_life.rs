@@ -30,7 +30,7 @@ pub(crate) struct HardWindow {
     pub(crate) usage: Arc<Mutex<Usage>>,
 }
 
-/// The model's own count of tokens. It differs from the host's estimate.
+/// Returns the model's own count of tokens. It differs from the host's estimate.
 fn count_tokens(chars: usize) -> u64 {
     (chars as u64 * 10).div_ceil(37)
 }

@@ -17,7 +17,8 @@ const ATTACKS: [&str; 4] = [
     "' onmouseover='window.forged=1' autofocus onfocus='window.forged=1",
 ];
 
-/// A conversation with enough tool results for a cut. Every text has an attack, and later turns use earlier names.
+/// Returns a conversation with enough tool results for a cut. Every text has an attack, and later turns use earlier
+/// names.
 fn hostile_conversation() -> Conversation {
     let mut conversation = Conversation::new();
     for turn in 0..24 {

@@ -137,7 +137,7 @@ fn call(random: &mut Random, facts: &mut Facts) -> Event {
     }
 }
 
-/// A search that finds new paths.
+/// Returns a search that finds new paths.
 fn search(random: &mut Random, facts: &mut Facts) -> Event {
     let pattern = random.word();
     let found: Vec<String> = (0..6 + random.below(20)).map(|_| path(random)).collect();
@@ -147,7 +147,7 @@ fn search(random: &mut Random, facts: &mut Facts) -> Event {
     Event::Call { tool: "Grep", arguments: json!({"pattern": pattern}), result: lines.join("\n") }
 }
 
-/// A command with numbers, and with an error in one of four.
+/// Returns a command with numbers, and with an error in one of four.
 fn shell(random: &mut Random, facts: &mut Facts) -> Event {
     let (first, second) = (random.word(), random.word());
     let number = format!("{}", 1_000 + random.below(900_000));
@@ -168,7 +168,7 @@ fn shell(random: &mut Random, facts: &mut Facts) -> Event {
     }
 }
 
-/// An edit of a known file. Its arguments have new names.
+/// Returns an edit of a known file. Its arguments have new names.
 fn edit(random: &mut Random, facts: &mut Facts) -> Event {
     let target = recall(random, &facts.paths).cloned().unwrap_or_else(|| path(random));
     let (old, new) = (identifier(random), identifier(random));
@@ -182,7 +182,7 @@ fn edit(random: &mut Random, facts: &mut Facts) -> Event {
     Event::Call { tool: "Edit", arguments, result: "The file was changed.".into() }
 }
 
-/// A file with functions. Most reads are of a known file.
+/// Returns a file with functions. Most reads are of a known file.
 fn read(random: &mut Random, facts: &mut Facts) -> Event {
     let known = if random.below(4) == 0 { None } else { recall(random, &facts.paths).cloned() };
     let target = known.unwrap_or_else(|| path(random));

@@ -201,7 +201,7 @@ fn write_page(args: &Args, evaluation: &Evaluation, environment: &Environment) -
         .map_err(|error| Report::of_system(&format!("failed to write the page {}", file.display()), &error))
 }
 
-/// Whether the file is missing, or begins like a page. A mistyped name must not replace a transcript.
+/// Returns whether the file is missing, or begins like a page. A mistyped name must not replace a transcript.
 fn is_replaceable(path: &Path, page: &str) -> bool {
     const MARK: &str = "<!DOCTYPE html>";
     debug_assert!(page.starts_with(MARK));

@@ -101,7 +101,7 @@ fn rule_pages(violations: &[Violation]) -> Vec<String> {
     pages
 }
 
-/// The violations, including warnings.
+/// Returns the violations, including warnings.
 fn violations(args: &Args, stream: &Transcript) -> Vec<Violation> {
     let view = project(stream);
     let mut violations = lint::check_view(stream, stream.overlays(), &view);

@@ -103,7 +103,8 @@ fn reject_options_before_command(matches: &ArgMatches) -> Result<(), clap::Error
     Err(Cli::command().error(ErrorKind::ArgumentConflict, message))
 }
 
-/// Whether the innermost command has the flag `--json`. `mcp` ignores the flag, because clients get text and JSON.
+/// Returns whether the innermost command has the flag `--json`. `mcp` ignores the flag, because clients get text and
+/// JSON.
 fn wants_json(matches: &ArgMatches) -> bool {
     match matches.subcommand() {
         Some(("mcp", _)) => false,

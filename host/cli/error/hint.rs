@@ -19,17 +19,17 @@ use crate::lines::EscapedLines;
 pub(crate) struct ErrorHint(pub(super) Vec<String>);
 
 impl ErrorHint {
-    /// A hint of one line. Newlines in it are escaped.
+    /// Creates a hint of one line. Newlines in the text are escaped.
     pub(super) fn line(text: impl Into<String>) -> Self {
         Self(vec![text.into()])
     }
 
-    /// A hint with a command on its own line.
+    /// Creates a hint with a command on its own line.
     pub(super) fn with_command(text: impl Into<String>, command: &str) -> Self {
         Self(vec![text.into(), format!("  {command}")])
     }
 
-    /// The hint as plain text.
+    /// Returns the hint as plain text.
     pub(crate) fn text(&self) -> String {
         self.0.join("\n")
     }
@@ -42,7 +42,7 @@ impl ErrorHint {
         }
     }
 
-    /// A hint of one or more lines, without foreign text.
+    /// Creates a hint of one or more lines, without foreign text.
     fn from_host(text: &'static str) -> Self {
         Self(text.lines().map(str::to_owned).collect())
     }
@@ -220,8 +220,8 @@ fn stderr_hint(name: &str) -> ErrorHint {
     ErrorHint::line(format!("nothing was appended; `jp-compact -v ...` prints the stderr of `{name}`"))
 }
 
-/// The hint of a failure that missing permissions may have caused. `asked` are those that the strategy asked for, `tried`
-/// is one that it seems to have needed, and `command` grants all of them.
+/// Returns the hint of a failure that missing permissions may have caused. `asked` are those that the strategy asked for,
+/// `tried` is one that it seems to have needed, and `command` grants all of them.
 pub(crate) fn missing_permissions_hint(asked: &[Grant], tried: Option<&Grant>, command: &str) -> ErrorHint {
     let mut lines = Vec::new();
     if !asked.is_empty() {
@@ -244,7 +244,7 @@ pub(crate) fn missing_permissions_hint(asked: &[Grant], tried: Option<&Grant>, c
     ErrorHint(lines)
 }
 
-/// The steps that make a jail available.
+/// Returns the steps that make a jail available.
 fn remedies(missing: &[MissingAbility]) -> String {
     missing.iter().map(|ability| ability.remedy).collect::<Vec<_>>().join("; ")
 }

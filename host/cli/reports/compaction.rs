@@ -14,7 +14,7 @@ use super::sent_tokens;
 use crate::human::{counted, grouped, overlay_range, relative_path};
 use crate::lines::EscapedLines;
 
-/// The report as a document.
+/// Returns the report as a document.
 pub(crate) fn document(report: &compact::RunReport, run: &RunSettings) -> CompactionReport {
     let tier = run.strategies.iter().map(|ready| ready.described.confined.tier()).min();
     let tokens = report.tokens();
@@ -80,12 +80,12 @@ fn add_step(document: &mut CompactionReport, step: &Step, ready: &PreparedStrate
     }));
 }
 
-/// The name of a level or severity in lower case.
+/// Returns the name of a level or severity in lower case.
 fn lower_case(variant: &impl std::fmt::Debug) -> String {
     format!("{variant:?}").to_lowercase()
 }
 
-/// The notes about ranges, violated rules, and a low saving.
+/// Returns the notes about ranges, violated rules, and a low saving.
 fn notes(report: &compact::RunReport, run: &RunSettings) -> Vec<String> {
     let mut notes: Vec<_> = report.notes.iter().map(ToString::to_string).collect();
     notes.extend(report.restore_notes(run.io.dry_run));
@@ -117,7 +117,7 @@ fn low_saving_note(saved: f64, run: &RunSettings) -> String {
     }
 }
 
-/// The report as text.
+/// Returns the report as text.
 pub(crate) fn text(
     report: &compact::RunReport,
     run: &RunSettings,
@@ -132,7 +132,7 @@ pub(crate) fn text(
     lines
 }
 
-/// The results of the strategies, and the sizes of the view.
+/// Returns the results of the strategies, and the sizes of the view.
 pub(crate) fn outcome_text(report: &compact::RunReport, run: &RunSettings) -> EscapedLines {
     let mut lines = EscapedLines::new();
     for step in &report.steps {
@@ -152,7 +152,7 @@ pub(crate) fn outcome_text(report: &compact::RunReport, run: &RunSettings) -> Es
     lines
 }
 
-/// The number of new overlays, and the file that they are appended to.
+/// Returns the number of new overlays, and the file that they are appended to.
 fn headline(report: &compact::RunReport, run: &RunSettings, environment: &Environment) -> String {
     let path = relative_path(&report.path, environment);
     let overlays = report.count_new_overlays();

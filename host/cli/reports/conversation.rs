@@ -27,7 +27,7 @@ pub(crate) enum PrintForm {
 }
 
 impl PrintForm {
-    /// The names of all forms.
+    /// Returns the names of all forms.
     pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         ["text", "json", "source"].into_iter().chain(Provider::ALL.map(Provider::as_str))
     }
@@ -180,7 +180,7 @@ impl ViewText<'_> {
     }
 }
 
-/// The mark of a change: its overlay, and the number of characters that it removed or added.
+/// Returns the mark of a change: its overlay, and the number of characters that it removed or added.
 fn mark(entry: &DiffEntry, before: u64, after: u64) -> String {
     let overlay =
         entry.overlay.map_or_else(|| "overlay".to_owned(), |index| format!("overlay {}", index + 1));
@@ -191,7 +191,7 @@ fn mark(entry: &DiffEntry, before: u64, after: u64) -> String {
     }
 }
 
-/// The title of a turn in the view. It names the raw turns if their numbers differ.
+/// Returns the title of a turn in the view. It names the raw turns if their numbers differ.
 fn turn_title(turn: usize, origin: ItemOrigin) -> String {
     match origin {
         ItemOrigin::Kept(raw) if raw == turn => format!("turn {turn}"),
@@ -203,7 +203,7 @@ fn turn_title(turn: usize, origin: ItemOrigin) -> String {
     }
 }
 
-/// The role and the text of an event.
+/// Returns the role and the text of an event.
 fn head_and_body(event: &Map<String, Value>) -> (String, String) {
     let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
     match (text("type"), event.get("reasoning"), event.get("data")) {

@@ -73,7 +73,7 @@ impl SentTotals {
         }
     }
 
-    /// The tokens for a document, with those of the view.
+    /// Returns the tokens for a document, with those of the view.
     pub(crate) fn document(&self, all: &SizeChange) -> TokenCounts {
         let jp = self.jp.as_ref().map(|jp| document::JpTokens {
             raw: jp.raw,
@@ -84,7 +84,7 @@ impl SentTotals {
         TokenCounts { raw, view_before: view, view_after: view, jp }
     }
 
-    /// The tokens as lines of text.
+    /// Returns the tokens as lines of text.
     pub(crate) fn text(&self, stats: &Stats, estimator: Estimator) -> Vec<String> {
         let (SizeChange { tokens, bytes }, prefix) = (stats.all, estimate_prefix(estimator));
         let ratio = |view, raw| format!("{prefix}{} of {} tokens", grouped(view), grouped(raw));
@@ -108,7 +108,7 @@ impl SentTotals {
     }
 }
 
-/// The beginning of a sentence about the tokens of the view.
+/// Returns the beginning of a sentence about the tokens of the view.
 pub(crate) fn view_has(stream: &Stream) -> &'static str {
     if !stream.is_jp() {
         return PRINTED_VIEW_HAS;
@@ -119,7 +119,7 @@ pub(crate) fn view_has(stream: &Stream) -> &'static str {
     }
 }
 
-/// The tokens before and after a run, as lines of text.
+/// Returns the tokens before and after a run, as lines of text.
 pub(crate) fn run_text(report: &compact::RunReport, run: &RunSettings) -> Vec<String> {
     let name = run.io.estimator.name();
     let comparison = |before, after| {

@@ -19,7 +19,7 @@ pub(crate) fn count(input: &InputTranscript, estimator: Estimator) -> (Stats, Se
     (stats(&survey), SentTotals::count(&survey))
 }
 
-/// The counts of one conversation, as a document.
+/// Returns the counts of one conversation, as a document.
 pub(crate) fn document(
     input: &InputTranscript,
     (stats, sent): &(Stats, SentTotals),
@@ -41,7 +41,7 @@ pub(crate) fn document(
     }
 }
 
-/// The sums over conversations, as a document.
+/// Returns the sums over conversations, as a document.
 pub(crate) fn total(
     transcripts: usize,
     (stats, sent): (&Stats, &SentTotals),
@@ -62,12 +62,12 @@ pub(crate) fn total(
     }
 }
 
-/// The sizes by name, for a document.
+/// Returns the sizes by name, for a document.
 pub(super) fn by_name(sizes: &BTreeMap<impl AsRef<str>, SizeChange>) -> BTreeMap<String, document::Sizes> {
     sizes.iter().map(|(name, sizes)| (name.as_ref().to_owned(), (*sizes).into())).collect()
 }
 
-/// The counts as text, with a title.
+/// Returns the counts as text, with a title.
 pub(crate) fn text(title: &str, (stats, sent): &(Stats, SentTotals), estimator: Estimator) -> EscapedLines {
     let count = |number, noun| counted(usize::try_from(number).unwrap_or(usize::MAX), noun);
     let mut text = EscapedLines::single(format_args!(

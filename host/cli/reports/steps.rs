@@ -17,7 +17,7 @@ struct StepRow {
     calls: BTreeMap<String, usize>,
 }
 
-/// The steps as text.
+/// Returns the steps as text.
 pub(crate) fn text(stream: &Stream, estimator: Estimator) -> EscapedLines {
     let survey = Survey::with_estimator(stream, estimator);
     let last_turn = stream.turns().saturating_sub(1);
@@ -38,7 +38,7 @@ pub(crate) fn text(stream: &Stream, estimator: Estimator) -> EscapedLines {
 }
 
 impl StepRow {
-    /// The names of the tools. A number follows if a tool was called more than once.
+    /// Returns the names of the tools. A number follows if a tool was called more than once.
     fn call_list(&self) -> String {
         let calls = self.calls.iter().map(|(tool, count)| match count {
             1 => tool.clone(),

@@ -19,19 +19,19 @@ pub struct Call {
 }
 
 impl Call {
-    /// A call of a strategy without options.
+    /// Creates a call of a strategy without options.
     #[must_use]
     pub fn without_options(strategy: &str) -> Self {
         Self { strategy: strategy.to_owned(), options: Map::new(), range: None }
     }
 
-    /// The call for `reasoning = "strip"`.
+    /// Returns the call for `reasoning = "strip"`.
     #[must_use]
     pub fn reasoning() -> Self {
         Self::without_options("strip-reasoning")
     }
 
-    /// The call for `tool_calls = "..."`.
+    /// Returns the call for `tool_calls = "..."`.
     #[must_use]
     pub fn tools(mode: ToolsMode) -> Self {
         let mut call = Self::without_options("strip-tools");
@@ -39,7 +39,7 @@ impl Call {
         call
     }
 
-    /// The call for `summary = {...}`.
+    /// Returns the call for `summary = {...}`.
     #[must_use]
     pub fn summary(model: Option<&str>, instructions: Option<&str>) -> Self {
         let mut call = Self::without_options("summarize");

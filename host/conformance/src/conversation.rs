@@ -143,17 +143,17 @@ fn events(text: &str) -> Vec<Value> {
     events
 }
 
-/// A conversation with calls, failures, reasoning, and the oddities of real ones.
+/// Returns a conversation with calls, failures, reasoning, and the oddities of real ones.
 fn plain() -> Stream {
     stream(events("x"))
 }
 
-/// The plain conversation with characters that some readers mistake for a newline.
+/// Returns the plain conversation with characters that some readers mistake for a newline.
 fn special_characters() -> Stream {
     stream(events("\u{2028}\u{2029}\u{85}\u{b}\u{c}\r\0\"\\ü🦀"))
 }
 
-/// The plain conversation with events of a later version. Some resemble known events.
+/// Returns the plain conversation with events of a later version. Some resemble known events.
 fn unknown() -> Stream {
     let mut events = events("x");
     let unknown_events = [
@@ -175,7 +175,7 @@ fn empty_turn() -> Stream {
     stream(events)
 }
 
-/// A conversation without tool calls.
+/// Returns a conversation without tool calls.
 fn without_calls() -> Stream {
     let mut events = Vec::new();
     for request in ["Hello.", "How are you?", "Good bye."] {
@@ -184,7 +184,7 @@ fn without_calls() -> Stream {
     stream(events)
 }
 
-/// The plain conversation with overlays of every kind in the middle.
+/// Returns the plain conversation with overlays of every kind in the middle.
 fn overlaid() -> Stream {
     let mut events = events("x");
     events.push(json!({"type": "compaction", "from_turn": 0, "to_turn": 1, "summary": {"summary": "They read a.rs and mended it."}}));

@@ -24,7 +24,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// A whole turn.
+    /// Creates the bound of a whole turn.
     #[must_use]
     pub const fn turn(turn: usize) -> Self {
         Self::At(Position::turn(turn))

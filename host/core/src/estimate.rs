@@ -45,7 +45,7 @@ pub enum Estimator {
 }
 
 impl Estimator {
-    /// The name in requests and reports.
+    /// Returns the name in requests and reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

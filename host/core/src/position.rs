@@ -16,13 +16,13 @@ pub struct Position {
 }
 
 impl Position {
-    /// A whole turn.
+    /// Creates the position of a whole turn.
     #[must_use]
     pub const fn turn(turn: usize) -> Self {
         Self { turn, step: None }
     }
 
-    /// A step of a turn.
+    /// Creates the position of a step in a turn.
     #[must_use]
     pub const fn step(turn: usize, step: usize) -> Self {
         Self { turn, step: Some(step) }

@@ -79,7 +79,7 @@ impl Compaction {
         self.range
     }
 
-    /// The text that replaces the range.
+    /// Returns the text that replaces the range.
     #[must_use]
     pub fn summary(&self) -> Option<&str> {
         self.summary.as_deref()

@@ -38,7 +38,7 @@ pub struct PriceFamily {
     pub ttl_minutes: u32,
 }
 
-/// The time to live where a file has none.
+/// Returns the time to live for a file that does not set it.
 fn default_ttl() -> u32 {
     5
 }
@@ -52,7 +52,7 @@ impl PriceFamily {
     }
 }
 
-/// The price of output where a file has none.
+/// Returns the price of output for a file that does not set it.
 fn default_output() -> f64 {
     5.0
 }

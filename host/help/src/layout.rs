@@ -61,7 +61,7 @@ fn arrange(command: Command, path: &str, form: Form) -> Command {
     })
 }
 
-/// Whether an option is one of all commands.
+/// Returns whether an option is one of all commands.
 fn is_global(arg: &Arg) -> bool {
     ["verbose", "quiet", "log_format", "color"].contains(&arg.get_id().as_str())
 }

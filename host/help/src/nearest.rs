@@ -16,7 +16,7 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     nearest.map(|(_, name)| name)
 }
 
-/// The number of inserted, removed, replaced, and swapped bytes between two names.
+/// Returns the number of inserted, removed, replaced, and swapped bytes between two names.
 fn edit_distance(left: &str, right: &str) -> usize {
     let (left, right) = (left.as_bytes(), right.as_bytes());
     let mut rows: Vec<Vec<usize>> = vec![(0..=right.len()).collect()];

@@ -70,7 +70,7 @@ pub struct Scanner<'a> {
 type Scan<T> = Result<T, Malformed>;
 
 impl<'a> Scanner<'a> {
-    /// A strict scanner that starts at `at`.
+    /// Creates a strict scanner that starts at `at`.
     pub fn at_byte(bytes: &'a [u8], at: usize) -> Self {
         Self {
             bytes,
@@ -83,13 +83,13 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A scanner that also accepts two errors of other programs: an escaped half of a surrogate pair, and a number out
-    /// of the range of `f64`.
+    /// Creates a scanner that also accepts two errors of other programs: an escaped half of a surrogate pair, and a
+    /// number out of the range of `f64`.
     pub fn lenient(bytes: &'a [u8], at: usize) -> Self {
         Self { lenient_spans: Some(Vec::new()), ..Self::at_byte(bytes, at) }
     }
 
-    /// A lenient scanner that treats the next line break as the end of the input.
+    /// Creates a lenient scanner that treats the next line break as the end of the input.
     pub fn in_line(bytes: &'a [u8], at: usize) -> Self {
         Self { ends_at_line_break: true, ..Self::lenient(bytes, at) }
     }

@@ -160,7 +160,7 @@ fn color(index: usize) -> RGBColor {
     COLORS[index % COLORS.len()]
 }
 
-/// A number of an axis: whole, with thousands shortened.
+/// Formats a number of an axis: whole, with thousands shortened.
 fn number(value: f64) -> String {
     let shortened = |part: f64, suffix: &str| format!("{}{suffix}", trimmed(part));
     match value.abs() {

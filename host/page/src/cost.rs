@@ -11,7 +11,7 @@ use crate::rows::{label, pooled_recall, strategies};
 /// The most requests that the chart shows.
 const REQUESTS_MAX: f64 = 200.0;
 
-/// The two lines that cross where a compaction has paid for itself.
+/// Returns the two lines that cross where a compaction has paid for itself.
 pub(crate) fn cost_section(report: &EvalReport, (index, row): (usize, &EvalRow)) -> Markup {
     let Some(cost) = row.cache.families.first() else { return html! { p { "There are no prices." } } };
     let requests =
@@ -60,7 +60,7 @@ pub(crate) fn cost_section(report: &EvalReport, (index, row): (usize, &EvalRow))
     }
 }
 
-/// The recall after several compactions. `None` if no row has rounds.
+/// Returns the recall after several compactions. `None` if no row has rounds.
 pub(crate) fn rounds_section(report: &EvalReport) -> Option<Markup> {
     let rows: Vec<(usize, &EvalRow)> = strategies(report).filter(|(_, row)| !row.rounds.is_empty()).collect();
     let most = rows.iter().flat_map(|(_, row)| &row.rounds).map(|round| round.n).max()?;

@@ -74,7 +74,7 @@ fn sentence(report: &EvalReport, index: usize, row: &EvalRow) -> Markup {
     }
 }
 
-/// The reasons why transcripts have no cut.
+/// Returns the reasons why transcripts have no cut.
 fn reasons(report: &EvalReport) -> Markup {
     html! {
         ul {

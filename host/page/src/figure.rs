@@ -4,17 +4,17 @@ use maud::{Markup, html};
 
 use crate::text::grouped;
 
-/// A percentage, or a dash for a value that the report does not have.
+/// Returns a percentage, or a dash for a value that the report does not have.
 pub(crate) fn percent(key: &str, value: Option<f64>) -> Markup {
     cell(key, value, |value| format!("{value:.1} %"))
 }
 
-/// A number with one decimal, or a dash.
+/// Returns a number with one decimal, or a dash.
 pub(crate) fn decimal(key: &str, value: Option<f64>) -> Markup {
     cell(key, value, |value| format!("{value:.1}"))
 }
 
-/// A whole number.
+/// Returns a whole number.
 pub(crate) fn whole(key: &str, value: u64) -> Markup {
     html! { data value=(value) data-key=(key) { (grouped(value)) } }
 }

@@ -53,12 +53,12 @@ pub(crate) struct Section {
     pub(crate) content: Markup,
 }
 
-/// A table or chart that can be wider than the window. It scrolls, also with the keyboard.
+/// Returns a table or chart that can be wider than the window. It scrolls, also with the keyboard.
 pub(crate) fn scrollable(label: &str, content: &Markup) -> Markup {
     html! { div.scroll tabindex="0" role="region" aria-label=(label) { (content) } }
 }
 
-/// A chart from `chart`, with a text for readers who do not see it.
+/// Returns a chart from `chart`, with a text for readers who do not see it.
 pub(crate) fn figure(svg: &str, label: &str, caption: &Markup) -> Markup {
     html! {
         figure {

@@ -34,7 +34,7 @@ pub(crate) fn section(report: &EvalReport) -> Markup {
     }
 }
 
-/// The points of one control over all rows, from the row that saves least to the row that saves most.
+/// Returns the points of one control over all rows, from the row that saves least to the row that saves most.
 fn control_line(report: &EvalReport, control: impl Fn(&EvalRow) -> EvalControl) -> Vec<(f64, f64)> {
     let mut points: Vec<(f64, f64)> = strategies(report)
         .filter_map(|(_, row)| {

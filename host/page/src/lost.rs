@@ -55,7 +55,7 @@ fn lost_row(cut: &PageCut, used: &PageUse, texts: Texts) -> Markup {
     }
 }
 
-/// The position of an event, which opens its text.
+/// Returns the position of an event as a link that opens its text.
 fn event(cut: &PageCut, index: usize, texts: Texts) -> Markup {
     let Some(event) = cut.events.get(index) else { return html! {} };
     html! {

@@ -23,7 +23,7 @@ pub(crate) struct RibbonBlock {
 }
 
 impl RibbonBlock {
-    /// The class in `style.css`.
+    /// Returns the class in `style.css`.
     fn class(&self) -> &'static str {
         if self.is_after_cut { "future" } else { state_name(self.shown) }
     }
@@ -40,7 +40,7 @@ pub(crate) struct RibbonArc {
     pub(crate) is_lost: bool,
 }
 
-/// The state of an event in the view: the word in the legend, and the class in `style.css`.
+/// Returns the state of an event in the view: the word in the legend, and the class in `style.css`.
 pub(crate) fn state_name(shown: Shown) -> &'static str {
     match shown {
         Shown::Kept => "kept",
@@ -89,14 +89,14 @@ pub(crate) fn draw(blocks: &[RibbonBlock], arcs: &[RibbonArc], label: &str) -> O
     })
 }
 
-/// A curve that is higher for a longer distance.
+/// Formats a curve that is higher for a longer distance.
 fn arc_path(from: f64, to: f64) -> String {
     let height = ARC_HEIGHT - (from - to).abs() / WIDTH * ARC_HEIGHT * 1.8 - 8.0;
     let (middle, top) = (f64::midpoint(from, to), height.max(-ARC_HEIGHT));
     format!("M{} {ARC_HEIGHT}Q{} {} {} {ARC_HEIGHT}", short(from), short(middle), short(top), short(to))
 }
 
-/// A coordinate with one decimal. More would only make the page larger.
+/// Formats a coordinate with one decimal. More would only make the page larger.
 fn short(value: f64) -> String {
     format!("{value:.1}")
 }

@@ -85,7 +85,7 @@ fn ribbon(report: &EvalReport, cut: &PageCut, row: &PageRow, left: &mut usize) -
     }
 }
 
-/// The events of the prefix with their states, and those after the cut.
+/// Returns the events of the prefix with their states, and those after the cut.
 fn blocks(cut: &PageCut, row: &PageRow) -> Vec<RibbonBlock> {
     let state = |index: usize| row.shown.get(index).copied().unwrap_or(jp_compact_eval::page::Shown::Kept);
     let events = cut.events.iter().enumerate();

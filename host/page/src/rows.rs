@@ -27,7 +27,7 @@ pub(crate) fn best(report: &EvalReport) -> Option<(usize, &EvalRow)> {
     })
 }
 
-/// Whether the recall of each class with enough data reaches the recommended one.
+/// Returns whether the recall of each class with enough data reaches the recommended one.
 pub(crate) fn keeps_names(recall: &EvalRecall) -> bool {
     let classes = [recall.path, recall.number, recall.identifier];
     classes
@@ -36,7 +36,7 @@ pub(crate) fn keeps_names(recall: &EvalRecall) -> bool {
         .all(|(class, minimum)| class.percent.is_none_or(|percent| percent >= minimum))
 }
 
-/// The recall of paths, numbers, and identifiers together, in percent. `None` if none of them has enough data.
+/// Returns the recall of paths, numbers, and identifiers together, in percent. `None` if none of them has enough data.
 pub(crate) fn pooled_recall(recall: &EvalRecall) -> Option<f64> {
     let classes = [recall.path, recall.number, recall.identifier];
     classes.iter().any(|class| class.percent.is_some()).then(|| {
@@ -46,7 +46,7 @@ pub(crate) fn pooled_recall(recall: &EvalRecall) -> Option<f64> {
     })
 }
 
-/// The row as on the command line.
+/// Returns the label of a row, which is the same as on the command line.
 pub(crate) fn label(report: &EvalReport, index: usize) -> &str {
     report.strategies.get(index).map_or("", |row| row.label.as_str())
 }

@@ -20,7 +20,7 @@ pub(crate) fn cut(text: &str, chars: usize) -> CutText<'_> {
     }
 }
 
-/// A text in a box of its own, escaped and cut.
+/// Returns a text in a box of its own, escaped and cut.
 pub(crate) fn block(text: &str) -> Markup {
     let CutText { shown, hidden } = cut(text, CHARS_MAX);
     html! {
@@ -31,13 +31,13 @@ pub(crate) fn block(text: &str) -> Markup {
     }
 }
 
-/// A short text in a line, escaped and cut.
+/// Returns a short text in a line, escaped and cut.
 pub(crate) fn inline(text: &str, chars: usize) -> Markup {
     let CutText { shown, hidden } = cut(text, chars);
     html! { code { (shown) @if hidden > 0 { "…" } } }
 }
 
-/// A whole number with a comma after each three digits.
+/// Formats a whole number with a comma after each three digits.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let first = digits.len() % 3;

@@ -16,7 +16,7 @@ const COLUMNS: usize = 60;
 const EVENT_WIDTH: usize = 18;
 const BAR_WIDTH: usize = 6;
 
-/// A change with its lines.
+/// Returns the text of a change, with the compared lines.
 pub fn change_text(changes: &SizedChanges<'_>, change: &SizedChange, palette: &Palette) -> EscapedLines {
     let document = changes.document_with_hunks(change);
     let mut text = EscapedLines::new();
@@ -78,7 +78,7 @@ fn content_text(change: &DiffChange) -> String {
     content + &event
 }
 
-/// The changes as a table. A long one lists only the changes of the most tokens.
+/// Returns the changes as a table. A long one lists only the changes of the most tokens.
 pub fn stat(changes: &SizedChanges<'_>, palette: &Palette) -> EscapedLines {
     let mut rows: Vec<_> =
         changes.changes.iter().map(|change| changes.document(change)).enumerate().collect();
@@ -105,7 +105,7 @@ fn difference(tokens: ViewTokens) -> u64 {
     tokens.view_before.abs_diff(tokens.view_after)
 }
 
-/// The position, the overlay, the event, its tokens, and a bar for the difference.
+/// Returns the position, the overlay, the event, its tokens, and a bar for the difference.
 fn stat_row(row: &DiffChange, largest: u64) -> String {
     let position = Position { turn: row.turn, step: row.step }.to_string();
     let overlay = row.overlay.map_or_else(String::new, |number| format!("#{number}"));
@@ -137,7 +137,7 @@ fn truncated(name: &str, width: usize) -> String {
     name.chars().take(width - 1).chain(['…']).collect()
 }
 
-/// The sums of a report: its overlays, its changes, and both views.
+/// Returns the sums of a report: its overlays, its changes, and both views.
 pub fn sums<C>(report: &DiffReport<C>, jp_note: Option<&str>) -> EscapedLines {
     let mut text = EscapedLines::new();
     if !report.overlays.is_empty() {

@@ -21,7 +21,7 @@ const COLUMNS: [(Class, &str); 7] = [
     (Class::Constraint, "constr"),
 ];
 
-/// The report as text.
+/// Returns the report as text.
 pub fn text(report: &EvalReport) -> EscapedLines {
     let mut text = EscapedLines::new();
     let cuts: usize = report.transcripts.iter().map(|transcript| transcript.cuts).sum();
@@ -83,7 +83,7 @@ fn table(report: &EvalReport, text: &mut EscapedLines) {
     text.line(format_args!("`-`: fewer than {} at risk", report.at_risk_min));
 }
 
-/// The label of a row in its column. A long label loses its end.
+/// Returns the label of a row in its column. A long label loses its end.
 fn label(row: &EvalRow) -> String {
     let label = escape::line(&row.label);
     if label.chars().count() <= LABEL_WIDTH {
@@ -142,7 +142,7 @@ fn details(row: &EvalRow, report: &EvalReport, text: &mut EscapedLines) {
     }
 }
 
-/// The counts of a class, its interval, and the controls of the same size.
+/// Returns the counts of a class, its interval, and the controls of the same size.
 fn recall_line(count: &EvalRecallCount, newest: &EvalRecallCount, random: &EvalRecallCount) -> String {
     let counts = format!("{} of {}", grouped(count.kept), grouped(count.at_risk));
     let (Some(percent), Some([low, high])) = (count.percent, count.interval) else {

@@ -14,7 +14,7 @@ pub struct Palette {
 }
 
 impl Palette {
-    /// The styles for stdout. `NO_COLOR` disables them, and `CLICOLOR_FORCE` enables them without a terminal.
+    /// Returns the styles for stdout. `NO_COLOR` disables them, and `CLICOLOR_FORCE` enables them without a terminal.
     pub fn for_stdout(is_terminal: bool, environment: &Environment) -> Self {
         if has_colors(is_terminal, |name| environment.variables.get(name)) {
             Self::colored()
@@ -33,7 +33,7 @@ impl Palette {
     }
 }
 
-/// Whether text is colored. An empty variable counts as unset.
+/// Returns whether text is colored. An empty variable counts as unset.
 fn has_colors(is_terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
     let is_zero = |name: &str| variable(name).is_some_and(|value| value == "0");
     if variable("NO_COLOR").is_some() {

@@ -90,7 +90,7 @@ fn classify(character: char, previous: Class, next: Option<char>, policy: Policy
     }
 }
 
-/// Whether a character is a control, shows nothing, or changes how others are shown.
+/// Returns whether a character is a control, shows nothing, or changes how others are shown.
 fn is_invisible(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -112,8 +112,8 @@ fn is_invisible(character: char) -> bool {
         )
 }
 
-/// Whether a character is in a block that contains emoji. A selector is therefore kept after other symbols of the block,
-/// too.
+/// Returns whether a character is in a block that contains emoji. A selector is therefore kept after other symbols of the
+/// block, too.
 fn is_emoji(character: char) -> bool {
     matches!(
         character,

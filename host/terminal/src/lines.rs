@@ -39,7 +39,7 @@ impl EscapedLines {
         Self { text: String::new(), policy: Policy::Consent }
     }
 
-    /// A text of the host with several lines. It may contain a value that the user typed.
+    /// Creates a text of the host with several lines. It may contain a value that the user typed.
     pub fn from_host(text: &str) -> Self {
         let mut lines = Self::new();
         text.lines().for_each(|line| lines.line(line));
@@ -110,7 +110,7 @@ impl EscapedLines {
         self.text.is_empty()
     }
 
-    /// The text, with its last newline.
+    /// Returns the text, with its last newline.
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -1,6 +1,6 @@
 //! The text forms of numbers.
 
-/// A number with separators: 1,234,567.
+/// Formats a number with separators: 1,234,567.
 #[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -14,7 +14,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// A change in percent: `-43 %`, `+2 %`, or `unchanged`.
+/// Formats a change in percent: `-43 %`, `+2 %`, or `unchanged`.
 #[must_use]
 pub fn percent_change(before: u64, after: u64) -> String {
     if before == after || before == 0 {
@@ -24,7 +24,7 @@ pub fn percent_change(before: u64, after: u64) -> String {
     format!("{percent:+.0} %")
 }
 
-/// A number with its noun: `1 turn`, `2 turns`.
+/// Formats a number with its noun: `1 turn`, `2 turns`.
 #[must_use]
 pub fn counted(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }

@@ -156,7 +156,7 @@ pub(crate) fn is_jp(sample: &Sample<'_>) -> bool {
     elements.len() == 0 || elements.any(is_element)
 }
 
-/// The error for a value that is not part of the format.
+/// Returns the error for a value that is not part of the format.
 pub(crate) fn format_error(format: &str, value: JsonNode<'_>, reason: &str) -> Unreadable {
     format_error_at(format, value.span().start, reason)
 }

@@ -24,7 +24,7 @@ pub fn title(bytes: &[u8], format: Format) -> Option<String> {
     (!title.is_empty()).then_some(title)
 }
 
-/// The user's title wins over a generated one, and a generated one over the older `summary`.
+/// Returns the title of the user, else a generated title, else the older `summary`.
 fn claude_code(bytes: &[u8]) -> Option<String> {
     let kinds = [("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary")];
     kinds.iter().find_map(|(kind, member)| lines(bytes, |line| text(line, kind, member)).last())

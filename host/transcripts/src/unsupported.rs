@@ -51,7 +51,7 @@ fn is_factory_droid(line: JsonNode<'_>) -> bool {
     line.text_of("type").as_deref() == Some("session_start") && line.string("id").is_some()
 }
 
-/// A line with a role that holds a message without one.
+/// Returns a line with a role that holds a message without one.
 fn is_cursor(line: JsonNode<'_>) -> bool {
     let has_no_role = |message: JsonNode<'_>| {
         message.get("role").is_none() && message.get("content").is_some_and(JsonNode::is_array)

@@ -118,7 +118,7 @@ impl ErrorKind {
         Self::Interrupted,
     ];
 
-    /// The exit code of the command.
+    /// Returns the exit code of the command.
     #[must_use]
     pub fn code(self) -> u8 {
         match self {
@@ -143,7 +143,7 @@ impl ErrorKind {
         }
     }
 
-    /// Whether the same input may succeed later.
+    /// Returns whether the same input may succeed later.
     #[must_use]
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::Conflict | Self::Deadline | Self::ModelUnavailable | Self::StrategyCrashed)

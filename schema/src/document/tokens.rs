@@ -71,13 +71,13 @@ impl Saved {
 }
 
 impl TokenCounts {
-    /// The effect of all overlays.
+    /// Returns the effect of all overlays.
     #[must_use]
     pub fn saved_of_raw(&self) -> Saved {
         Saved::new(SavedOf::Raw, self.raw, self.view_after)
     }
 
-    /// The effect of the command.
+    /// Returns the effect of the command.
     #[must_use]
     pub fn saved_of_view(&self) -> Saved {
         Saved::new(SavedOf::ViewBefore, self.view_before, self.view_after)

@@ -60,7 +60,7 @@ impl FinishedBatch<'_> {
         }
     }
 
-    /// The transcripts that the gates require.
+    /// Returns the transcripts that the gates require.
     fn gate_scope(&self) -> GateScope {
         if self.args.gates.allow_empty {
             GateScope::AllOrEmpty
@@ -74,7 +74,7 @@ impl FinishedBatch<'_> {
         }
     }
 
-    /// The failure of the batch itself. A failed transcript or a missed gate is not one.
+    /// Returns the failure of the batch itself. A failed transcript or a missed gate is not one.
     fn failure(&self, scope: GateScope) -> Option<Report> {
         let is_empty = self.tally.total.transcripts == 0 && scope == GateScope::All && self.gates.is_empty();
         match &self.result {
@@ -112,8 +112,8 @@ impl FinishedBatch<'_> {
         Ok(())
     }
 
-    /// A missed gate takes precedence over failed transcripts. If all failures are for lack of trust or consent, the exit
-    /// code is, too.
+    /// Returns the exit code. A missed gate takes precedence over failed transcripts. If each failed transcript lacks trust
+    /// or consent, the exit code reports that.
     fn exit_code(&self, gate_reports: &[GateReport], scope: GateScope) -> Exit {
         let max_failures = batch::Gate::MaxFailures.as_str();
         let failed = self.tally.total.failed;
@@ -143,7 +143,7 @@ fn print_missed_gates(gate_reports: &[GateReport]) {
     }
 }
 
-/// The hint after a run that did not process every transcript.
+/// Returns the hint after a run that did not process every transcript.
 pub(super) fn resume_hint(args: &Args) -> String {
     let action = match &args.report {
         Some(_) => "run the same command with --resume",
@@ -152,7 +152,7 @@ pub(super) fn resume_hint(args: &Args) -> String {
     format!("to continue, {action}; finished transcripts are skipped")
 }
 
-/// The report of an operation, such as "write the report", that failed on a file.
+/// Returns the report of an operation, such as "write the report", that failed on a file.
 pub(super) fn file_error(operation: &str, path: &Path, error: &io::Error) -> Report {
     let message = format!("failed to {operation} {}", path.display());
     let mut report = Report::new(Exit::Transcript, message, None);

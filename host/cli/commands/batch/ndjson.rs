@@ -364,7 +364,7 @@ async fn answer(
     }
 }
 
-/// An invalid record, with its answer.
+/// Returns an invalid record, with its answer.
 fn invalid(id: &[u8], kind: ErrorKind, message: String) -> StartedRecord {
     let answer = failure_answer(id, &ErrorReport::new(kind, message));
     StartedRecord { id: id.to_vec(), bytes: 0, work: Work::Done(answer) }

@@ -37,7 +37,7 @@ pub(super) fn summary(tally: &Tally, run_args: &RunArgs) -> String {
     line
 }
 
-/// The tokens that JP sends, and the tokens of the views.
+/// Returns the tokens that JP sends, and the tokens of the views.
 fn tokens(TokenCounts { raw, view_after, jp, .. }: TokenCounts) -> String {
     let views = reduction(view_after, raw);
     match jp {
@@ -58,7 +58,7 @@ fn tokens(TokenCounts { raw, view_after, jp, .. }: TokenCounts) -> String {
     }
 }
 
-/// A reduction as text: `40 of 100 tokens (-60.0 %)`.
+/// Formats a reduction as text: `40 of 100 tokens (-60.0 %)`.
 fn reduction(after: u64, before: u64) -> String {
     let percent = Saved::new(SavedOf::Raw, before, after).percent;
     let change = if after == before { "unchanged".to_owned() } else { format!("{:+.1} %", -percent) };

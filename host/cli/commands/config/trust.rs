@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     Ok(Exit::Done)
 }
 
-/// The values that are not the user's own, by the folder that they are approved for.
+/// Returns the values that are not the user's own, by the folder that they are approved for.
 fn foreign_values(
     args: &Args,
     target: &Target,
@@ -156,7 +156,7 @@ impl Target {
         Ok(config::load(&self.environment, place, &args.configured.files, &args.configured.sets, jp)?)
     }
 
-    /// The folder that a value is approved for. None if the value has no effect here.
+    /// Returns the folder that a value is approved for. None if the value has no effect here.
     fn approval_folder<'a>(&self, config: &'a Config, value: &ForeignValue) -> Option<&'a Path> {
         match self.conversation {
             Some(_) => config.scope().folder_to_approve(&value.origin),
@@ -259,7 +259,7 @@ fn values_document(folder: &Path, values: &[ForeignValue]) -> ApprovedFolder {
     ApprovedFolder { path: folder.to_string_lossy().into_owned(), values: values.collect() }
 }
 
-/// The complete values. A truncated line would hide a part of the approved text.
+/// Returns the complete values. A truncated line would hide a part of the approved text.
 fn values_text(folder: &Path, values: &[ForeignValue]) -> EscapedLines {
     /// The limit of characters in a line. A line is not truncated even if each of them is escaped.
     const CHARS_MAX: usize = 160;

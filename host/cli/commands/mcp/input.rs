@@ -158,7 +158,7 @@ impl LineFilter {
     }
 }
 
-/// Whether the library will parse the line.
+/// Returns whether the library will parse the line.
 fn is_json(line: &[u8]) -> bool {
     serde_json::from_slice::<Value>(line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)).is_ok()
 }

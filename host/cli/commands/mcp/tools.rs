@@ -219,7 +219,7 @@ fn parse<T: DeserializeOwned>(tool: &str, arguments: JsonObject) -> Result<T, Re
     })
 }
 
-/// The tools with their descriptions.
+/// Returns the tools of the server, with their descriptions.
 fn tools() -> Vec<Tool> {
     let reading = || ToolAnnotations::new().read_only(true).open_world(false);
     let writing = || ToolAnnotations::new().read_only(false);

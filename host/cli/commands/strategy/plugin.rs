@@ -3,12 +3,12 @@
 use jp_compact_runtime::registry::Plugin;
 use jp_compact_runtime::trust::{Trust, TrustStatus};
 
-/// The origin of a plugin, or `shadowed` if another plugin has its name.
+/// Returns the origin of a plugin, or `shadowed` if another plugin has its name.
 pub(super) fn origin(plugin: &Plugin) -> &'static str {
     if plugin.shadowed { "shadowed" } else { plugin.origin.word() }
 }
 
-/// The trust status of a plugin, and the digest of its bytes.
+/// Returns the trust status of a plugin, and the digest of its bytes.
 pub(super) fn trust_status(plugin: &Plugin, trust: &Trust) -> (&'static str, Option<String>) {
     let Ok(judged) = trust.judge(plugin) else { return ("unreadable", None) };
     let status = match (judged.standing, trust.insecure(plugin)) {

@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     Ok(Exit::Done)
 }
 
-/// The report of a rejected reply. The exit code is the same as in a run that appends.
+/// Returns the report of a rejected reply. The exit code is the same as in a run that appends.
 fn rejected(args: &Args, plugin: &TestedPlugin, stderr: &str, not_taken: Rejection) -> Report {
     let (check, reason) = match not_taken {
         Rejection::Broken { check, why } => (check, why),

@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     Ok(Exit::Done)
 }
 
-/// The members of the description that the host uses, as text. Empty lists are omitted.
+/// Returns the members of the description that the host uses, as text. Empty lists are omitted.
 fn capabilities(description: &Description) -> Vec<(&'static str, String)> {
     let members = serde_json::to_value(description).unwrap_or_default();
     let mut rows = Vec::new();
@@ -105,7 +105,7 @@ fn capabilities(description: &Description) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// The options of the strategy: name, allowed values, default, description.
+/// Returns the options of the strategy: name, allowed values, default, description.
 fn options(description: &Description) -> Vec<String> {
     let schema = description.options_schema.as_ref();
     let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
@@ -126,7 +126,7 @@ fn options(description: &Description) -> Vec<String> {
     options
 }
 
-/// A JSON value, a string without quotes.
+/// Formats a JSON value, a string without quotes.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

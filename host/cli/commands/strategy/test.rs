@@ -129,7 +129,7 @@ fn document(CheckOutcome { check, verdict }: &CheckOutcome) -> CheckReport {
     }
 }
 
-/// The reasons of the failed checks.
+/// Returns the reasons of the failed checks.
 fn failures(outcomes: &[CheckOutcome]) -> String {
     let reasons = outcomes.iter().filter_map(|outcome| match &outcome.verdict {
         CheckVerdict::Failed { why } => Some(why.as_str()),

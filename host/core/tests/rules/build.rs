@@ -116,7 +116,7 @@ impl Build {
     }
 }
 
-/// A `compaction` of the turns `from` to `to`, with the time of [`timestamp`].
+/// Returns a `compaction` of the turns `from` to `to`, with the time of [`timestamp`].
 pub(crate) fn compaction(second: i64, from: usize, to: usize, policies: Value) -> Value {
     ranged_element("compaction", second, from, to, policies)
 }
@@ -126,7 +126,7 @@ pub(crate) fn own_overlay(second: i64, from: usize, to: usize, policies: Value) 
     ranged_element("jp_compact_overlay", second, from, to, policies)
 }
 
-/// A `jp_compact_step_overlay` between two positions such as `4` or `4.10`.
+/// Returns a `jp_compact_step_overlay` between two positions such as `4` or `4.10`.
 pub(crate) fn step_overlay(second: i64, from: &str, to: &str, policies: Value) -> Value {
     let (from, to): (Position, Position) = (from.parse().unwrap(), to.parse().unwrap());
     let mut overlay = ranged_element("jp_compact_step_overlay", second, from.turn, to.turn, policies);

@@ -36,7 +36,7 @@ fn selective(calls: Value) -> Value {
     json!({"tool_calls": {"policy": "selective", "calls": calls}})
 }
 
-/// A strip with hints.
+/// Returns a strip with hints.
 fn hinted(request: bool, response: bool, overrides: Value) -> Value {
     let mut policy = strip(request, response);
     policy["tool_overrides"] = overrides;

@@ -93,7 +93,7 @@ fn events_after_overlay_or_range_do_not_count() {
     );
 }
 
-/// A stream that begins with a request, as JP's do. Each element has a unique number.
+/// Returns a stream that begins with a request, as JP's do. Each element has a unique number.
 fn elements() -> impl Strategy<Value = Vec<Value>> {
     let id = || prop::sample::select(vec!["a", "b", "c"]);
     let event = prop_oneof![

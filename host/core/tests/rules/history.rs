@@ -28,7 +28,7 @@ proptest! {
     }
 }
 
-/// A conversation of four turns with `count` overlays. Their policies alternate.
+/// Returns a conversation of four turns with `count` overlays. Their policies alternate.
 fn with_overlays(count: usize) -> Stream {
     let time = |second: usize| {
         format!("2026-01-01 {:02}:{:02}:{:02}.0", second / 3600, second / 60 % 60, second % 60)

@@ -61,7 +61,7 @@ fn ids_compare_unescaped() {
     assert_eq!(Pairs::new(&stream.unwrap()).partner(0), Some(1));
 }
 
-/// A call from turn 1 to turn 2, and another from turn 3 to turn 5.
+/// Returns a call from turn 1 to turn 2, and another from turn 3 to turn 5.
 fn cross_turn_calls() -> Build {
     turn()
         .ask("")

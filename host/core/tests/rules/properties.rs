@@ -179,7 +179,7 @@ fn parse(bytes: &Bytes) -> Stream {
     Stream::parse(bytes.clone()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A possible proposal of a strategy for a range. `kind` selects a summary, two policies, or a list of all calls.
+/// Returns a possible proposal of a strategy for a range. `kind` selects a summary, two policies, or a list of all calls.
 fn proposal(stream: &Stream, range: TurnRange, kind: u8) -> Value {
     let payload_with = |policies: Value| {
         let mut payload = json!({"from_turn": range.from(), "to_turn": range.to()});

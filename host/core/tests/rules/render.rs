@@ -18,7 +18,7 @@ fn check(build: &Build, provider: Provider, expected: &Value) {
     assert_eq!(rendered.positions.len(), expected.as_array().unwrap().len());
 }
 
-/// A turn with two parallel calls, answered in reverse order.
+/// Returns a turn with two parallel calls, answered in reverse order.
 fn parallel() -> Build {
     Build::default()
         .turn()

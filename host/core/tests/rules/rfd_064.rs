@@ -51,7 +51,7 @@ fn projected(build: &Build, hints: &Value, payload: Value) -> String {
     format_projection(&Stream::parse(bytes.into()).unwrap())
 }
 
-/// The profile `default` for turns 0 to 2.
+/// Returns the profile `default` for turns 0 to 2.
 fn default_profile() -> Value {
     let strip = json!({"policy": "strip", "request": true, "response": true});
     json!({"from_turn": 0, "to_turn": 2, "reasoning": "strip", "tool_calls": strip})

@@ -88,9 +88,7 @@ pub enum Denial {
         folder: PathBuf,
     },
     /// Some values are from a folder that does not contain the transcript, so they cannot be approved.
-    OutsideFolder {
-        foreign: Vec<ForeignValue>,
-    },
+    OutsideFolder { foreign: Vec<ForeignValue> },
     /// Another user could have written the approvals.
     Insecure(ApprovalsError),
 }

@@ -66,7 +66,7 @@ enum Paths {
     All,
 }
 
-/// A completer for names, and for paths.
+/// Returns a completer for names, and for paths.
 fn completer(
     names: impl Fn() -> Vec<CompletionCandidate> + Send + Sync + 'static,
     paths: Paths,

@@ -16,7 +16,7 @@ use crate::records::records;
 const CONTENT: [&str; 4] = ["message", "toolUseResult", "attachment", "rendered"];
 /// Records of the log of requests.
 const REQUESTS: [&str; 3] = ["api-request", "api-request-blob", "api-request-shape"];
-/// The longest name of a project's folder. Claude Code shortens longer ones in a way of its own.
+/// The maximum length of the name of a project's folder. Claude Code shortens longer names, so their path is not derived.
 const FOLDER_CHARS_MAX: usize = 200;
 
 pub(super) fn renumber(
@@ -49,7 +49,7 @@ fn is_request(line: &[u8]) -> bool {
     value.is_some_and(|value| value["type"].as_str().is_some_and(|kind| REQUESTS.contains(&kind)))
 }
 
-/// The folder of a project is named after the folder in which Claude Code works.
+/// Returns the path of a session. A project's folder is named after the working directory of Claude Code.
 pub(super) fn path(location: &Location<'_>) -> Option<PathBuf> {
     let named = || {
         let name: String = location

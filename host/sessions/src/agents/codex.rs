@@ -43,7 +43,7 @@ pub(super) fn renumber(
     Ok(Renumbered { id, bytes })
 }
 
-/// A session is in the folder of its day.
+/// Returns the path of a session, which is in the folder of its day.
 pub(super) fn path(location: &Location<'_>) -> PathBuf {
     let time = location.now.strftime("%Y-%m-%dT%H-%M-%S");
     let folder = location.sessions.join(location.now.strftime("%Y/%m/%d").to_string());

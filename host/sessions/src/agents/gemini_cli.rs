@@ -29,7 +29,8 @@ pub(super) fn renumber(
     Ok(Renumbered { id, bytes })
 }
 
-/// The name of a project's folder is a digest or a registered name, so only the folder of the source is known.
+/// Returns the path of a session, in the folder of its source. The folder of another project is not known, because its name
+/// is a digest or a registered name.
 pub(super) fn path(location: &Location<'_>) -> Option<PathBuf> {
     let time = location.now.strftime("%Y-%m-%dT%H-%M");
     let start = location.id.get(..8)?;

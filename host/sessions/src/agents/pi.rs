@@ -47,7 +47,7 @@ pub(super) fn renumber(
     Ok(Renumbered { id, bytes })
 }
 
-/// The folder of a project is named after the folder in which pi works.
+/// Returns the path of a session. A project's folder is named after the working directory of pi.
 pub(super) fn path(location: &Location<'_>) -> Option<PathBuf> {
     let named = || {
         let folder = location.folder?.to_str()?;

@@ -15,7 +15,7 @@ pub(super) fn null(_: &str) -> String {
     "null".into()
 }
 
-/// A member `content`, appended to an object that has none.
+/// Formats a member `content`, appended to an object that has none.
 pub(super) fn content_member(text: &str) -> String {
     format!(", \"content\": {}", self::text(text))
 }
@@ -44,27 +44,27 @@ pub(super) fn empty_object(_: &str) -> String {
     "{}".into()
 }
 
-/// An empty command of a local shell.
+/// Formats an empty command of a local shell.
 pub(super) fn empty_command(_: &str) -> String {
     json!({ "type": "exec", "command": [], "env": {} }).to_string()
 }
 
-/// An empty list of commands of a shell.
+/// Formats an empty list of commands of a shell.
 pub(super) fn empty_commands(_: &str) -> String {
     json!({ "commands": [] }).to_string()
 }
 
-/// The output of a shell.
+/// Formats the output of a shell.
 pub(super) fn shell_output(text: &str) -> String {
     json!([{ "stdout": text, "stderr": "", "outcome": { "type": "exit", "exit_code": 0 } }]).to_string()
 }
 
-/// The output of a failed shell command.
+/// Formats the output of a failed shell command.
 pub(super) fn failed_shell_output(text: &str) -> String {
     json!([{ "stdout": text, "stderr": "", "outcome": { "type": "exit", "exit_code": 1 } }]).to_string()
 }
 
-/// The error of an MCP server's tool.
+/// Formats the error of an MCP server's tool.
 pub(super) fn mcp_error(text: &str) -> String {
     json!({ "type": "mcp_tool_execution_error", "content": [{ "type": "text", "text": text }] }).to_string()
 }
@@ -74,7 +74,7 @@ pub(super) fn empty_object_in_string(_: &str) -> String {
     "\"{}\"".into()
 }
 
-/// An array with one block of text.
+/// Formats an array with one block of text.
 pub(super) fn text_block(text: &str) -> String {
     json!([{ "type": "text", "text": text }]).to_string()
 }

@@ -38,7 +38,7 @@ fn check(format: Format, bytes: &[u8], expected: &str) -> Transcript {
     stream
 }
 
-/// A session of Claude Code in which the lines of one message are separated by results.
+/// Returns a session of Claude Code in which the lines of one message are separated by results.
 fn claude_code() -> Vec<u8> {
     let mut all: Vec<Value> = Vec::new();
     let mut add = |kind: &str, message: Value| {

@@ -140,7 +140,7 @@ fn for_call(twin: Twin, item: JsonNode<'_>, id: String) -> Twin {
     Twin { keys, belongs_to_turn: true, requests, responses, has_failed, ..twin }
 }
 
-/// The action of a shell call with emptied arguments.
+/// Returns the action of a shell call with emptied arguments.
 pub(super) fn empty_action(_: &str) -> String {
     r#"{"type":"exec","command":[]}"#.into()
 }
