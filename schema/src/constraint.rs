@@ -1,5 +1,5 @@
-//! The constraints of a conversation: the sentences of the user that bind. Host and strategies share this definition, so
-//! that a host can check whether a strategy kept them. It must stay the definition of PROTOCOL.md.
+//! The constraints of a conversation: the sentences in which the user sets a rule. Host and strategies share this
+//! definition, so that a host can check whether a strategy kept them. It must stay the definition of PROTOCOL.md.
 
 /// The words that make a sentence a constraint.
 const BINDING: [&str; 8] =

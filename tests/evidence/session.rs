@@ -1,5 +1,5 @@
 //! Generated sessions of a coding agent, with planted facts: paths, identifiers, numbers, commands, errors, quotes, and
-//! sentences of the user that bind. A later event uses a part of the facts again. The same seed gives the same bytes.
+//! constraints of the user. A later event uses a part of the facts again. The same seed gives the same bytes.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! The constraints that a view lost: sentences of the user that bind (PROTOCOL.md, "Kept verbatim"). A constraint is kept if
-//! one event of the view has the whole sentence.
+//! The constraints that a view lost: sentences in which the user sets a rule (PROTOCOL.md, "Kept verbatim"). A constraint is
+//! kept if one event of the view has the whole sentence.
 
 use jp_compact_schema::{SUMMARY_NOTE, constraints};
 use serde_json::Value;

@@ -17,7 +17,7 @@ pub enum Class {
     Error,
     /// A run of eight words of a tool result.
     Quote,
-    /// A sentence of the user that binds.
+    /// A sentence in which the user sets a rule.
     Constraint,
 }
 

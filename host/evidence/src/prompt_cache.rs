@@ -1,5 +1,5 @@
-//! The prompt cache of a provider when a conversation is compacted: the part of it that stays valid, and whether the
-//! cache still has the conversation at all.
+//! The effect of a compaction on a provider's prompt cache: the part of the cached view that stays valid, and whether the
+//! cache still has the conversation.
 
 use jiff::{SignedDuration, Timestamp};
 use jp_compact_core::estimate::{Estimate, tokens};
@@ -94,7 +94,8 @@ impl CacheAge {
     }
 }
 
-/// Returns the time of the last request: that of the newest event of the model. `None` if the transcript has no times.
+/// Returns the time of the last request, which is the time of the newest event of the model. `None` if the transcript has
+/// no times.
 #[must_use]
 pub fn last_request(stream: &Stream) -> Option<Timestamp> {
     let times = stream.events().iter().filter(|event| is_of_model(event)).filter_map(|event| event.timestamp);

@@ -51,7 +51,7 @@ pub struct SessionEvent {
     pub(crate) anchors: Box<[AnchorId]>,
 }
 
-/// A sentence of the user that binds.
+/// A sentence in which the user sets a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Constraint {
     pub text: String,

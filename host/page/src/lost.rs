@@ -87,7 +87,7 @@ fn constraints<'a>(rows: impl Iterator<Item = (&'a PageCut, &'a PageRow)>, texts
         .collect();
     html! {
         @if !lost.is_empty() {
-            h3 { "Sentences of the user that bind, and that the view no longer has: " (lost.len()) }
+            h3 { "Constraints of the user that the view no longer has: " (lost.len()) }
             @if texts == Texts::Shown {
                 ul {
                     @for (cut, constraint) in lost.iter().take(LOST_MAX) {

@@ -139,7 +139,7 @@ pub struct EvalRecall {
     pub error: EvalRecallCount,
     /// Runs of eight words of a tool result.
     pub quote: EvalRecallCount,
-    /// Sentences of the user that bind.
+    /// Sentences in which the user sets a rule.
     pub constraint: EvalRecallCount,
 }
 

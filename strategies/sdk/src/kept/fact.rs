@@ -3,7 +3,7 @@
 /// The kind of a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FactKind {
-    /// A sentence of the user that binds.
+    /// A sentence in which the user sets a rule.
     Constraint,
     /// The first line of a command.
     Command,
