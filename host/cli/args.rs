@@ -263,7 +263,7 @@ pub(crate) struct StrategyArgs {
     /// Require a jail, or run strategies with your permissions
     ///
     /// `require` runs strategies only in a jail. `contained` runs them with your permissions. Without this option, strategies run in a jail; on a machine that has none, bundled strategies run with your permissions, and other strategies do not run.
-    #[arg(long, help_heading = "Strategies", value_name = "WHICH", value_enum)]
+    #[arg(long, help_heading = "Strategies", value_name = "MODE", value_enum)]
     sandbox: Option<SandboxArg>,
 }
 

@@ -7,20 +7,20 @@ use clap::{Arg, ArgAction, Command};
 use crate::examples::EXAMPLES;
 use crate::texts::{COMMON, HEADINGS, TEXTS};
 
-/// The options of a command without headings in `-h`. More of them are grouped.
+/// The maximum number of options that `-h` lists without headings.
 const UNGROUPED_MAX: usize = 7;
 /// The widest line of `-h`.
 const COLUMNS: usize = 80;
 
-/// Whether the help was requested with `-h`.
+/// The form of the help: short for `-h`, long for `--help`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Short,
     Long,
 }
 
-/// Returns the command line with the layout of its help. `arguments` are those of the process: they tell `-h` from
-/// `--help`.
+/// Returns the command line with the layout of its help. `arguments` are the arguments of the process. They show whether
+/// the user typed `-h` or `--help`.
 pub fn with_layout<'a>(cli: Command, arguments: impl IntoIterator<Item = &'a std::ffi::OsStr>) -> Command {
     let is_long = arguments.into_iter().any(|argument| argument == "--help" || argument == "help");
     arrange(cli, "", if is_long { Form::Long } else { Form::Short })
@@ -61,7 +61,7 @@ fn arrange(command: Command, path: &str, form: Form) -> Command {
     })
 }
 
-/// Returns whether an option is one of all commands.
+/// Returns whether every command has an option.
 fn is_global(arg: &Arg) -> bool {
     ["verbose", "quiet", "log_format", "color"].contains(&arg.get_id().as_str())
 }

@@ -54,7 +54,7 @@ pub(crate) struct Args {
     #[arg(long = "grant", value_name = "PERMISSION,...", value_delimiter = ',')]
     grants: Vec<Grant>,
     /// Require a jail, or run with your permissions [default: require]
-    #[arg(long, value_name = "WHICH", value_enum)]
+    #[arg(long, value_name = "MODE", value_enum)]
     sandbox: Option<SandboxArg>,
 }
 

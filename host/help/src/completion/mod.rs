@@ -66,7 +66,7 @@ if [[ "${funcstack[1]}" == "_jp-compact" ]]; then
 fi
 "#;
 
-/// Returns the answer to a shell, or `None` if no shell asks. `arguments` are those of the process.
+/// Returns the answer to a shell, or `None` if no shell asks. `arguments` are the arguments of the process.
 ///
 /// # Errors
 /// The candidates cannot be found. The shell then completes nothing.
