@@ -296,7 +296,11 @@ fn report_lists_passed_and_failed_checks() {
     assert_eq!(default, full);
     let (code, text, _) = home.run(&["strategy", "test", "/bin/true", "--only", "d02"]);
     assert_eq!(code, 15);
-    assert!(text.starts_with("D02  FAILED ") && text.ends_with("0 passed, 1 failed, 0 skipped\n"), "{text}");
+    assert!(
+        text.starts_with("D02  FAILED ")
+            && text.ends_with("0 passed, 1 failed, 0 skipped; `-v` lists all checks\n"),
+        "{text}"
+    );
     assert_eq!(home.run(&["strategy", "test", "nowhere"]).0, 10);
     assert_eq!(home.run(&["strategy", "test", "/bin/true", "--only", "X99"]).0, 2);
 }

@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use jp_compact_config as config;
 use jp_compact_engine::compact::{self, StrategyRunError};
 use jp_compact_engine::{plan, query};
+use jp_compact_help::hint_for;
 use jp_compact_llm as llm;
 use jp_compact_runtime::process::ProcessError;
 use jp_compact_runtime::registry::DiscoveryError;
@@ -191,8 +192,8 @@ impl From<config::Error> for Report {
             config::Error::Invalid(invalid) if invalid.allowed_in_user_file => ErrorHint::line(
                 "set it in your own configuration: ~/.config/jp-compact/config.toml, `--config` or `--set`",
             ),
-            config::Error::NoSuchProfile { known, .. } => {
-                ErrorHint::line(format!("the profiles are {}", known.join(", ")))
+            config::Error::NoSuchProfile { name, known } => {
+                ErrorHint::line(hint_for(name, known, "profiles", "jp-compact config"))
             }
             _ => ErrorHint::line("`jp-compact config --example` prints an example with every key"),
         };
@@ -261,11 +262,9 @@ impl From<plan::Error> for Report {
                 let hint = "leave out either the turns after the `:`, or --from, --to and --keep-*";
                 Self::new(Exit::Usage, message, Some(hint))
             }
-            plan::Error::BadInline { profiles, reason, .. } => {
-                let hint = format!(
-                    "the profiles are {}; an inline form is for example `r+t` or `s:..-3`",
-                    profiles.join(", ")
-                );
+            plan::Error::BadInline { profiles, reason, text } => {
+                let hint = hint_for(&text, &profiles, "profiles", "jp-compact config");
+                let hint = format!("{hint}; an inline form is for example `r+t` or `s:..-3`");
                 let mut report = Self::new(Exit::Usage, message, Some(&hint));
                 report.causes.push(format!("it is neither a profile nor an inline form: {reason}"));
                 report

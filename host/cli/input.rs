@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use jp_compact_engine::batch::FoundFiles;
 use jp_compact_engine::compact::{self, Opened};
+use jp_compact_help::nearest;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_sessions as sessions;
 use jp_compact_store as store;
 use jp_compact_transcripts::{Format, Transcript};
 
@@ -64,12 +66,35 @@ pub(crate) fn open_as(
     compact::open_as(transcript, format, environment).map_err(|error| {
         let detect = || compact::open(transcript, environment).ok().map(|opened| opened.stream.format());
         let detected = if format.is_some() { detect() } else { None };
-        read_failure(error, format, detected)
+        with_similar_id(read_failure(error, format, detected), transcript, environment)
     })
 }
 
-/// Returns the report of a transcript that cannot be read. If the detected format differs from the requested one, the
-/// hint is to leave out `--format`.
+/// The failure of a command that found no transcript in its folders.
+pub(crate) fn no_transcript(paths: &[OsString]) -> Report {
+    let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
+    let hint = "`jp-compact list` lists the sessions of this machine";
+    Report::new(Exit::Transcript, format!("found no transcript in {}", paths.join(", ")), Some(hint))
+}
+
+/// The limit of sessions whose ids are compared with a mistyped one.
+const IDS_MAX: usize = 1000;
+
+/// Suggests the nearest id if a mistyped id may be the cause of a failure.
+pub(crate) fn with_similar_id(report: Report, transcript: &OsStr, environment: &Environment) -> Report {
+    let typed = transcript.to_str().filter(|typed| typed.len() >= 6 && !typed.contains(['/', '.']));
+    let Some(typed) = typed.filter(|typed| !environment.cwd.join(typed).exists()) else { return report };
+    let sessions = sessions::session_ids(IDS_MAX, environment);
+    match nearest(typed, sessions.iter().map(String::as_str)) {
+        Some(near) if near != typed => {
+            report.with_hint(format!("did you mean `{near}`? `jp-compact list` lists the ids"))
+        }
+        _ => report,
+    }
+}
+
+/// The report of a transcript that cannot be read. If the detected format differs from the requested one, the hint is to
+/// leave out `--format`.
 fn read_failure(error: compact::Error, requested: Option<Format>, detected: Option<Format>) -> Report {
     let report = Report::from(error);
     match (requested, detected) {

@@ -5,16 +5,20 @@ use std::io::BufRead as _;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use jp_compact_help::overview;
+use jp_compact_runtime::clock::Clock;
+use jp_compact_runtime::environment::Environment;
 use serde_json::{Value, json};
 
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::lines::EscapedLines;
 use crate::output;
 
 /// The limit of the wait for JP's line. Without a line, a person or another program started the executable.
 const FIRST_LINE_WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// Answers JP, or prints the usage hint.
+/// Answers JP, or prints the overview of the current folder or the usage hint.
 pub(crate) fn serve() -> Exit {
     let line = if output::stdin_is_terminal() { None } else { first_line() };
     let message: Option<Value> = line.and_then(|line| serde_json::from_str(&line).ok());
@@ -29,6 +33,7 @@ pub(crate) fn serve() -> Exit {
             json!({ "type": "ready" }),
             json!({ "type": "exit", "code": 2, "reason": "run jp-compact itself" }),
         ],
+        _ if message.is_none() && print_overview() => return Exit::Done,
         _ => {
             let hint = "compact a conversation with `jp-compact .jp/conversations/17738399468-review`, or see \
                         `jp-compact --help`";
@@ -43,6 +48,15 @@ pub(crate) fn serve() -> Exit {
         }
     }
     Exit::Done
+}
+
+/// Prints the conversations of the current folder, if there are any.
+fn print_overview() -> bool {
+    let Ok(environment) = Environment::of_process() else { return false };
+    let Some(lines) = overview(Clock::System.now(), &environment) else { return false };
+    let mut text = EscapedLines::new();
+    lines.iter().for_each(|line| text.line(line));
+    output::text(&text).is_ok()
 }
 
 /// Returns the first line of stdin if it arrives in time. The thread that reads may remain until the process ends.

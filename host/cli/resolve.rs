@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use jp_compact_help::nearest;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::trust::quoted;
 use jp_compact_store::{self as store, StoreError};
@@ -11,7 +12,7 @@ use serde_json::json;
 
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::input::stdin_not_appendable;
+use crate::input::{stdin_not_appendable, with_similar_id};
 use crate::lines::EscapedLines;
 use crate::output;
 use crate::transcript_results::TranscriptResults;
@@ -82,7 +83,7 @@ fn resolution_error(
             Some(argument) if matches!(error, StoreError::NotFound { .. }) => {
                 unknown_argument(argument, arguments, environment, &commands())
             }
-            _ => error.into(),
+            _ => with_similar_id(error.into(), transcript, environment),
         }),
     }
 }
@@ -130,32 +131,10 @@ fn conversation_id(argument: &str) -> Option<&str> {
 
 /// Returns the command or option that the user probably meant, or the empty text for compacting.
 fn suggest(argument: &str, commands: &[String]) -> Option<String> {
-    let argument = argument.to_lowercase();
-    let words = commands.iter().map(|command| (command.as_str(), command.as_str())).chain(SYNONYMS);
-    let mut nearest: Option<(usize, &str)> = None;
-    for (word, meaning) in words {
-        let distance = levenshtein_distance(word, &argument);
-        // At most half of the letters differ, and at most two.
-        let is_similar = distance <= 2 && distance * 2 <= word.len();
-        if is_similar && nearest.is_none_or(|(smallest, _)| distance < smallest) {
-            nearest = Some((distance, meaning));
-        }
-    }
-    nearest.map(|(_, meaning)| meaning.to_owned())
-}
-
-/// Returns the Levenshtein distance in bytes.
-fn levenshtein_distance(left: &str, right: &str) -> usize {
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (row_index, left_byte) in left.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], row_index + 1);
-        for (column, right_byte) in right.bytes().enumerate() {
-            let replaced = diagonal + usize::from(left_byte != right_byte);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[right.len()]
+    let words: Vec<_> =
+        commands.iter().map(|command| (command.as_str(), command.as_str())).chain(SYNONYMS).collect();
+    let near = nearest(argument, words.iter().map(|(word, _)| *word))?;
+    words.into_iter().find(|(word, _)| *word == near).map(|(_, meaning)| meaning.to_owned())
 }
 
 #[cfg(test)]

@@ -1,12 +1,35 @@
 //! The selection of turns and steps. Every command and the MCP server must use this one type, so that an option means
 //! the same everywhere.
 
-use jp_compact_core::Bound;
+use std::str::FromStr;
+
+use jiff::SignedDuration;
 use jp_compact_core::select::{KeepLast, RequestedSelection};
+use jp_compact_core::{Bound, bound};
 
 use crate::args::parse_from;
 use crate::error::Report;
 use crate::exit::Exit;
+
+/// Turns to keep at one end of a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeptTurns {
+    Count(usize),
+    /// The turns that began within this time of the end.
+    Within(SignedDuration),
+}
+
+impl FromStr for KeptTurns {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(turns) = text.parse() {
+            return Ok(Self::Count(turns));
+        }
+        let duration = bound::duration(text).map(Self::Within);
+        duration.ok_or_else(|| "expected a number of turns, or a duration such as `1h` or `2d`".to_owned())
+    }
+}
 
 /// The options that select turns and steps.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -25,12 +48,16 @@ pub(crate) struct SelectionArgs {
         conflicts_with = "keep_last"
     )]
     pub(crate) to: Option<Bound>,
-    /// Keep the first N turns unchanged [default: as configured, else 0]
+    /// Keep the first N turns unchanged, or a duration [default: as configured, else 0]
+    ///
+    /// `5h` keeps the turns that began in the first 5 hours of the conversation.
     #[arg(help_heading = "Selection", long, value_name = "N")]
-    pub(crate) keep_first: Option<usize>,
-    /// Keep the last N turns unchanged [default: as configured, else 3]
+    pub(crate) keep_first: Option<KeptTurns>,
+    /// Keep the last N turns unchanged, or a duration [default: as configured, else 3]
+    ///
+    /// `1h` keeps the turns that began in the last hour. Durations are those of JP, such as `90m` or `1d 12h`.
     #[arg(help_heading = "Selection", long, value_name = "N", alias = "keep")]
-    pub(crate) keep_last: Option<usize>,
+    pub(crate) keep_last: Option<KeptTurns>,
     /// Keep only the newest N steps unchanged, wherever turns begin
     ///
     /// A step is one response of the model and the tool results that answer it. This option replaces the configured `keep_last`. If --keep-last is given too, an event is compacted only if neither option keeps it.
@@ -44,10 +71,19 @@ pub(crate) struct SelectionArgs {
 impl SelectionArgs {
     pub(crate) fn selection(&self) -> RequestedSelection {
         let &Self { from, to, keep_first, keep_last, keep_steps, keep_tokens } = self;
+        let (turns, kept_since) = match keep_last {
+            Some(KeptTurns::Count(turns)) => (Some(turns), None),
+            Some(KeptTurns::Within(duration)) => (None, Some(Bound::Ago(duration))),
+            None => (None, None),
+        };
+        let kept_first = keep_first.map(|keep| match keep {
+            KeptTurns::Count(turns) => Bound::turn(turns),
+            KeptTurns::Within(duration) => Bound::WithinFirst(duration),
+        });
         RequestedSelection {
-            from: from.or(keep_first.map(Bound::turn)),
-            to,
-            keep_last: KeepLast { turns: keep_last, steps: keep_steps, tokens: keep_tokens },
+            from: from.or(kept_first),
+            to: to.or(kept_since),
+            keep_last: KeepLast { turns, steps: keep_steps, tokens: keep_tokens },
         }
     }
 

@@ -10,7 +10,7 @@ use jp_compact_store::{self as store, StoreError};
 use jp_compact_transcripts::Format;
 
 use crate::error::Report;
-use crate::input::open_as;
+use crate::input::{open_as, with_similar_id};
 
 /// A session that was named.
 pub(crate) enum SessionSource {
@@ -33,7 +33,8 @@ pub(crate) fn session_source(
             if OpenCode::is_session_id(id) {
                 return Ok(SessionSource::InOpencode(id.to_owned()));
             }
-            let found = sessions::find(id, environment)?;
+            let found = sessions::find(id, environment)
+                .map_err(|error| with_similar_id(error.into(), session, environment))?;
             Ok(SessionSource::Opened(Box::new(open_as(found.path.as_os_str(), format, environment)?)))
         }
         _ => Ok(SessionSource::Opened(Box::new(open_as(session, format, environment)?))),

@@ -1,6 +1,7 @@
 //! Interruption by Ctrl-C: transcripts in progress are finished, and the next run resumes.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -49,7 +50,7 @@ fn interrupt_finishes_work_in_progress_and_resume_continues() {
     let continue_pipe = set.path("go");
     let output = run_interrupted(&set, |_| fs::write(&continue_pipe, "go\n").unwrap()).exits(130);
     let output = output
-        .reports("interrupted: finishing the transcripts in progress")
+        .reports("interrupted: finishing the transcripts that the workers have")
         .reports("same command with --resume");
     let report = set.report("r.json");
     let finished = report.transcripts.len();
@@ -68,6 +69,52 @@ fn interrupt_finishes_work_in_progress_and_resume_continues() {
     assert!(report.complete);
     assert_eq!(report.transcripts.len(), 60);
     assert!(set.transcripts.iter().all(|transcript| transcript.overlays().len() == 1));
+}
+
+/// A worker that counts its requests in a file, and waits for a pipe with the first one.
+const WORKER: &str = r#"#!/bin/sh
+if [ "$1" = describe ]; then
+    echo '{"type":"describe","protocols":[1],"name":"worker","version":"1.0.0","description":"a worker","produces":["reasoning"],"input":"none","features":["worker"]}'
+    exit 0
+fi
+while read -r line; do
+    case "$line" in *'"compact"'*) ;; *) continue ;; esac
+    echo request >> FOLDER/requests
+    if [ ! -e FOLDER/waited ]; then : > FOLDER/waited; echo $$ > FOLDER/started; read -r go < FOLDER/go; fi
+    id=$(echo "$line" | sed 's/.*"id":"\([^"]*\)".*/\1/')
+    echo '{"type":"decline","id":"'"$id"'","reason":"no"}'
+done
+"#;
+
+/// A worker gets one request at a time. The transcripts that wait for it must not delay the end.
+#[test]
+fn interrupt_finishes_only_the_transcript_that_the_worker_has() {
+    let set = Set::new(30);
+    let (started_pipe, continue_pipe) = (set.path("started"), set.path("go"));
+    for fifo in [&started_pipe, &continue_pipe] {
+        assert!(Command::new("/bin/mkfifo").arg(fifo).status().unwrap().success());
+    }
+    let script = WORKER.replace("FOLDER", set.path("").to_str().unwrap().trim_end_matches('/'));
+    set.world.write_script("plugins/worker", &script);
+    let args = Set::arguments(&["-s", "worker", "--trust-dir", "plugins", "--sandbox=contained", "-j", "1"]);
+    let mut child = set.world.spawn(&mut set.world.command(&[&args[..], &["--report", "r.json"]].concat()));
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || sender.send(fs::read_to_string(started_pipe)));
+    receiver.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("interrupted: finishing") {
+        line.clear();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "the batch has ended");
+    }
+    fs::write(&continue_pipe, "go\n").unwrap();
+    std::io::copy(&mut stderr, &mut std::io::sink()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let requests = fs::read_to_string(set.path("requests")).unwrap();
+    assert_eq!(requests.lines().count(), 1, "the worker got requests after the interrupt");
+    let report = set.report("r.json");
+    assert_eq!((report.complete, report.transcripts.len()), (false, 1));
 }
 
 #[test]

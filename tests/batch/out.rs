@@ -41,7 +41,8 @@ fn dry_run_writes_no_view() {
 fn existing_file_is_not_overwritten() {
     let set = Set::new(2);
     set.world.write_file("views/a0/events.json", b"mine");
-    set.batch(&["--out", "views"]).exits(19).reports("failed: set/a0/events.json: ");
+    let output = set.batch(&["--out", "views"]).exits(19).reports("failed: set/a0/events.json: ");
+    output.reports("hint: `--report FILE --resume` skips the views that FILE lists");
     assert_eq!(fs::read(set.path("views/a0/events.json")).unwrap(), b"mine");
     assert_eq!(set.files("views"), ["a0/events.json", "a1/events.json"]);
 }

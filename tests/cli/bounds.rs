@@ -95,6 +95,17 @@ fn durations_count_back_from_now() {
 }
 
 #[test]
+fn kept_turns_can_be_a_duration() {
+    check("--keep-last 4h", (0, 2));
+    check("--keep-last 91m", (0, 4));
+    check("--keep-last 4h30m", (0, 2));
+    check("--keep-last 7h", None);
+    check("--keep-first 90m --keep-last 0", (2, 5));
+    check("--keep-first 1h --keep-last 2h", (2, 4));
+    check_rejected("--keep-last soon", "expected a number of turns, or a duration such as `1h` or `2d`");
+}
+
+#[test]
 fn last_means_turn_after_newest_compaction() {
     let world = World::new();
     world.write_conversation("conversation", &hourly_turns());

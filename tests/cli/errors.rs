@@ -133,8 +133,12 @@ fn unknown_strategy_error_lists_known_strategies() {
     Caused by:
       no plugin in [bin] has this name
 
-    hint: the strategies are `collapse`, `digest`, `extract`, `micro`, `strip-reasoning`, `strip-tools`, `summarize`, `trim`; `--plugin-dir DIR` searches another folder
+    hint: did you mean `strip-tools`? `jp-compact strategy list` lists the strategies; `--plugin-dir DIR` searches another folder
     ");
+    world().run(&["conversation", "--strategy", "nothing-like-it"]).exits(10).reports(
+        "hint: the strategies are `collapse`, `digest`, `extract`, `micro`, `strip-reasoning`, `strip-tools`, \
+         `summarize`, `trim`; `--plugin-dir DIR` searches another folder",
+    );
 }
 
 #[test]

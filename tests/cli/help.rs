@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use crate::support::{CommandOutput, World};
+use crate::support::{CommandOutput, Conversation, World};
 
 /// The commands with more than a screen of common options.
 const LONG: [&str; 3] = ["", "batch", "eval"];
@@ -112,6 +112,60 @@ fn manual_page_is_found_by_its_words() {
     let page = world.run(&["man", "strategy", "test"]).exits(0);
     assert!(page.text().contains("jp\\-compact\\-strategy\\-test"), "{}", page.text());
     assert_eq!(world.run(&["man", "strategy-test"]).exits(0).text(), page.text());
-    world.run(&["man", "strategy", "tst"]).exits(2).reports("did you mean `jp-compact man strategy-test`?");
-    world.run(&["man", "nothing-like-it"]).exits(2).reports("the pages are auto, batch,");
+    world.run(&["man", "strategy", "tst"]).exits(2).reports("did you mean `strategy-test`?");
+    world.run(&["man", "nothing-like-it"]).exits(2).reports("the commands are auto, batch,");
+}
+
+#[test]
+fn command_without_arguments_shows_what_is_there_and_the_next_commands() {
+    let world = World::new();
+    world.write_conversation(".jp/conversations/17738399468-review", &Conversation::with_turns(2));
+    world.write_conversation(".jp/conversations/17738399469-other", &Conversation::with_turns(2));
+    let output = world.run::<&str>(&[]).exits(0);
+    let text = output.text();
+    assert!(text.contains("  jp: 2 conversations, the last is 1773839946"), "{text}");
+    let commands: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("  jp-compact ")).collect();
+    assert_eq!(commands.len(), 3, "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+    for command in commands {
+        let arguments: Vec<&str> = command.split("  ").next().unwrap().split(' ').collect();
+        world.run(&arguments).exits(0);
+    }
+    // JP's own line is answered as before.
+    let output = world.run_with_stdin(&[], b"{\"type\":\"describe\"}\n").exits(0);
+    assert_eq!(output.line()["type"], "describe");
+}
+
+#[test]
+fn command_without_arguments_shows_the_sessions_of_an_agent() {
+    let world = World::new();
+    let id = "0199fd18-25ed-7671-90cc-5ecb92e14c45";
+    let folder = world.home(".codex/sessions/2026/11/21");
+    std::fs::create_dir_all(&folder).unwrap();
+    let here = world.path("").canonicalize().unwrap();
+    let record = format!(
+        "{{\"type\":\"session_meta\",\"payload\":{{\"id\":\"{id}\",\"cwd\":\"{}\"}}}}\n",
+        here.display()
+    );
+    std::fs::write(folder.join(format!("rollout-2026-11-21T07-52-56-{id}.jsonl")), record).unwrap();
+    let output = world.run::<&str>(&[]).exits(0);
+    assert!(output.text().contains("  codex: 1 session, the last is 0199fd18 (now)"), "{}", output.text());
+    assert!(output.text().contains("  jp-compact resume 0199fd18  "), "{}", output.text());
+}
+
+#[test]
+fn mistyped_names_are_corrected() {
+    let world = World::new();
+    world.write_conversation(".jp/conversations/17738399468-review", &Conversation::with_turns(2));
+    let check = |arguments: &[&str], code: i32, name: &str| {
+        world.run(arguments).exits(code).reports(&format!("did you mean `{name}`?"));
+    };
+    check(&["17738399468", "-s", "strp-tools"], 10, "strip-tools");
+    check(&["17738399468", "-p", "hevay"], 2, "heavy");
+    check(&["17738399468", "--compact=ligth"], 2, "light");
+    check(&["schema", "batch-reports"], 2, "batch-report");
+    check(&["strategy", "show", "sumarize"], 10, "summarize");
+    check(&["show", "17738399648"], 4, "17738399468");
+    check(&["17738399648"], 4, "17738399468");
+    check(&["fork", "17738399648", "--compact"], 4, "17738399468");
 }

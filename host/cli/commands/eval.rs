@@ -25,7 +25,7 @@ use crate::args::RunArgs;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::human::{counted, relative_path};
-use crate::input::find_transcripts;
+use crate::input::{find_transcripts, no_transcript};
 use crate::output;
 use crate::prices::read_prices;
 use crate::progress::EvalBar;
@@ -169,6 +169,9 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     };
     let options = options(args, environment)?;
     let transcripts = find_transcripts(&args.transcripts, environment);
+    if transcripts.is_empty() {
+        return Err(no_transcript(&args.transcripts));
+    }
     let mut evaluation = evaluate(args, &options, &transcripts, quiet, environment)?;
     if let Some(failure) = failure_of_all(&evaluation.report) {
         return Err(failure);

@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use jp_compact_runtime::clock::Clock;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_sessions::{self as sessions, Agent, ListRequest};
 use jp_compact_transcripts::Format;
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         output::json_line(&document)?;
     } else {
         let mut text = EscapedLines::new();
-        sessions::table(&document, hidden, output::columns(), environment)
+        sessions::table(&document, hidden, output::columns(), Clock::System.now(), environment)
             .iter()
             .for_each(|line| text.line(line));
         output::text(&text)?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Command, Parser};
-use jp_compact_help::{manual, nearest, with_long_layout};
+use jp_compact_help::{hint_for, manual, with_long_layout};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::private_file;
 use serde_json::json;
@@ -49,10 +49,7 @@ fn print(args: &Args, cli: Command) -> Result<Exit, Report> {
     let names = manual::names(&cli);
     let page =
         manual::page(cli, Some(name.as_str()).filter(|name| !name.is_empty())).ok_or_else(|| {
-            let hint = match nearest(&name.replace(' ', "-"), names.iter().map(String::as_str)) {
-                Some(near) => format!("did you mean `jp-compact man {near}`?"),
-                None => format!("the pages are {}", names.join(", ")),
-            };
+            let hint = hint_for(&name.replace(' ', "-"), &names, "commands", "jp-compact --help");
             Report::new(Exit::Usage, format!("there is no manual page for `{name}`"), Some(&hint))
         })??;
     output::data(|out| out.write_all(&page))?;

@@ -156,7 +156,7 @@ pub(crate) fn run(cli: Cli, environment: &Environment) -> Result<Exit, Report> {
         Some(Command::Stats(args)) => stats::run(&args, environment),
         Some(Command::Lint(args)) => lint::run(&args, environment),
         Some(Command::Mcp(args)) => mcp::run(*args, quiet, environment),
-        Some(Command::Strategy(args)) => strategy::run(&args, environment),
+        Some(Command::Strategy(args)) => strategy::run(&args, cli.verbosity.verbose > 0, environment),
         Some(Command::Config(args)) => config::run(&args, environment),
         Some(Command::Doctor(args)) => doctor::run(&args, environment),
         Some(Command::Schema(args)) => schema::run(&args),

@@ -1,6 +1,7 @@
 //! `jp-compact schema [NAME]`: prints the JSON Schemas of the strategy protocol and of the JSON documents.
 
 use clap::Parser;
+use jp_compact_help::hint_for;
 use jp_compact_schema::catalog;
 
 use crate::error::Report;
@@ -26,7 +27,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Report> {
         Some(name) => {
             let Some(text) = catalog::render(name) else {
                 let names: Vec<_> = catalog::all().iter().map(|schema| schema.name).collect();
-                let hint = format!("the schemas are {}", names.join(", "));
+                let hint = hint_for(name, &names, "schemas", "jp-compact schema");
                 return Err(Report::new(Exit::Usage, format!("unknown schema `{name}`"), Some(&hint)));
             };
             output::data(|out| out.write_all(text.as_bytes()))?;

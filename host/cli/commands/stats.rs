@@ -13,7 +13,7 @@ use crate::args::{FormatArgs, TokenArgs};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::human::{counted, relative_path};
-use crate::input::{InputTranscript, find_transcripts, read_as};
+use crate::input::{InputTranscript, find_transcripts, no_transcript, read_as};
 use crate::lines::EscapedLines;
 use crate::output;
 use crate::reports::sent_tokens::SentTotals;
@@ -51,6 +51,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let mut conversations: Vec<(String, Stats)> = Vec::new();
     let mut sent_totals = SentTotals::default();
     let transcripts = find_transcripts(&args.transcripts, environment);
+    if transcripts.is_empty() {
+        return Err(no_transcript(&args.transcripts));
+    }
     for transcript in &transcripts {
         match read_sums(transcript, args.input.format, estimator, environment) {
             Ok((read, sums)) => {

@@ -4,6 +4,7 @@
 use jp_compact_core::append::NotAppendable;
 use jp_compact_core::validate::Refusal;
 use jp_compact_engine::compact::{self, StrategyRunError};
+use jp_compact_help::hint_for;
 use jp_compact_llm as llm;
 use jp_compact_runtime::jail::MissingAbility;
 use jp_compact_runtime::process::ProcessError;
@@ -103,7 +104,7 @@ pub(super) fn run_hint(error: &compact::Error) -> Option<ErrorHint> {
 
 fn strategy_hint(name: &str, error: &StrategyRunError) -> Option<ErrorHint> {
     let text = match error {
-        StrategyRunError::Find(error) => return find_hint(error),
+        StrategyRunError::Find(error) => return find_hint(name, error),
         StrategyRunError::Trust(error) => return trust_hint(error),
         StrategyRunError::Session(error) => return session_hint(name, error),
         StrategyRunError::NotGranted { command, .. } => {
@@ -135,14 +136,12 @@ fn strategy_hint(name: &str, error: &StrategyRunError) -> Option<ErrorHint> {
     Some(ErrorHint::from_host(text))
 }
 
-fn find_hint(error: &registry::Error) -> Option<ErrorHint> {
+fn find_hint(name: &str, error: &registry::Error) -> Option<ErrorHint> {
     use registry::Error as E;
     let text = match error {
         E::NotFound { known, .. } => {
-            return Some(ErrorHint::line(format!(
-                "the strategies are {}; `--plugin-dir DIR` searches another folder",
-                known.join(", ")
-            )));
+            let hint = hint_for(name, known, "strategies", "jp-compact strategy list");
+            return Some(ErrorHint::line(format!("{hint}; `--plugin-dir DIR` searches another folder")));
         }
         E::NotExecutable { path } => {
             return Some(ErrorHint::line(format!("make it executable with `chmod +x {}`", path.display())));

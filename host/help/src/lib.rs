@@ -9,7 +9,9 @@ mod examples;
 mod layout;
 pub mod manual;
 mod nearest;
+mod overview;
 mod texts;
 
 pub use layout::{with_layout, with_long_layout};
-pub use nearest::nearest;
+pub use nearest::{hint_for, nearest};
+pub use overview::overview;

@@ -1,19 +1,41 @@
 //! The name that a user probably meant. A name is suggested only if few letters differ, because a wrong suggestion is
 //! worse than none.
 
+/// The shortest beginning of a name that is completed to the name.
+const PREFIX_BYTES_MIN: usize = 3;
+
 /// Returns the known name that is nearest to a typed one, if it is near enough.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let mut nearest: Option<(usize, &str)> = None;
+    let mut completed = Vec::new();
     for name in known {
-        let distance = edit_distance(&name.to_lowercase(), &typed);
+        let lower = name.to_lowercase();
+        if typed.len() >= PREFIX_BYTES_MIN && lower.starts_with(&typed) {
+            completed.push(name);
+        }
+        let distance = edit_distance(&lower, &typed);
         // At most a third of a long name differs, and at most half of a short one.
         let limit = if name.len() < 6 { name.len() / 2 } else { name.len() / 3 };
-        if distance <= limit && nearest.is_none_or(|(smallest, _)| distance < smallest) {
+        if distance <= limit.min(4) && nearest.is_none_or(|(smallest, _)| distance < smallest) {
             nearest = Some((distance, name));
         }
     }
-    nearest.map(|(_, name)| name)
+    match completed.as_slice() {
+        [name] => Some(name),
+        _ => nearest.map(|(_, name)| name),
+    }
+}
+
+/// Returns the hint after an unknown name: the nearest one, or all of them. `plural` is the noun of the names, and
+/// `command` lists them.
+pub fn hint_for(typed: &str, known: &[impl AsRef<str>], plural: &str, command: &str) -> String {
+    let names: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+    // Some lists have their names in backticks.
+    match nearest(typed, names.iter().map(|name| name.trim_matches('`'))) {
+        Some(near) => format!("did you mean `{near}`? `{command}` lists the {plural}"),
+        None => format!("the {plural} are {}", names.join(", ")),
+    }
 }
 
 /// Returns the number of inserted, removed, replaced, and swapped bytes between two names.
@@ -51,9 +73,18 @@ mod tests {
     fn suggests_the_nearest_name() {
         check("strip-tool", Some("strip-tools"));
         check("striptools", Some("strip-tools"));
-        check("Summarizee", Some("summarize"));
+        check("SUMMARIZES", Some("summarize"));
         check("mirco", Some("micro"));
         check("tirm", Some("trim"));
+        check("summ", Some("summarize"));
+    }
+
+    #[test]
+    fn hint_has_the_nearest_name_or_all_names() {
+        let known = ["light", "heavy"];
+        let hint = |typed| hint_for(typed, &known, "profiles", "jp-compact config");
+        assert_eq!(hint("heavyy"), "did you mean `heavy`? `jp-compact config` lists the profiles");
+        assert_eq!(hint("other"), "the profiles are light, heavy");
     }
 
     #[test]

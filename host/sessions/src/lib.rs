@@ -6,6 +6,7 @@
 //! The interface is not stable.
 #![expect(missing_docs, reason = "the interface is not stable, so only unclear names need a comment")]
 
+mod age;
 mod agent;
 mod agents;
 mod document;
@@ -24,12 +25,13 @@ mod report;
 mod resume_command;
 mod table;
 
+pub use age::age;
 pub use agent::Agent;
 pub use error::SessionError;
 pub use find::{SessionFile, find};
 pub use fork::{ForkSource, NewSession, prepare};
 pub use hook::{HookInput, session_of_hook};
 pub use opencode_cli::{ExportedSession, OpenCode, export, install};
-pub use report::{ListRequest, list_sessions, recorded_sessions};
+pub use report::{ListRequest, list_sessions, recorded_sessions, session_ids};
 pub use resume_command::ResumeCommand;
-pub use table::table;
+pub use table::{short_ids, table};

@@ -69,3 +69,11 @@ pub fn recorded_sessions(max: usize, environment: &Environment) -> Vec<ListedSes
     rows.truncate(max);
     rows
 }
+
+/// Returns the ids of the sessions of all agents and of JP's conversations. No session is read.
+#[must_use]
+pub fn session_ids(max: usize, environment: &Environment) -> Vec<String> {
+    let conversations = jp_conversations(environment).unwrap_or_default();
+    let ids = conversations.into_iter().map(|conversation| conversation.id);
+    ids.chain(find_all(&Agent::ALL, environment).into_iter().map(|file| file.id)).take(max).collect()
+}

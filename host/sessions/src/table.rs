@@ -1,21 +1,28 @@
 //! The list of sessions as lines of text: one line for each session, cut to the width of the terminal. The caller
 //! escapes the lines, because titles are foreign text.
 
+use jiff::Timestamp;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{ListedSession, SessionListReport};
+
+use crate::age::age;
 
 /// The shortest printed part of an id.
 const ID_CHARS_MIN: usize = 8;
 /// The longest printed folder. The end of a longer one is printed.
 const FOLDER_CHARS_MAX: usize = 24;
+/// The width from which the folder is printed, and that from which the size is.
+const FOLDER_COLUMNS: usize = 100;
+const SIZE_COLUMNS: usize = 75;
 
 /// Returns the lines of the list. `hidden` is the number of sessions that are not listed, `columns` the width of the
-/// terminal, if there is one.
+/// terminal, if there is one. A narrow terminal shows neither folders nor sizes.
 #[must_use]
 pub fn table(
     report: &SessionListReport,
     hidden: usize,
     columns: Option<usize>,
+    now: Timestamp,
     environment: &Environment,
 ) -> Vec<String> {
     let mut lines = Vec::new();
@@ -24,18 +31,12 @@ pub fn table(
     } else {
         let ids = short_ids(&report.sessions);
         let cells: Vec<[String; 6]> =
-            report.sessions.iter().zip(ids).map(|(row, id)| cells(row, id, environment)).collect();
-        let header = ["TIME (UTC)", "AGENT", "ID", "SIZE", "FOLDER", "TITLE"].map(str::to_owned);
+            report.sessions.iter().zip(ids).map(|(row, id)| cells(row, id, now, environment)).collect();
+        let header = ["WHEN", "AGENT", "ID", "SIZE", "FOLDER", "TITLE"].map(str::to_owned);
         let rows = || std::iter::once(&header).chain(&cells);
         let width = |cell: usize| rows().map(|row| row[cell].chars().count()).max().unwrap_or(0);
-        let [time, agent, id, size, folder]: [usize; 5] = std::array::from_fn(width);
-        lines.extend(rows().map(|row| {
-            let line = format!(
-                "{:time$}  {:agent$}  {:id$}  {:>size$}  {:folder$}  {}",
-                row[0], row[1], row[2], row[3], row[4], row[5]
-            );
-            cut(line.trim_end(), columns)
-        }));
+        let widths: [usize; 5] = std::array::from_fn(width);
+        lines.extend(rows().map(|row| cut(line(row, widths, columns).trim_end(), columns)));
     }
     if hidden > 0 {
         lines.push(format!("{hidden} more; `--max N` lists more"));
@@ -44,8 +45,22 @@ pub fn table(
     lines
 }
 
-fn cells(row: &ListedSession, id: String, environment: &Environment) -> [String; 6] {
-    let time = row.modified.get(..16).unwrap_or_default().replace('T', " ");
+/// Returns a row without its cut. The title is the last cell, so that only the title is cut.
+fn line(row: &[String; 6], widths: [usize; 5], columns: Option<usize>) -> String {
+    let [time, agent, id, size, folder] = widths;
+    let has_room = |needed: usize| columns.is_none_or(|columns| columns >= needed);
+    let mut line = format!("{:>time$}  {:agent$}  {:id$}  ", row[0], row[1], row[2]);
+    if has_room(SIZE_COLUMNS) {
+        line += &format!("{:>size$}  ", row[3]);
+    }
+    if has_room(FOLDER_COLUMNS) {
+        line += &format!("{:folder$}  ", row[4]);
+    }
+    line + &row[5]
+}
+
+fn cells(row: &ListedSession, id: String, now: Timestamp, environment: &Environment) -> [String; 6] {
+    let time = age(&row.modified, now);
     let size = row.bytes.map(size).unwrap_or_default();
     let title = row.title.as_deref().unwrap_or_default();
     let mark = if row.fork_of.is_some() && !title.ends_with("(compacted)") { " (fork)" } else { "" };
@@ -68,7 +83,8 @@ fn folder(row: &ListedSession, environment: &Environment) -> String {
 }
 
 /// Returns the beginning of each id that no other id has.
-fn short_ids(rows: &[ListedSession]) -> Vec<String> {
+#[must_use]
+pub fn short_ids(rows: &[ListedSession]) -> Vec<String> {
     let is_unique = |id: &str, length: usize| {
         let start = id.get(..length);
         start.is_none() || rows.iter().filter(|row| row.id.get(..length) == start).count() == 1
@@ -130,10 +146,17 @@ mod tests {
         let sessions = vec![row("01a1fd18-25ed", "One"), row("01a1fd18-eacc", &"word ".repeat(30))];
         let report = SessionListReport { sessions, notes: Vec::new() };
         let environment = Environment { home: Some("/home/u".into()), ..Environment::bare("/") };
-        let lines = table(&report, 3, Some(80), &environment);
-        assert_eq!(lines[0], "TIME (UTC)        AGENT  ID            SIZE  FOLDER                    TITLE");
-        assert_eq!(lines[1], "2026-11-23 05:00  codex  01a1fd18-2  157 kB  …roject-with-a-long-name  One");
-        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
+        let now = "2026-11-23T08:00:00Z".parse().unwrap();
+        let table = |columns| table(&report, 3, Some(columns), now, &environment);
+        let lines = table(120);
+        assert_eq!(lines[0], "   WHEN  AGENT  ID            SIZE  FOLDER                    TITLE");
+        assert_eq!(lines[1], "3 h ago  codex  01a1fd18-2  157 kB  …roject-with-a-long-name  One");
         assert_eq!(lines[3], "3 more; `--max N` lists more");
+        assert_eq!(table(80)[1], "3 h ago  codex  01a1fd18-2  157 kB  One");
+        assert_eq!(table(60)[1], "3 h ago  codex  01a1fd18-2  One");
+        for columns in [60, 80, 120] {
+            let lines = table(columns);
+            assert!(lines.iter().all(|line| line.chars().count() <= columns), "{lines:#?}");
+        }
     }
 }

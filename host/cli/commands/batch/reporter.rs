@@ -68,7 +68,7 @@ impl BatchReporter {
             BatchEvent::Interrupted if self.is_interrupted => {}
             BatchEvent::Interrupted => {
                 self.is_interrupted = true;
-                let text = "interrupted: finishing the transcripts in progress; interrupt again to stop now";
+                let text = "interrupted: finishing the transcripts that the workers have; interrupt again to stop now";
                 self.print(LogLevel::Warn, "interrupted", &json!({}), text);
             }
         }
@@ -105,6 +105,8 @@ impl BatchReporter {
             self.print(LogLevel::Error, "failed", &fields, line);
             if error.code == Exit::NotTrusted.code() {
                 self.refused += 1;
+                self.print_hint(error);
+            } else if error.hint.as_ref().is_some_and(|hint| hint.contains("--resume")) {
                 self.print_hint(error);
             }
         }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::reports::conversation::PrintForm;
-use crate::selection::SelectionArgs;
+use crate::selection::{KeptTurns, SelectionArgs};
 
 const TRANSCRIPT: &str = "The conversation: the path of its folder or file, or its id, such as 17738399468. A path is relative \
                           to the served folder, or absolute and inside it.";
@@ -54,6 +54,7 @@ impl Compact {
     /// Returns the selected turns and steps. The rules are those of the command line.
     pub(super) fn selection(&self) -> Result<RequestedSelection, Report> {
         let &Self { from, to, keep_first, keep_last, keep_steps, keep_tokens, .. } = self;
+        let (keep_first, keep_last) = (keep_first.map(KeptTurns::Count), keep_last.map(KeptTurns::Count));
         let typed = SelectionArgs { from, to, keep_first, keep_last, keep_steps, keep_tokens };
         match typed.contradiction() {
             None => Ok(typed.selection()),

@@ -37,13 +37,13 @@ enum Command {
     Run(run::Args),
 }
 
-pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
+pub(crate) fn run(args: &Args, verbose: bool, environment: &Environment) -> Result<Exit, Report> {
     match &args.command {
         Command::List(args) => list::run(args, environment),
         Command::Show(args) => show::run(args, environment),
         Command::Trust(args) => trust::run(args, environment),
         Command::Untrust(args) => untrust::run(args, environment),
-        Command::Test(args) => test::run(args, environment),
+        Command::Test(args) => test::run(args, verbose, environment),
         Command::New(args) => new::run(args, environment),
         Command::Run(args) => run::run(args, environment),
     }

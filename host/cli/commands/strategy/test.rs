@@ -25,7 +25,7 @@ use crate::output;
 
 /// Check a strategy against every rule of the protocol
 ///
-/// The strategy is executed many times.
+/// The strategy is executed many times. Failures are printed first; `-v` also prints the other checks.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact strategy test ./strip-all\n  jp-compact strategy test plugins/keep-errors --level core\n  jp-compact strategy test ./strip-all --only P04"
@@ -71,7 +71,7 @@ fn parse_check(id: &str) -> Result<&'static Check, String> {
     })
 }
 
-pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
+pub(crate) fn run(args: &Args, verbose: bool, environment: &Environment) -> Result<Exit, Report> {
     let registry = Registry::discover(environment, &ExtraFolders::default())?;
     let plugin = open_plugin(&args.path, &args.grants, &registry, environment)?;
     let jail = jail(&plugin, args.sandbox, environment)?;
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         let checks = outcomes.iter().map(document).collect();
         output::json_line(&StrategyTestReport { path, passed: !failed, checks })?;
     } else {
-        output::text(&table(&outcomes))?;
+        output::text(&table(&outcomes, verbose))?;
         let command_with =
             |grants: &str| format!("jp-compact strategy test {} --grant {grants}", trust::quoted(&args.path));
         if let Some(hint) = missing_grants_hint(&plugin, &failures(&outcomes), command_with) {
@@ -138,26 +138,38 @@ fn failures(outcomes: &[CheckOutcome]) -> String {
     reasons.collect::<Vec<_>>().join("\n")
 }
 
-fn table(outcomes: &[CheckOutcome]) -> EscapedLines {
+/// The failures first, then the counts. With `-v`, all checks precede the counts.
+fn table(outcomes: &[CheckOutcome], verbose: bool) -> EscapedLines {
+    let is_failure = |outcome: &&CheckOutcome| matches!(outcome.verdict, CheckVerdict::Failed { .. });
+    let is_success = |outcome: &&CheckOutcome| !is_failure(outcome);
     let mut text = EscapedLines::new();
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    for CheckOutcome { check, verdict } in outcomes {
-        let (label, count) = match verdict {
-            CheckVerdict::Passed => ("ok", &mut passed),
-            CheckVerdict::Failed { .. } => ("FAILED", &mut failed),
-            CheckVerdict::Skipped { .. } => ("skipped", &mut skipped),
-        };
-        *count += 1;
-        text.line(format_args!("{}  {label:<7}  {}", check.id, check.expected));
-        match verdict {
-            CheckVerdict::Failed { why } => {
-                text.line(format_args!("              sent: {}", check.sent));
-                text.labeled("              ", "              ", why);
-            }
-            CheckVerdict::Skipped { why } => text.labeled("              ", "              ", why),
-            CheckVerdict::Passed => {}
-        }
+    outcomes.iter().filter(is_failure).for_each(|outcome| add_outcome(outcome, &mut text));
+    if verbose {
+        outcomes.iter().filter(is_success).for_each(|outcome| add_outcome(outcome, &mut text));
     }
-    text.line(format_args!("{passed} passed, {failed} failed, {skipped} skipped"));
+    let failed = outcomes.iter().filter(is_failure).count();
+    let skipped =
+        outcomes.iter().filter(|outcome| matches!(outcome.verdict, CheckVerdict::Skipped { .. })).count();
+    let passed = outcomes.len() - failed - skipped;
+    let advice = if verbose { "" } else { "; `-v` lists all checks" };
+    text.line(format_args!("{passed} passed, {failed} failed, {skipped} skipped{advice}"));
     text
+}
+
+fn add_outcome(CheckOutcome { check, verdict }: &CheckOutcome, text: &mut EscapedLines) {
+    const INDENT: &str = "              ";
+    let label = match verdict {
+        CheckVerdict::Passed => "ok",
+        CheckVerdict::Failed { .. } => "FAILED",
+        CheckVerdict::Skipped { .. } => "skipped",
+    };
+    text.line(format_args!("{}  {label:<7}  {}", check.id, check.expected));
+    match verdict {
+        CheckVerdict::Failed { why } => {
+            text.line(format_args!("{INDENT}sent: {}", check.sent));
+            text.labeled(INDENT, INDENT, why);
+        }
+        CheckVerdict::Skipped { why } => text.labeled(INDENT, INDENT, why),
+        CheckVerdict::Passed => {}
+    }
 }

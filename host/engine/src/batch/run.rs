@@ -40,7 +40,7 @@ pub enum BatchEvent {
         /// Whether an earlier run processed it.
         resumed: bool,
     },
-    /// The user interrupted the run. Started transcripts are finished, and no others are started.
+    /// The user interrupted the run. Each worker finishes the transcript that it has.
     Interrupted,
 }
 
@@ -53,8 +53,17 @@ pub enum BatchEnd {
     Stopped,
 }
 
+/// Whether the threads stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stop {
+    No,
+    /// Each worker finishes the transcript that it has. The others are not started.
+    WhenAnswered,
+    Now,
+}
+
 /// Runs a batch. `report` is called on this thread for each transcript when it is finished. An error of `report` stops
-/// the batch like an interrupt: the started transcripts are finished. A second interrupt stops immediately.
+/// the batch like an interrupt: each worker finishes the transcript that it has. A second interrupt stops immediately.
 ///
 /// # Errors
 /// `report` failed, or no thread could be created.
@@ -67,7 +76,7 @@ pub fn run(
     let shared = Shared { next: AtomicUsize::new(0), stop: AtomicBool::new(false), copies: Mutex::default() };
     let jobs = config.jobs.min(config.files.len()).max(1);
     let barrier = Barrier::new(jobs);
-    let (abort_sender, abort_receiver) = watch::channel(false);
+    let (stop_sender, stop_receiver) = watch::channel(Stop::No);
     let (sender, mut receiver) = mpsc::channel(EVENTS_MAX);
     let main_runtime = runtime()?;
     let (mut interrupt, mut terminate) = {
@@ -78,13 +87,14 @@ pub fn run(
     std::thread::scope(|scope| {
         for runtime in runtimes {
             let (shared, barrier, sender) = (&shared, &barrier, sender.clone());
-            let mut abort_receiver = abort_receiver.clone();
+            let mut stop_receiver = stop_receiver.clone();
+            let stops = stop_receiver.clone();
             let run_thread = move || {
                 runtime.block_on(async {
                     tokio::select! {
                         biased;
-                        _ = abort_receiver.wait_for(|abort| *abort) => {}
-                        () = run_window(planner, config, describe, shared, barrier, sender) => {}
+                        _ = stop_receiver.wait_for(|stop| *stop == Stop::Now) => {}
+                        () = run_window(planner, config, describe, shared, barrier, sender, stops) => {}
                     }
                 });
                 // A running name lookup cannot be canceled, so the runtime must not wait for it.
@@ -93,7 +103,7 @@ pub fn run(
             if let Err(error) =
                 std::thread::Builder::new().name("batch".into()).spawn_scoped(scope, run_thread)
             {
-                abort_sender.send_replace(true);
+                stop_sender.send_replace(Stop::Now);
                 return Err(error);
             }
         }
@@ -105,9 +115,8 @@ pub fn run(
                 let event = tokio::select! {
                     biased;
                     () = stop_signal(&mut interrupt, &mut terminate) => {
-                        if is_interrupted || shared.stop.swap(true, Ordering::Relaxed) {
-                            abort_sender.send_replace(true);
-                        }
+                        let is_second = is_interrupted || shared.stop.swap(true, Ordering::Relaxed);
+                        stop_sender.send_replace(if is_second { Stop::Now } else { Stop::WhenAnswered });
                         is_interrupted = true;
                         BatchEvent::Interrupted
                     }
@@ -123,6 +132,11 @@ pub fn run(
                     && let Err(error) = report(event)
                 {
                     shared.stop.store(true, Ordering::Relaxed);
+                    stop_sender.send_if_modified(|stop| {
+                        let is_first = *stop == Stop::No;
+                        *stop = (*stop).max(Stop::WhenAnswered);
+                        is_first
+                    });
                     report_error = Some(error);
                 }
             }
@@ -155,17 +169,27 @@ async fn run_window(
     shared: &Shared,
     barrier: &Barrier,
     sender: mpsc::Sender<FinishedTranscript>,
+    mut stops: watch::Receiver<Stop>,
 ) {
     let thread = Thread { plans: planner.thread_plans(), expensive_runs: Semaphore::new(EXPENSIVE_MAX) };
     let mut window = FuturesUnordered::new();
-    let mut window_bytes = 0;
+    let (mut window_bytes, mut is_stopping) = (0, false);
     loop {
         while window.len() < WINDOW && (window.is_empty() || window_bytes < WINDOW_BYTES) {
             let Some(index) = shared.take_next(config.files) else { break };
             window_bytes += config.files.bytes_of(index);
             window.push(run_transcript(planner, config, describe, shared, &thread, index));
         }
-        let Some(finished) = window.next().await else { break };
+        let finished = tokio::select! {
+            biased;
+            _ = stops.wait_for(|stop| *stop != Stop::No), if !is_stopping => {
+                is_stopping = true;
+                thread.plans.sessions().stop_accepting();
+                continue;
+            }
+            finished = window.next() => finished,
+        };
+        let Some(finished) = finished else { break };
         window_bytes -= config.files.bytes_of(finished.index);
         if sender.send(finished).await.is_err() {
             break;

@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use futures_util::FutureExt as _;
@@ -15,7 +16,7 @@ use super::{ViewFolder, entry};
 use crate::compact::{self, Opened, RunOutcome};
 use crate::digest;
 use crate::plan::BatchPlanner;
-use jp_compact_store as store;
+use jp_compact_store::{self as store, StoreError};
 
 /// A transcript that this run or an earlier one finished.
 pub(super) struct FinishedTranscript {
@@ -46,6 +47,8 @@ pub(super) async fn run_transcript(
     // A panic fails only this transcript.
     let completion = match AssertUnwindSafe(result).catch_unwind().await {
         Ok(Ok(completion)) => completion,
+        // After an interrupt, a request that no worker has taken fails. Its transcript is unchanged.
+        Ok(Err(_)) if shared.stop.load(Ordering::Relaxed) => Completion::Ignored,
         Ok(Err(error)) => fail(&mut entry, error),
         Err(_) => {
             let message = "failed to finish a transcript: a bug in jp-compact";
@@ -74,7 +77,8 @@ enum Completion {
     Now,
     /// An earlier run processed it. Contains the raw and the parsed line.
     Earlier(Vec<u8>, Box<TranscriptReport>),
-    /// The file is not a transcript, or it is a copy of another one that JP would load instead.
+    /// The file is not a transcript, it is a copy of another one that JP would load instead, or it was not started before
+    /// an interrupt.
     Ignored,
 }
 
@@ -89,6 +93,9 @@ fn fail(entry: &mut TranscriptReport, error: ErrorReport) -> Completion {
     };
     Completion::Now
 }
+
+/// The hint after a view that is in the way, usually of an earlier run.
+const EXISTING_VIEW_HINT: &str = "`--report FILE --resume` skips the views that FILE lists; without that report, give `--out` another folder";
 
 /// The processing of one transcript.
 struct Job<'a, 'p> {
@@ -132,6 +139,9 @@ impl Job<'_, '_> {
         let run = self.planner.plan(&self.thread.plans, &opened).await.map_err(self.describe)?;
         let _permit =
             if run.starts_no_process() { None } else { self.thread.expensive_runs.acquire().await.ok() };
+        if self.shared.stop.load(Ordering::Relaxed) {
+            return Ok(Completion::Ignored);
+        }
         let outcome =
             compact::compact_with_view(&run, &opened).await.map_err(|error| self.run_error(error))?;
         entry::add_outcome(entry, &outcome, &run, config.report_lines.is_some());
@@ -205,10 +215,14 @@ impl Job<'_, '_> {
             let error = ErrorReport::new(ErrorKind::TranscriptInvalid, message);
             return Err(ErrorReport { hint: Some(hint), ..error });
         }
-        target
-            .out
-            .check(&target.relative_path, target.previous.as_ref())
-            .map_err(|error| self.run_error(error))
+        target.out.check(&target.relative_path, target.previous.as_ref()).map_err(|error| {
+            let exists = matches!(&error, compact::Error::Store(StoreError::Exists { .. }));
+            let mut report = self.run_error(error);
+            if exists {
+                report.hint = Some(EXISTING_VIEW_HINT.to_owned());
+            }
+            report
+        })
     }
 
     async fn write_view(

@@ -70,6 +70,12 @@ impl Queue {
         self.changed.notify_waiters();
     }
 
+    /// Drops the requests that no worker has taken. Their callers get an error.
+    pub(super) fn drop_waiting(&self) {
+        let waiting = std::mem::take(&mut *self.jobs());
+        drop(waiting);
+    }
+
     /// Marks the queue as complete.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);

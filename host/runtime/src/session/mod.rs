@@ -14,7 +14,7 @@ pub mod spool;
 mod stderr_log;
 mod watch;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use jp_compact_schema::version::COMPACT_DEADLINE_MS;
 use jp_compact_schema::{CompactRequest, Description, Events, EventsEnd, Mode};
 
 use crate::describe_cache::CheckedDescription;
+use crate::process::ProcessError;
 use pool::Pool;
 
 pub use confined::Confined;
@@ -83,6 +84,7 @@ pub struct Sessions {
     answers: Arc<dyn Answers>,
     watch: Arc<dyn Watch>,
     next_id: AtomicU64,
+    is_stopping: AtomicBool,
     /// One pool per strategy and confinement. The same bytes with other permissions need another pool.
     pools: Mutex<Vec<(Confined, Arc<Pool>)>>,
 }
@@ -99,6 +101,7 @@ impl Sessions {
             answers: Arc::new(NoModel),
             watch: Arc::new(Unwatched),
             next_id: AtomicU64::new(1),
+            is_stopping: AtomicBool::new(false),
             pools: Mutex::default(),
         }
     }
@@ -170,6 +173,9 @@ impl Sessions {
     ) -> Result<CompleteReply, Error> {
         let mut logs = Vec::new();
         let mut unanswered = None;
+        if self.is_stopping.load(Ordering::Relaxed) && self.has_workers(described) {
+            return Err(Error::Process(ProcessError::Io(std::io::Error::other("the run is stopping"))));
+        }
         for rounds_before in 0.. {
             let answer = self.send_once(described, &header, body).await;
             self.watch.ended(&header.id);
@@ -238,6 +244,14 @@ impl Sessions {
         let pool = Arc::new(Pool::new(&self.starter, described, workers, &self.watch));
         pools.push((described.confined.clone(), Arc::clone(&pool)));
         pool
+    }
+
+    /// Drops the requests that no worker has taken, and refuses new ones. Their callers get an error. Requests that a
+    /// worker has are answered, with all of their rounds.
+    pub fn stop_accepting(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+        let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.iter().for_each(|(_, pool)| pool.drop_waiting());
     }
 
     /// Ends the workers and waits for them. Workers are killed if the value is dropped without this call.

@@ -84,6 +84,11 @@ impl Pool {
         })
     }
 
+    /// Drops the requests that no worker has taken. Their callers get an error.
+    pub(super) fn drop_waiting(&self) {
+        self.queue.drop_waiting();
+    }
+
     /// Ends the workers and waits for them.
     pub(super) async fn close(&self) {
         self.queue.close();

@@ -1,0 +1,45 @@
+//! The age of a session for people: `5 min ago`. After a month, it is the date. Programs read the exact time in `--json`.
+
+use jiff::Timestamp;
+
+const MINUTE: i64 = 60;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+/// Returns the age of a time in RFC 3339. A time that cannot be read is returned unchanged.
+#[must_use]
+pub fn age(time: &str, now: Timestamp) -> String {
+    let Ok(parsed) = time.parse::<Timestamp>() else { return time.to_owned() };
+    let seconds = now.as_second() - parsed.as_second();
+    let plural = |count: i64, unit: &str| format!("{count} {unit}{} ago", if count == 1 { "" } else { "s" });
+    match seconds {
+        // A clock may be ahead.
+        ..MINUTE => "now".to_owned(),
+        MINUTE..HOUR => format!("{} min ago", seconds / MINUTE),
+        HOUR..DAY => format!("{} h ago", seconds / HOUR),
+        seconds if seconds < 30 * DAY => plural(seconds / DAY, "day"),
+        _ => time.get(..10).unwrap_or(time).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(time: &str, expected: &str) {
+        assert_eq!(age(time, "2026-11-23T08:00:00Z".parse().unwrap()), expected);
+    }
+
+    #[test]
+    fn ages_are_rounded_down_and_old_times_are_dates() {
+        check("2026-11-23T08:00:30Z", "now");
+        check("2026-11-23T07:59:01Z", "now");
+        check("2026-11-23T07:01:00Z", "59 min ago");
+        check("2026-11-22T08:00:01Z", "23 h ago");
+        check("2026-11-22T08:00:00Z", "1 day ago");
+        check("2026-11-03T08:00:00Z", "20 days ago");
+        check("2026-01-03T08:00:00Z", "2026-01-03");
+        check("yesterday", "yesterday");
+    }
+}
