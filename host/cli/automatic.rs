@@ -41,11 +41,15 @@ pub(crate) async fn compact_if_due(
     let profile = planned.profile.ok_or_else(Report::bug)?;
     setup.planner.check_profile_focus(&planned).await?;
     let mut text = TranscriptText::new(opened.place.path(), environment);
+    let found = setup.planner.model_and_window(request, &config, &opened).await;
+    let wait = found.wait_rule(&config);
     let mut always = Vec::new();
     for (name, planned) in config.auto.always.iter().zip(config.always_calls()?) {
         let planned = planned.with_foreign_value(request.foreign_auto.as_ref());
-        let applied =
-            setup.planner.run_profile(&config, &planned, RequestedSelection::default(), &opened).await?;
+        let applied = setup
+            .planner
+            .run_profile(&config, &planned, RequestedSelection::default(), &opened, wait)
+            .await?;
         if matches!(&applied, ProfileOutcome::Done(run, _) if !run.io.dry_run) {
             // The file has changed.
             opened = setup.read(transcript)?;
@@ -53,7 +57,6 @@ pub(crate) async fn compact_if_due(
         always.push(always_report(name, applied, &mut text));
     }
     let estimator = request.estimator;
-    let found = setup.planner.model_and_window(request, &config, &opened).await;
     let limit = config.trigger(profile, found.window.map(|window| window.tokens));
     let verdict = auto::verdict(&Survey::with_estimator(&opened.stream, estimator), limit);
     let due = matches!(verdict, AutoVerdict::Due { .. });
@@ -62,10 +65,10 @@ pub(crate) async fn compact_if_due(
     if let (Threshold::Ratio(..), Some(warning)) = (limit.threshold, &found.warning) {
         text.add_assumption(warning);
     }
-    let (mut report, mut warning) = (None, None);
+    let (mut report, mut warning, mut waits) = (None, None, None);
     let mut remaining = Remaining { view: None, threshold: limit.threshold.tokens().unwrap_or(u64::MAX) };
     if due {
-        match setup.planner.run_profile(&config, &planned, request.selection, &opened).await? {
+        match setup.planner.run_profile(&config, &planned, request.selection, &opened, wait).await? {
             ProfileOutcome::Nothing => {
                 explanation.push_str("; nothing to compact: every turn since the last compaction is kept");
                 text.add_line(&explanation);
@@ -75,6 +78,14 @@ pub(crate) async fn compact_if_due(
                 let failure = Report::from(*error);
                 text.add_warning("nothing was compacted", &failure);
                 warning = Some(failure.document());
+            }
+            ProfileOutcome::Done(run, result) if result.wait.is_some() => {
+                waits = result.wait.clone();
+                let reason = waits.as_ref().map(compact::wait_text).unwrap_or_default();
+                explanation.push_str("; the compaction waits for a cold prompt cache: ");
+                explanation.push_str(&reason);
+                text.add_line(&explanation);
+                report = Some(compaction::document(&result, &run));
             }
             ProfileOutcome::Done(run, result) => {
                 text.lines.append(&compaction::text(&result, &run, environment));
@@ -96,7 +107,7 @@ pub(crate) async fn compact_if_due(
         && let Some(name) = next.profile.map(|next| next.name.as_str()).filter(|name| *name != profile.name)
     {
         let next = next.clone().with_foreign_value(request.foreign_auto.as_ref());
-        let applied = setup.planner.run_profile(&config, &next, request.selection, &opened).await?;
+        let applied = setup.planner.run_profile(&config, &next, request.selection, &opened, wait).await?;
         match &applied {
             ProfileOutcome::Done(run, result) if run.io.dry_run => remaining.view = Some(result.tokens_after),
             ProfileOutcome::Done(..) => remaining.measure(&setup.read(transcript)?, estimator),
@@ -128,6 +139,7 @@ pub(crate) async fn compact_if_due(
         reason: explanation,
         trigger,
         report,
+        wait: waits,
         warning,
         fallback,
         still_due,

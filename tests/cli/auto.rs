@@ -342,6 +342,7 @@ fn json_prints_one_line_per_transcript() {
         "reason",
         "trigger",
         "report",
+        "wait",
         "warning",
         "fallback",
         "still_due",

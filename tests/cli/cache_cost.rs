@@ -182,3 +182,107 @@ fn summary_of_a_model_is_part_of_the_cost() {
     assert_close(number(cost, "one_time"), summary);
     assert!(number(cost, "one_time_warm") > summary, "{cost}");
 }
+
+const PREFER_COLD: &str = "--set=conversation.compaction.auto.cost=prefer-cold";
+
+/// Runs `auto` as a dry run, with a limit that the conversation exceeds.
+#[track_caller]
+fn auto(world: &World, extra: &[&str]) -> Value {
+    auto_with_window(
+        world,
+        7000,
+        &[&["--set=conversation.compaction.auto.trigger_ratio=0.1"], extra].concat(),
+    )
+}
+
+#[track_caller]
+fn auto_with_window(world: &World, window: u64, extra: &[&str]) -> Value {
+    let window = format!("--context-window={window}");
+    let run = ["auto", "talk", "--json", "-n", "--profile=default", &window];
+    world.run(&[&run[..], extra].concat()).exits(0).line()
+}
+
+fn has_overlays(report: &Value) -> bool {
+    !report["report"]["overlays"].as_array().unwrap().is_empty()
+}
+
+#[test]
+fn compaction_that_pays_back_too_late_waits_for_a_cold_cache() {
+    let world = world();
+    let waiting = auto(&world, &[PREFER_COLD, NOW]);
+    let wait = &waiting["wait"];
+    assert_eq!((&waiting["due"], &wait["reason"]), (&json!(true), &json!("pays_back_too_late")));
+    assert!(!has_overlays(&waiting), "{waiting}");
+    assert_eq!((&wait["view_max"], &waiting["still_due"]), (&json!(6300), &Value::Null));
+    let (break_even, left) = (number(wait, "break_even_requests"), number(wait, "requests_left"));
+    assert!(break_even > left && left > 0.0, "{wait}");
+    // Sixteen steps made the conversation as large as it is.
+    let tokens = number(&waiting["report"]["tokens"], "raw");
+    assert_close(left, (6300.0 - tokens) / (tokens / 16.0));
+    assert_eq!(wait["break_even_requests"], waiting["report"]["cache_cost"]["break_even_requests"]);
+    assert!(waiting["reason"].as_str().unwrap().contains("; the compaction waits for a cold prompt cache: "));
+    // Without the setting, or with a cold cache, it compacts.
+    for extra in [&[NOW][..], &[PREFER_COLD, LATER]] {
+        let report = auto(&world, extra);
+        assert!(has_overlays(&report) && report["wait"].is_null(), "{extra:?}: {report}");
+    }
+    assert_eq!(number(&auto(&world, &[PREFER_COLD, LATER])["report"]["cache_cost"], "one_time"), 0.0);
+}
+
+#[test]
+fn compaction_that_pays_back_in_time_does_not_wait() {
+    let world = world();
+    let ratio = "--set=conversation.compaction.auto.trigger_ratio=0.001";
+    let report = auto_with_window(&world, 400_000, &[PREFER_COLD, NOW, ratio]);
+    assert!(has_overlays(&report) && report["wait"].is_null(), "{report}");
+}
+
+#[test]
+fn full_window_does_not_wait() {
+    let world = world();
+    let tokens = auto(&world, &[NOW])["report"]["tokens"]["view_before"].as_u64().unwrap();
+    let waits = |window: u64| {
+        let ratio = "--set=conversation.compaction.auto.trigger_ratio=0.1";
+        let report = auto_with_window(&world, window, &[PREFER_COLD, NOW, ratio]);
+        assert_eq!(has_overlays(&report), report["wait"].is_null(), "{report}");
+        !report["wait"].is_null()
+    };
+    // The view has exactly 90 % of the window, and more.
+    let window = tokens * 10 / 9;
+    assert!(window * 9 / 10 <= tokens && (window + 2) * 9 / 10 >= tokens);
+    assert_eq!((waits(window + 2), waits(window - 2), waits(tokens / 2)), (true, false, false));
+}
+
+#[test]
+fn waiting_writes_nothing_and_asks_no_model() {
+    let (world, model) = (World::new(), Model::with_answer("Everything was read."));
+    let transcript = world.write_conversation("talk", &Conversation::bulky(8));
+    let arguments = [
+        "auto",
+        "talk",
+        "--model=openai/g",
+        "--context-window=7000",
+        PREFER_COLD,
+        "--strict",
+        "--sandbox=contained",
+        "--set=conversation.compaction.auto.trigger_ratio=0.1",
+        "--set=conversation.compaction.auto.fallback_profile=heavy",
+    ];
+    let run = |extra: &[&str]| {
+        let mut command = world.command(&[&arguments[..], extra].concat());
+        world.finish(model.configure(&mut command)).exits(0)
+    };
+    for profile in ["--profile=heavy", "--profile=default"] {
+        let output = run(&[profile, NOW]);
+        assert!(
+            output.stderr.contains("; the compaction waits for a cold prompt cache: it would"),
+            "{}",
+            output.stderr
+        );
+        transcript.assert_untouched();
+    }
+    assert!(model.requests().is_empty(), "no model was asked");
+    let output = run(&["--profile=heavy", LATER]);
+    output.reports("prompt cache (anthropic, cold): the summary costs the price of");
+    assert_eq!(transcript.overlays().len(), 1);
+}

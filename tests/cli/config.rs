@@ -106,6 +106,7 @@ fn explain_prints_toml_with_origins() {
 
     [conversation.compaction.auto]
     always = []  # built in
+    cost = "ignore"  # built in
     enabled = false  # built in
     min_turns = 5  # built in
     on_failure = "continue"  # built in
@@ -179,7 +180,7 @@ fn reports_position_of_unknown_key() {
     error: failed to read the configuration /here/.jp-compact.toml
 
     Caused by:
-      line 2, column 1: unknown field `enabld`, expected one of `enabled`, `trigger_ratio`, `profile`, `fallback_profile`, `min_turns`, `token_threshold`, `always`, `on_failure`
+      line 2, column 1: unknown field `enabld`, expected one of `enabled`, `trigger_ratio`, `profile`, `fallback_profile`, `min_turns`, `token_threshold`, `always`, `on_failure`, `cost`
 
     hint: `jp-compact config --example` prints an example with every key
     ");

@@ -63,6 +63,7 @@ fn run_settings(sessions: Sessions, strategies: Vec<PreparedStrategy>, dry_run: 
             require_constraints: false,
             providers: Vec::new(),
             on_low_saving: OnLowSaving::Warn,
+            wait: None,
             on_growth: OnGrowth::Append,
         },
         io: RunIo {

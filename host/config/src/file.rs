@@ -14,7 +14,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::OnFailure;
+use super::{CostPolicy, OnFailure};
 use jp_compact_llm::{ModelName, Settings};
 
 #[derive(Debug, Default, serde::Deserialize)]
@@ -122,6 +122,7 @@ pub(super) struct Auto {
     pub(super) token_threshold: Option<usize>,
     pub(super) always: Option<Vec<String>>,
     pub(super) on_failure: Option<OnFailure>,
+    pub(super) cost: Option<CostPolicy>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]

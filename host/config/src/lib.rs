@@ -109,6 +109,8 @@ pub struct Auto {
     pub always: Vec<String>,
     /// The effect of a failed summary.
     pub on_failure: OnFailure,
+    /// Whether a compaction waits for a cold prompt cache.
+    pub cost: CostPolicy,
 }
 
 /// The effect of a failed summary.
@@ -120,6 +122,17 @@ pub enum OnFailure {
     Continue,
     /// The command fails.
     Fail,
+}
+
+/// The role of a compaction's cost in the provider's prompt cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CostPolicy {
+    /// A compaction that is due runs.
+    #[default]
+    Ignore,
+    /// A compaction that does not pay back waits until the cache is cold, or the window is almost full.
+    PreferCold,
 }
 
 /// Loads the configuration for a transcript, or for the current folder if there is none.
@@ -291,6 +304,7 @@ fn resolve_auto(auto: file::Auto) -> Result<Auto, ConfigError> {
         min_turns: auto.min_turns.ok_or_else(|| missing_default("auto.min_turns"))?,
         always: auto.always.unwrap_or_default(),
         on_failure: auto.on_failure.unwrap_or_default(),
+        cost: auto.cost.unwrap_or_default(),
     })
 }
 

@@ -58,6 +58,7 @@ fn defaults_match_the_design() {
         min_turns: 5,
         always: Vec::new(),
         on_failure: OnFailure::Continue,
+        cost: CostPolicy::Ignore,
     };
     assert_eq!(config.auto, auto);
     let calls = |name: &str| config.profile(name).unwrap().calls.clone();
@@ -117,6 +118,7 @@ fn reads_every_key_of_auto() {
     assert_eq!(auto("min_turns = 9").min_turns, 9);
     assert_eq!(auto("always = [\"light\", \"default\"]").always, ["light", "default"]);
     assert_eq!(auto("on_failure = \"fail\"").on_failure, OnFailure::Fail);
+    assert_eq!(auto("cost = \"prefer-cold\"").cost, CostPolicy::PreferCold);
 }
 
 #[test]
@@ -282,6 +284,7 @@ fn rejects_invalid_values_with_the_expectation() {
     );
     rejects_in_compaction("min_saving = \"1%\"", 14, "expected a fraction from 0 to 1");
     rejects_in_compaction("auto.on_failure = \"stop\"", 19, "expected `continue` or `fail`");
+    rejects_in_compaction("auto.cost = \"cold\"", 13, "expected `ignore` or `prefer-cold`");
     rejects_in_compaction("auto.enabled = \"yes\"", 16, "expected a boolean");
     let rejects_in_profile = |line: &str, column, message| {
         rejects(&format!("[conversation.compaction.profiles.p]\n{line}"), 2, column, message);

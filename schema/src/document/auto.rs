@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cache_cost::AutoWait;
 use super::compaction::CompactionReport;
 use super::error::ErrorReport;
 use crate::answer::Usage;
@@ -29,6 +30,8 @@ pub struct AutoReport {
     pub trigger: TriggerReport,
     /// The compaction, if there was one.
     pub report: Option<CompactionReport>,
+    /// With `cost = "prefer-cold"`, the reason why a compaction that is due waits. Null if it does not wait.
+    pub wait: Option<AutoWait>,
     /// The failure of the compaction, with `on_failure = "continue"`.
     pub warning: Option<ErrorReport>,
     /// The run of `auto.fallback_profile`, if the conversation was still too large after `profile`.

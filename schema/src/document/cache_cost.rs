@@ -34,6 +34,30 @@ pub struct CacheCost {
     pub break_even_requests: Option<f64>,
 }
 
+/// A compaction that is due and waits, because it would not pay back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AutoWait {
+    /// The reason.
+    pub reason: WaitReason,
+    /// The number of requests after which the compaction would have paid for itself. Null if nothing would be saved.
+    pub break_even_requests: Option<f64>,
+    /// The number of requests until the view has `view_max` tokens, if the conversation grows as it did so far.
+    pub requests_left: f64,
+    /// The number of tokens in the view up to which a compaction waits.
+    pub view_max: u64,
+}
+
+/// The reason why a compaction waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WaitReason {
+    /// It would save nothing in any request.
+    NeverPaysBack,
+    /// It would pay back only after the window is almost full.
+    PaysBackTooLate,
+}
+
 /// Whether a provider has a conversation in its cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -18,7 +18,7 @@ mod strategy;
 mod tokens;
 
 pub use auto::{AlwaysReport, AutoReport, QueryReport, TriggerReport, TriggerResult, WindowOrigin};
-pub use cache_cost::{CacheCost, CacheState};
+pub use cache_cost::{AutoWait, CacheCost, CacheState, WaitReason};
 pub use compaction::{
     ChangedTurn, CompactionReport, DeclineReport, DiagnosticReport, LogReport, OverlayReport, ResetDocument,
     WouldReport,

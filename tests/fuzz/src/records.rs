@@ -148,6 +148,7 @@ fn answer(record: Record, options: RecordOptions) -> Result<Vec<u8>, RecordFailu
             require_constraints: false,
             providers: Vec::new(),
             on_low_saving: OnLowSaving::Warn,
+            wait: None,
             on_growth: OnGrowth::Append,
         },
         io: RunIo {

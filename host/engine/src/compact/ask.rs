@@ -6,12 +6,13 @@ use jp_compact_core::request::{self, RequestParameters};
 use jp_compact_core::select::{self, NothingToCompact, Selected};
 use jp_compact_core::validate::{self, Compaction, Refusal, ValidationContext};
 use jp_compact_core::{Pairs, Stream, Survey, TurnRange};
-use jp_compact_runtime::session::{self, Body};
+use jp_compact_runtime::session::Body;
+use jp_compact_schema::document::AutoWait;
 use jp_compact_schema::version::RESULT_BYTES_MAX;
-use jp_compact_schema::{ANSWER_REFUSED, Input, Limits, Llm, Payload, ResultReply};
+use jp_compact_schema::{Input, Limits, Llm, Payload, ResultReply};
 use serde_json::{Map, Value};
 
-use super::cache_cost::SummaryTokens;
+use super::cache_cost::{self, SummaryTokens};
 use super::dry_run;
 use super::effect::Effect;
 use super::error::Error;
@@ -19,10 +20,11 @@ use super::events::EventLinesCache;
 use super::llm_failure_cache::{self, LlmFailure};
 use super::receipt::{self, summary_texts};
 use super::strategy_error::StrategyRunError;
+use super::wait::wait_text;
 use super::{PreparedStrategy, RunReport, RunSettings, Step, StrategyOutcome, preflight, window};
 use crate::consent::Allowed;
 use crate::digest;
-use jp_compact_llm::{self as llm, ModelName};
+use jp_compact_llm::ModelName;
 use jp_compact_store::Place;
 
 /// Asks strategies, and collects their proposals.
@@ -45,6 +47,8 @@ pub(super) struct ProposalCollector<'a> {
     pub(super) entries: Vec<Entry>,
     /// For each entry, the index of its step in the report.
     pub(super) entry_steps: Vec<usize>,
+    /// The reason why a strategy that asks a model waits.
+    pub(super) wait: Option<AutoWait>,
 }
 
 /// The proposal of a strategy. It is checked again if the transcript grows.
@@ -84,6 +88,7 @@ impl<'a> ProposalCollector<'a> {
             answered_requests: Vec::new(),
             entries: Vec::new(),
             entry_steps: Vec::new(),
+            wait: None,
         }
     }
 
@@ -172,6 +177,11 @@ impl<'a> ProposalCollector<'a> {
             step.outcome = StrategyOutcome::Declined(reason);
             return Ok(());
         }
+        if let Some(wait) = self.reason_to_wait(selected.range) {
+            step.outcome = StrategyOutcome::Declined(wait_text(&wait));
+            self.wait = Some(wait);
+            return Ok(());
+        }
         let llm = match self.model(allowed)? {
             Some(llm) => Some(self.with_window(llm, step).await),
             None => None,
@@ -197,12 +207,20 @@ impl<'a> ProposalCollector<'a> {
         let result = self.request_proposal(strategy, llm, selected, step_index, step).await;
         match &result {
             Ok(()) => self.answered_requests.push(AnsweredRequest { step_index, cache_key }),
-            Err(error) if is_rejected_answer(error) => {
+            Err(error) if error.is_rejected_answer() => {
                 failures.put(&cache_key, &LlmFailure::Refused(error.to_string()));
             }
             Err(_) => {}
         }
         result
+    }
+
+    /// Returns the reason to wait before a model is asked, if even a summary without text would not pay back.
+    fn reason_to_wait(&self, range: TurnRange) -> Option<AutoWait> {
+        let rule = self.run.policy.wait?;
+        let model = self.conversation_model.as_ref();
+        let cost = cache_cost::least_cost_of_summary(self.run, self.survey, model, range)?;
+        rule.reason(&cost, self.survey, self.survey.estimate.view_tokens(&self.survey.view))
     }
 
     /// Records the paid answers of this run that saved too little.
@@ -472,17 +490,4 @@ fn refused(refusal: Refusal, strategy: &PreparedStrategy, payloads: &[Payload]) 
     let is_paid = strategy.needs_model() || matches!(refusal, Refusal::NotClosed { .. });
     let summaries = if is_paid { summary_texts(payloads).collect() } else { Vec::new() };
     StrategyRunError::Refused { refusal: Box::new(refusal), summaries }
-}
-
-/// Returns whether a model answered, and the answer was rejected.
-fn is_rejected_answer(error: &StrategyRunError) -> bool {
-    match error {
-        StrategyRunError::Refused { .. } => true,
-        StrategyRunError::Session(error) => match error.plain() {
-            session::Error::Model { answer, .. } => llm::is_of_model(&answer.code),
-            session::Error::Reported { error, .. } => error.code == ANSWER_REFUSED,
-            _ => false,
-        },
-        _ => false,
-    }
 }

@@ -2,18 +2,20 @@
 //! next request writes the rest into the cache again.
 
 use jp_compact_core::append::NewOverlay;
+use jp_compact_core::estimate::tokens;
 use jp_compact_core::jp_view::jp_view_with;
 use jp_compact_core::overlay::Overlay;
-use jp_compact_core::view::timestamp_text;
-use jp_compact_core::{Survey, View};
+use jp_compact_core::view::{Item, timestamp_text};
+use jp_compact_core::{Survey, TurnRange, View};
 use jp_compact_evidence::cache::{CompactionCost, CompactionSizes};
 use jp_compact_evidence::prices::PriceFamily;
 use jp_compact_evidence::prompt_cache::{CacheAge, UnchangedPrefix, last_request};
 use jp_compact_llm::ModelName;
 use jp_compact_schema::document::{CacheCost, CacheState};
 
-use super::RunSettings;
 use super::guard::all_overlays;
+use super::preflight::max_saving;
+use super::settings::RunSettings;
 
 /// The tokens that a model read and wrote for the summaries of a run.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,6 +47,28 @@ pub(super) fn cost_of(
         unchanged,
         summary_input: summary.input,
         summary_output: summary.output,
+    };
+    Some(document(run, survey, family, &sizes))
+}
+
+/// Returns the least cost of a summary of this range: a summary without text.
+pub(super) fn least_cost_of_summary(
+    run: &RunSettings,
+    survey: &Survey<'_>,
+    model: Option<&ModelName>,
+    range: TurnRange,
+) -> Option<CacheCost> {
+    let family = family(run, model)?;
+    let (stream, estimate) = (survey.stream, &survey.estimate);
+    let is_before = |item: &&Item| item.part.element().is_some_and(|element| !stream.is_in(range, element));
+    let leading = survey.view.items().iter().take_while(is_before);
+    let before = estimate.view_tokens(&survey.view);
+    let sizes = CompactionSizes {
+        before,
+        after: before.saturating_sub(max_saving(survey, range)),
+        unchanged: tokens(leading.map(|item| estimate.part_weight(&item.part)).sum()),
+        summary_input: survey.raw_tokens_in(range),
+        summary_output: 0,
     };
     Some(document(run, survey, family, &sizes))
 }

@@ -20,6 +20,7 @@ mod reset;
 mod settings;
 mod sidecar_file;
 mod strategy_error;
+mod wait;
 mod window;
 
 use std::time::Duration;
@@ -42,6 +43,7 @@ pub use report::{RunReport, SentByJp, Step, StrategyOutcome, TurnChange, overlay
 pub use reset::{ResetReport, reset};
 pub use settings::{RunIo, RunLimits, RunPolicy, RunSettings};
 pub use strategy_error::StrategyRunError;
+pub use wait::{WaitRule, wait_text};
 pub(crate) use window::look_up;
 pub use window::model_of;
 
@@ -199,6 +201,7 @@ async fn propose<'a>(
         let asked = collector.ask(strategy, allowed.as_ref(), &mut report).await;
         asked.map_err(|error| collector.with_summaries(error))?;
     }
+    report.wait = collector.wait.take();
     if collector.entries.is_empty() {
         return Ok((report, None));
     }
@@ -223,10 +226,15 @@ async fn propose<'a>(
         }
         _ => run.policy.on_growth.reason_to_decline(growth).filter(|_| growth > 0),
     };
-    if let Some(reason) = reason {
+    let wait = report.reason_to_wait(run.policy.wait.filter(|_| reason.is_none()), survey);
+    if let Some(reason) = wait.as_ref().map(wait::wait_text).or(reason) {
         report.decline_all(&reason);
         report.sent_by_jp = jp_before;
-        report.cache_cost = None;
+        if wait.is_some() {
+            report.wait = wait;
+        } else {
+            report.cache_cost = None;
+        }
         collector.log_declined_summaries(&mut report);
         collector.record_low_savings(&report);
         return Ok((report, None));

@@ -25,10 +25,7 @@ pub(super) fn reason_to_decline(survey: &Survey<'_>, selected: &Selected, min_sa
         return None;
     }
     let view_tokens = survey.estimate.view_tokens(&survey.view);
-    let in_range = selected.range.has_steps().then(|| survey.turn_table_in(selected.range));
-    let turns = in_range.as_ref().unwrap_or(&survey.turns);
-    let turns = turns.iter().filter(|turn| selected.range.contains(turn.turn));
-    let max_saving: u64 = turns.map(|turn| turn.view_tokens).sum();
+    let max_saving = max_saving(survey, selected.range);
     let is_too_small = (max_saving as f64) < min_saving * view_tokens as f64;
     is_too_small.then(|| {
         format!(
@@ -38,6 +35,13 @@ pub(super) fn reason_to_decline(survey: &Survey<'_>, selected: &Selected, min_sa
             min_saving * 100.0
         )
     })
+}
+
+/// Returns the tokens of a range in the view. A summary of the range cannot save more.
+pub(super) fn max_saving(survey: &Survey<'_>, range: TurnRange) -> u64 {
+    let in_range = range.has_steps().then(|| survey.turn_table_in(range));
+    let turns = in_range.as_ref().unwrap_or(&survey.turns);
+    turns.iter().filter(|turn| range.contains(turn.turn)).map(|turn| turn.view_tokens).sum()
 }
 
 /// Returns the reason to decline policies for a range that existing summaries replace completely. The newest overlay wins

@@ -9,11 +9,12 @@ use jp_compact_core::lint::Violation;
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::select::{Note, NothingToCompact};
 use jp_compact_core::{Survey, View};
-use jp_compact_schema::document::{CacheCost, JpTokens, OverlayReport, TokenCounts};
+use jp_compact_schema::document::{AutoWait, CacheCost, JpTokens, OverlayReport, TokenCounts};
 use jp_compact_schema::{Diagnostic, Level, Log, Payload};
 use jp_compact_transcripts::Format;
 
 use super::receipt::summary_texts;
+use super::wait::WaitRule;
 use super::{Opened, PreparedStrategy, guard};
 use jp_compact_store::SidecarFile;
 
@@ -42,6 +43,8 @@ pub struct RunReport {
     pub sent_by_jp: Option<SentByJp>,
     /// The cost in the provider's cache, if it was requested and there is a result.
     pub cache_cost: Option<CacheCost>,
+    /// The reason why the run waits, if a rule makes it wait.
+    pub wait: Option<AutoWait>,
     /// The turns whose view changes, in order.
     pub changed_turns: Vec<TurnChange>,
     /// The saved part of the view, if it is below the minimum.
@@ -164,6 +167,7 @@ impl RunReport {
             tokens_after: tokens,
             sent_by_jp,
             cache_cost: None,
+            wait: None,
             changed_turns: Vec::new(),
             low_saving: None,
             introduced_violations: Vec::new(),
@@ -202,6 +206,11 @@ impl RunReport {
     pub(super) fn low_saving_reason(&self, min_saving: f64) -> String {
         let (saved, minimum) = (self.saved() * 100.0, min_saving * 100.0);
         format!("it would save {saved:.1} % of the view; the minimum is {minimum} % (min_saving)")
+    }
+
+    /// Returns the reason to wait, by a rule and the cost of the run.
+    pub(super) fn reason_to_wait(&self, rule: Option<WaitRule>, survey: &Survey<'_>) -> Option<AutoWait> {
+        rule?.reason(self.cache_cost.as_ref()?, survey, self.tokens_before)
     }
 
     /// Replaces the overlays of every strategy by a decline with this reason.

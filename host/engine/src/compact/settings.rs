@@ -19,6 +19,7 @@ use super::error::Error;
 use super::guard::{OnGrowth, OnLowSaving};
 use super::llm_failure_cache::LlmFailureCache;
 use super::prepare::PreparedStrategy;
+use super::wait::WaitRule;
 use crate::consent::{self, Allowed, ConsentContext, ModelUseRequest};
 use jp_compact_config::ConfiguredModel;
 
@@ -55,6 +56,8 @@ pub struct RunPolicy {
     /// The view must also be valid for these providers.
     pub providers: Vec<Provider>,
     pub on_low_saving: OnLowSaving,
+    /// The condition under which overlays are declined because of their cost. `None` if the cost does not matter.
+    pub wait: Option<WaitRule>,
     pub on_growth: OnGrowth,
 }
 

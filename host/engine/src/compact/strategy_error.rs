@@ -4,8 +4,10 @@ use std::io;
 use std::path::PathBuf;
 
 use jp_compact_core::validate::Refusal;
+use jp_compact_llm as llm;
 use jp_compact_runtime::jail::{MissingAbility, describe_missing};
 use jp_compact_runtime::{registry, session, trust};
+use jp_compact_schema::ANSWER_REFUSED;
 
 /// A strategy cannot be used, or its result is rejected.
 #[derive(Debug, thiserror::Error)]
@@ -83,5 +85,20 @@ fn find_headline(error: &registry::Error, name: &str) -> String {
         }
         registry::Error::NoPlugin { .. } => format!("failed to find a strategy at `{name}`"),
         _ => format!("failed to find strategy `{name}`"),
+    }
+}
+
+impl StrategyRunError {
+    /// Returns whether a model answered, and the answer was rejected.
+    pub(super) fn is_rejected_answer(&self) -> bool {
+        match self {
+            Self::Refused { .. } => true,
+            Self::Session(error) => match error.plain() {
+                session::Error::Model { answer, .. } => llm::is_of_model(&answer.code),
+                session::Error::Reported { error, .. } => error.code == ANSWER_REFUSED,
+                _ => false,
+            },
+            _ => false,
+        }
     }
 }

@@ -11,8 +11,10 @@ use jp_compact_core::{Bound, Stream, TurnRange};
 use jp_compact_schema::{ContentKind, Description, STEPS};
 
 use super::{Error, Planner};
-use crate::compact::{self, OnLowSaving, Opened, PreparedStrategy, RunReport, RunSettings, StrategyRunError};
-use jp_compact_config::{Config, ForeignValue, OnFailure, PlannedCalls};
+use crate::compact::{
+    self, OnLowSaving, Opened, PreparedStrategy, RunReport, RunSettings, StrategyRunError, WaitRule,
+};
+use jp_compact_config::{Config, CostPolicy, ForeignValue, OnFailure, PlannedCalls};
 use jp_compact_llm::{ContextWindow, ModelName, WindowSource};
 
 /// A request for an automatic compaction.
@@ -39,6 +41,16 @@ pub struct AutoWindow {
     pub warning: Option<String>,
 }
 
+impl AutoWindow {
+    /// Returns the rule by which a compaction waits, if the configuration has one. Without a known window there is no room
+    /// to wait.
+    #[must_use]
+    pub fn wait_rule(&self, config: &Config) -> Option<WaitRule> {
+        let window = self.window.filter(|_| config.auto.cost == CostPolicy::PreferCold)?;
+        Some(WaitRule::for_window(window.tokens))
+    }
+}
+
 /// The result of a profile.
 #[derive(Debug)]
 pub enum ProfileOutcome {
@@ -51,7 +63,8 @@ pub enum ProfileOutcome {
 }
 
 impl Planner<'_> {
-    /// Runs a profile. Each strategy continues after the last compaction of the same content.
+    /// Runs a profile. Each strategy continues after the last compaction of the same content. With a rule, it waits if it
+    /// would not pay back.
     ///
     /// # Errors
     /// A strategy cannot be used or fails.
@@ -61,11 +74,13 @@ impl Planner<'_> {
         planned: &PlannedCalls<'_>,
         selection: RequestedSelection,
         opened: &Opened,
+        wait: Option<WaitRule>,
     ) -> Result<ProfileOutcome, Error> {
         let strategies = self.prepare_calls(planned).await?;
         let keep = config.keep(planned.profile);
         let selection = selection.with(keep);
         let mut run = self.run_settings(strategies, config, selection, OnLowSaving::Decline);
+        run.policy.wait = wait;
         let (stream, now, estimator) = (opened.stream.stream(), run.io.now, run.io.estimator);
         let estimate = OnceCell::new();
         let weight_of = |element| estimate.get_or_init(|| Estimate::new(stream, estimator)).weight(element);

@@ -371,6 +371,7 @@ impl<'a> Planner<'a> {
                 require_constraints: options.require_constraints,
                 providers: options.providers.clone(),
                 on_low_saving,
+                wait: None,
                 on_growth: OnGrowth::DeclineConfigured,
             },
             io: RunIo {
