@@ -161,9 +161,9 @@ fn run_with_model(world: &World, model: Option<&Model>, extra: &[&str]) -> Comma
 #[test]
 fn rejects_incomplete_provider_answers() {
     for (text, finish_reason, message) in [
-        ("They rea", "length", "its answer was cut off at the token limit (llm_truncated)"),
+        ("They rea", "length", "the answer was cut off at the token limit (llm_truncated)"),
         ("I will not", "content_filter", "it stopped for `content_filter` (llm_refused)"),
-        (" \n", "stop", "its answer has no text (llm_refused)"),
+        (" \n", "stop", "the answer has no text (llm_refused)"),
         (
             &"x".repeat(100_000),
             "stop",

@@ -74,7 +74,7 @@ pub async fn ask(
         .map_err(|error| no_answer("llm_unavailable", error.to_string()))?;
     // No provider accepts a blank message in a later request.
     if completion.text.trim().is_empty() {
-        return Err(no_answer("llm_refused", "its answer is blank".into()));
+        return Err(no_answer("llm_refused", "the answer is blank".into()));
     }
     Ok(completion)
 }

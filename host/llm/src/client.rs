@@ -241,7 +241,7 @@ fn model_answer(response: ChatResponse) -> ModelAnswer {
             StopReason::ContentFilter(reason) | StopReason::Other(reason) | StopReason::ToolCall(reason),
         ) => AnswerEnd::Refused(format!("it stopped for `{reason}`")),
         Some(StopReason::Completed(_) | StopReason::StopSequence(_)) | None if text.trim().is_empty() => {
-            AnswerEnd::Refused("its answer has no text".into())
+            AnswerEnd::Refused("the answer has no text".into())
         }
         Some(StopReason::Completed(_) | StopReason::StopSequence(_)) | None => AnswerEnd::Complete,
     };

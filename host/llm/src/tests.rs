@@ -354,7 +354,7 @@ async fn reports_an_answer_that_the_budget_cut_off() {
     respond_with(&server, openai("half of", "length")).await;
     let options = LlmOptions { budget_tokens: Some(100), ..LlmOptions::default() };
     let answer = models_with(&server, &options).answer(&question("what?", None), Some("openai/g")).await;
-    check_error(&answer, "budget_exhausted", "the budget was used up before its answer was complete");
+    check_error(&answer, "budget_exhausted", "the budget was used up before the answer was complete");
 }
 
 #[tokio::test]
