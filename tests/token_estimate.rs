@@ -35,7 +35,7 @@ pub(crate) struct Session {
 }
 
 pub(crate) fn o200k(text: &str) -> u64 {
-    bpe_openai::o200k_base().count(text) as u64
+    tiktoken_rs::o200k_base_singleton().count_ordinary(text) as u64
 }
 
 /// Returns the sessions of the corpus, in the order of their names.

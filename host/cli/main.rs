@@ -6,6 +6,7 @@ mod automatic;
 mod commands;
 mod compaction;
 mod error;
+mod exact_tokens;
 mod exit;
 mod human;
 mod input;

@@ -1,7 +1,9 @@
-//! The token counters: an estimate, or a tokenizer. Only this executable contains the tables of the tokenizer.
+//! The token counters: an estimate, or a tokenizer.
 
 use clap::ValueEnum;
 use jp_compact_core::estimate::Estimator;
+
+use crate::exact_tokens::count_o200k;
 
 /// The value of `--tokens`.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
@@ -15,7 +17,7 @@ impl TokenCounter {
     pub(crate) fn estimator(self) -> Estimator {
         match self {
             Self::Estimate => Estimator::Pieces,
-            Self::Exact => Estimator::Exact(|text| bpe_openai::o200k_base().count(text) as u64),
+            Self::Exact => Estimator::Exact(count_o200k),
         }
     }
 }

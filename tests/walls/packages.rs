@@ -113,7 +113,6 @@ const PURE: &[&str] = &["base64-simd", "bytes", "jiff", "memchr", "serde", "serd
 /// Crates that only these packages depend on, except in tests.
 const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 27] = [
     ("anstyle", &["jp-compact-reports", "jp-compact-terminal"]),
-    ("bpe-openai", &["jp-compact"]),
     ("clap", &["jp-compact", "jp-compact-help"]),
     ("clap_complete", &["jp-compact-help"]),
     ("clap_mangen", &["jp-compact-help"]),
@@ -121,6 +120,7 @@ const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 27] = [
     ("mimalloc", &["jp-compact"]),
     ("rmcp", &["jp-compact"]),
     ("terminal_size", &["jp-compact"]),
+    ("tiktoken-rs", &["jp-compact"]),
     (
         "tokio",
         &[
@@ -183,7 +183,6 @@ const NAMED_CRATES: [(&str, &[&str]); 4] = [
             "jp_compact_page",
             "jp_compact_reports",
             "clap",
-            "bpe_openai",
             "indicatif",
             "jiff",
             "mimalloc",
@@ -191,6 +190,7 @@ const NAMED_CRATES: [(&str, &[&str]); 4] = [
             "serde",
             "serde_json",
             "terminal_size",
+            "tiktoken_rs",
             "tokio",
             "tracing",
             "tracing_subscriber",
