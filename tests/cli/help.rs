@@ -162,9 +162,9 @@ fn mistyped_names_are_corrected() {
     };
     check(&["17738399468", "-s", "strp-tools"], 10, "strip-tools");
     check(&["17738399468", "-p", "hevay"], 2, "heavy");
-    check(&["17738399468", "--compact=ligth"], 2, "light");
+    check(&["17738399468", "--compact=lightt"], 2, "light");
     check(&["schema", "batch-reports"], 2, "batch-report");
-    check(&["strategy", "show", "sumarize"], 10, "summarize");
+    check(&["strategy", "show", "summarizee"], 10, "summarize");
     check(&["show", "17738399648"], 4, "17738399468");
     check(&["17738399648"], 4, "17738399468");
     check(&["fork", "17738399648", "--compact"], 4, "17738399468");
