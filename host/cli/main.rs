@@ -8,6 +8,7 @@ mod compaction;
 mod error;
 mod exact_tokens;
 mod exit;
+mod give_back;
 mod human;
 mod input;
 mod interrupt;

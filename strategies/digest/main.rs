@@ -18,15 +18,25 @@ use jp_compact_strategy::schema::version::SUMMARY_BYTES_MAX;
 use jp_compact_strategy::schema::{
     CompactRequest, ContentKind, Description, Determinism, Input, Payload, STEPS, Summary,
 };
-use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, serve};
+use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, options, serve};
 use ledger::Ledger;
-use render::{LIMITS, render};
+use render::{FACT_LIMITS, LIMITS, render, render_facts};
+use serde::Deserialize;
 use serde_json::json;
 
 /// The limit of the appended facts that are not constraints. The digest itself lists most of them.
 const OTHER_FACTS_BYTES_MAX: usize = 4_000;
 
+/// A list of paths and commands has about two bytes for each token.
+const BYTES_PER_TOKEN: usize = 2;
+
 struct Digest;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Options {
+    facts_tokens: Option<usize>,
+}
 
 impl Strategy for Digest {
     fn describe(&self) -> Description {
@@ -35,7 +45,17 @@ impl Strategy for Digest {
             input: Input::Full,
             determinism: Determinism::Pure,
             features: ["worker", "events.file", STEPS].map(str::to_owned).to_vec(),
-            options_schema: Some(json!({"type": "object", "additionalProperties": false})),
+            options_schema: Some(json!({
+                "type": "object",
+                "properties": {
+                    "facts_tokens": {
+                        "description": "list only files, commands, errors, and constraints, in about this many tokens",
+                        "type": "integer",
+                        "minimum": 100,
+                    },
+                },
+                "additionalProperties": false,
+            })),
             ..Description::new(
                 "digest",
                 env!("CARGO_PKG_VERSION"),
@@ -49,6 +69,7 @@ impl Strategy for Digest {
         request: &CompactRequest,
         exchange: &mut Exchange<'_>,
     ) -> Result<Outcome, StrategyError> {
+        let Options { facts_tokens } = options(request)?;
         let range = request.range;
         let (mut ledger, mut facts) = (Ledger::default(), KeptFacts::new(range));
         while let Some(line) = exchange.next_event()? {
@@ -60,9 +81,23 @@ impl Strategy for Digest {
             }
         }
         let ledger = ledger.end();
-        let section = SectionLimit::of_greatest_summary(OTHER_FACTS_BYTES_MAX);
-        let fits = |text: &String| (text.len() + section.bytes) as u64 <= SUMMARY_BYTES_MAX;
-        let Some(digest) = LIMITS.iter().map(|limits| render(range, &ledger, *limits)).find(fits) else {
+        let section = match facts_tokens {
+            Some(tokens) => {
+                // The lists get the other half.
+                let bytes = tokens.saturating_mul(BYTES_PER_TOKEN) / 2;
+                SectionLimit { bytes, other_bytes: bytes }
+            }
+            None => SectionLimit::of_greatest_summary(OTHER_FACTS_BYTES_MAX),
+        };
+        let fits = |text: &String| match facts_tokens {
+            Some(_) => text.len() <= section.bytes,
+            None => (text.len() + section.bytes) as u64 <= SUMMARY_BYTES_MAX,
+        };
+        let digest = match facts_tokens {
+            Some(_) => FACT_LIMITS.iter().map(|limits| render_facts(range, &ledger, *limits)).find(fits),
+            None => LIMITS.iter().map(|limits| render(range, &ledger, *limits)).find(fits),
+        };
+        let Some(digest) = digest else {
             return Ok(Outcome::decline("the digest would exceed the size limit of a summary"));
         };
         let SummaryWithFacts { text: summary, diagnostic } = facts.append_to(&digest, section);

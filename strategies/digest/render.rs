@@ -27,18 +27,22 @@ pub(crate) const LIMITS: [ListLimits; 4] = [
     ListLimits { request_chars: 1_000, last_chars: 4_000, files: 300, commands: 50, errors: 10 },
     ListLimits { request_chars: 200, last_chars: 2_000, files: 100, commands: 20, errors: 5 },
 ];
+/// The limits for a list of facts, the largest first.
+pub(crate) const FACT_LIMITS: [ListLimits; 6] = [
+    ListLimits { request_chars: 0, last_chars: 0, files: 200, commands: 100, errors: 10 },
+    ListLimits { request_chars: 0, last_chars: 0, files: 80, commands: 40, errors: 5 },
+    ListLimits { request_chars: 0, last_chars: 0, files: 40, commands: 20, errors: 3 },
+    ListLimits { request_chars: 0, last_chars: 0, files: 20, commands: 10, errors: 2 },
+    ListLimits { request_chars: 0, last_chars: 0, files: 10, commands: 5, errors: 1 },
+    ListLimits { request_chars: 0, last_chars: 0, files: 0, commands: 0, errors: 0 },
+];
 const COMMAND_CHARS_MAX: usize = 300;
 const ERROR_CHARS_MAX: usize = 1_000;
 const PATH_CHARS_MAX: usize = 300;
 
 /// Returns the summary text.
 pub(crate) fn render(range: Range, ledger: &Ledger, limits: ListLimits) -> String {
-    let range = range.to_string();
-    let (initial, rest) = range.split_at(1);
-    let mut out = format!(
-        "{}{rest} of this conversation, as a program listed them from its events. No model wrote this.\n",
-        initial.to_ascii_uppercase()
-    );
+    let mut out = origin(range);
     texts(&mut out, "What the user asked", &ledger.requests, limits.request_chars);
     texts(&mut out, "Summaries of earlier steps", &ledger.summaries, limits.last_chars);
     attachments(&mut out, ledger, limits);
@@ -50,6 +54,24 @@ pub(crate) fn render(range: Range, ledger: &Ledger, limits: ListLimits) -> Strin
         quote(&mut out, &shorten(last, limits.last_chars));
     }
     out
+}
+
+/// Returns the files, the commands, and the open errors, next to another summary.
+pub(crate) fn render_facts(range: Range, ledger: &Ledger, limits: ListLimits) -> String {
+    let mut out = origin(range);
+    errors(&mut out, ledger, limits);
+    files(&mut out, ledger, limits);
+    commands(&mut out, ledger, limits);
+    out
+}
+
+fn origin(range: Range) -> String {
+    let range = range.to_string();
+    let (initial, rest) = range.split_at(1);
+    format!(
+        "{}{rest} of this conversation, as a program listed them from its events. No model wrote this.\n",
+        initial.to_ascii_uppercase()
+    )
 }
 
 fn texts(out: &mut String, title: &str, texts: &[(usize, String)], chars_max: usize) {

@@ -238,3 +238,15 @@ fn long_requests_are_shortened_and_attachments_listed() {
     let quoted = text.matches("word").count() * 5;
     assert!((1_500..=2_000).contains(&quoted), "{quoted}");
 }
+
+#[test]
+fn list_of_facts_fits_into_its_limit() {
+    let pairs =
+        (0..300).map(|at| bash(&format!("cargo test --package package-number-{at}"), "!error[E0308]"));
+    let ledger = ledger(pairs);
+    let range = Range::turns(0, 299);
+    let sizes = FACT_LIMITS.map(|limits| render_facts(range, &ledger, limits).len());
+    assert!(sizes.is_sorted_by(|larger, smaller| larger > smaller), "{sizes:?}");
+    assert!(sizes[5] < 200 && sizes[3] < 4_000, "{sizes:?}");
+    assert!(!render_facts(range, &ledger, FACT_LIMITS[0]).contains("What the user asked"));
+}

@@ -194,8 +194,9 @@ def answer_responses(body, serial):
     for index, item in enumerate(items):
         yield "response.output_item.added", {"output_index": index, "item": item}
         yield "response.output_item.done", {"output_index": index, "item": item}
-    usage = {"input_tokens": 10, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 10,
-             "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 20}
+    tokens = len(json.dumps(body)) // 4
+    usage = {"input_tokens": tokens, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 10,
+             "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": tokens + 10}
     yield "response.completed", {"response": {**response, "status": "completed", "output": items, "usage": usage}}
 
 

@@ -41,6 +41,59 @@ fn compacts_the_session_of_the_hook_and_prints_nothing() {
     }
 }
 
+/// Runs the hook of a start of the session.
+#[track_caller]
+fn start(world: &World, source: &str) -> CommandOutput {
+    let input = json!({
+        "session_id": "0a1b2c3d-1111-4222-8333-444455556666", "hook_event_name": "SessionStart", "source": source,
+    });
+    world.run_with_stdin(&["auto", "--hook", "--give-back"], input.to_string().as_bytes()).exits(0)
+}
+
+/// A session with a constraint, a failed command and many paths, before and after Claude Code wrote its compaction.
+#[test]
+fn gives_facts_back_after_a_compaction() {
+    let record = |kind: &str, number: usize, content: serde_json::Value| {
+        let message = json!({"role": kind, "content": content});
+        let ids = json!({"type": kind, "uuid": number.to_string(), "parentUuid": (number > 0).then(|| (number - 1).to_string()),
+            "sessionId": "0a1b2c3d-1111-4222-8333-444455556666", "timestamp": "2026-01-01T00:00:00Z", "message": message});
+        format!("{ids}\n")
+    };
+    let paths: String = (0..4_000).map(|at| format!("src/module_{at}/file_{at}.rs\n")).collect();
+    let mut session = [
+        record("user", 0, json!("Never touch the folder vendor.")),
+        record("assistant", 1, json!([{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "cargo test --lib"}}])),
+        record("user", 2, json!([{"type": "tool_result", "tool_use_id": "t1", "is_error": true, "content": format!("error[E0308]: mismatched types\n{paths}")}])),
+        record("assistant", 3, json!([{"type": "text", "text": "The test fails."}])),
+    ]
+    .concat();
+    for boundary in [
+        "",
+        "{\"type\":\"system\",\"subtype\":\"compact_boundary\",\"uuid\":\"4\",\"parentUuid\":null,\"sessionId\":\"0a1b2c3d-1111-4222-8333-444455556666\",\"timestamp\":\"2026-01-01T00:00:00Z\"}\n",
+    ] {
+        session.push_str(boundary);
+        let world = World::new();
+        world.write_file(&format!("../{SESSION}"), session.as_bytes());
+        assert_eq!(start(&world, "resume").text(), "");
+        let output = start(&world, "compact");
+        assert_eq!(output.stderr, "");
+        let answer: serde_json::Value = serde_json::from_str(output.text()).unwrap();
+        assert_eq!(answer["hookSpecificOutput"]["hookEventName"], "SessionStart");
+        let context = answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+        for fact in [
+            "Never touch the folder vendor.",
+            "`cargo test --lib`",
+            "Errors still open",
+            "E0308",
+            "src/module_3999/",
+        ] {
+            assert!(context.contains(fact), "{fact} is not in {context}");
+        }
+        assert!((2_000..16_000).contains(&context.len()), "{} bytes", context.len());
+        assert!(!world.path(SIDECAR).exists());
+    }
+}
+
 #[test]
 fn slow_strategy_is_given_up() {
     let world = session_world();

@@ -14,6 +14,7 @@ use crate::args::RunArgs;
 use crate::automatic;
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::give_back;
 use crate::interrupt::until_interrupted;
 use crate::output;
 use crate::resolve::{self, CommandNames};
@@ -54,6 +55,11 @@ pub(crate) struct Args {
     /// Reads the hook's JSON from stdin, and compacts the session that it names. Prints nothing to stdout, always exits with 0, and gives up after 2 seconds. A failure is one line on stderr.
     #[arg(long, conflicts_with_all = ["transcripts", "strict", "json"])]
     hook: bool,
+    /// With --hook after a compaction: print facts of the compacted part
+    ///
+    /// For the hook `SessionStart` of Claude Code and Codex. If its `source` is `compact`, prints the answer that adds paths, commands, open errors, and constraints to the context, in at most 4,000 tokens. Otherwise, prints nothing. No model is asked, and nothing is compacted.
+    #[arg(long, requires = "hook")]
+    give_back: bool,
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
@@ -130,8 +136,19 @@ async fn compact_for_hook(args: &Args, environment: &Environment) -> Result<(), 
         report.causes.push(error.to_string());
         report
     })?;
+    if args.give_back && input.source.as_deref() != Some("compact") {
+        return Ok(());
+    }
     let session = sessions::session_of_hook(&input, environment)?;
     let mut setup = Setup::open(&args.run_args, false, true, Asker::User, environment)?;
+    if args.give_back {
+        let facts = give_back::facts(&session, &mut setup).await;
+        setup.planner.close().await;
+        return match facts? {
+            Some(facts) => Ok(output::json_line(&sessions::context_answer(&facts))?),
+            None => Ok(()),
+        };
+    }
     let result =
         automatic::compact_if_due(&request(args), &mut setup, session.as_os_str(), environment).await;
     setup.planner.close().await;

@@ -12,6 +12,8 @@ use crate::find::find;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct HookInput {
     pub hook_event_name: Option<String>,
+    /// At the start of a session: `startup`, `resume`, `clear`, or `compact`.
+    pub source: Option<String>,
     pub session_id: Option<String>,
     pub transcript_path: Option<PathBuf>,
 }

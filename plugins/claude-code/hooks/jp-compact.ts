@@ -103,6 +103,7 @@ export const register: Register = (on, config) => {
         if (e.agentId === undefined) {
           await $.store.set(`applied:${await $.session.id()}`, applied).catch(() => undefined)
         }
+        await $.env.set('JP_COMPACT_ANSWERED', '1').catch(() => undefined)
         return { messages: messages as unknown as typeof e.messages, tokensBefore: before, tokensAfter: after }
       }
       reason = String(answer)
@@ -114,6 +115,7 @@ export const register: Register = (on, config) => {
       return { skip: reason }
     }
     $.ui.toast(`${reason}. The compaction of Claude Code runs.`)
+    await $.env.set('JP_COMPACT_ANSWERED', '').catch(() => undefined)
     return next(e)
   }).catch(($, e, next) => next(e))
 

@@ -1,0 +1,74 @@
+//! The events that a compaction of an agent hid, and the answer of a hook that gives facts of them back. Pure functions.
+
+use jp_compact_transcripts::Format;
+use serde_json::{Value, json};
+
+/// The greatest context that a hook may add.
+pub const GIVE_BACK_TOKENS: u64 = 4_000;
+
+/// Returns the part of a session that its last compaction hid. `None` if the agent has no record of compactions.
+///
+/// The hook runs before or after the agent wrote the compaction. If a response of the model follows the last compaction, that
+/// one is older, and the whole session was compacted now.
+#[must_use]
+pub fn compacted_part(format: Format, bytes: &[u8]) -> Option<&[u8]> {
+    let (is_compaction, is_response): (fn(&Value) -> bool, fn(&Value) -> bool) = match format {
+        Format::ClaudeCode => {
+            (|record| record["subtype"] == "compact_boundary", |record| record["type"] == "assistant")
+        }
+        Format::Codex => (
+            |record| record["type"] == "compacted",
+            |record| record["payload"]["role"] == "assistant" || record["payload"]["type"] == "function_call",
+        ),
+        _ => return None,
+    };
+    let mut end = bytes.len();
+    while end > 0 {
+        let start = bytes[..end - 1].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let record = serde_json::from_slice(&bytes[start..end]).unwrap_or(Value::Null);
+        if is_compaction(&record) {
+            return Some(&bytes[..start]);
+        }
+        if is_response(&record) {
+            break;
+        }
+        end = start;
+    }
+    Some(bytes)
+}
+
+/// Returns the answer of a hook at the start of a session. Claude Code and Codex add it to the context.
+#[must_use]
+pub fn context_answer(text: &str) -> Value {
+    json!({ "hookSpecificOutput": { "hookEventName": "SessionStart", "additionalContext": text } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(format: Format, session: &str, expected: Option<&str>) {
+        let part = compacted_part(format, session.as_bytes());
+        assert_eq!(part.map(|part| std::str::from_utf8(part).unwrap()), expected);
+    }
+
+    const RESPONSE: &str = "{\"type\":\"assistant\"}\n";
+    const PROMPT: &str = "{\"type\":\"user\"}\n";
+    const BOUNDARY: &str = "{\"type\":\"system\",\"subtype\":\"compact_boundary\"}\n";
+
+    #[test]
+    fn ends_at_the_compaction_that_was_just_made() {
+        let hidden = format!("{PROMPT}{RESPONSE}");
+        check(Format::ClaudeCode, &format!("{hidden}{BOUNDARY}{PROMPT}"), Some(&hidden));
+        check(Format::Codex, &format!("{PROMPT}{{\"type\":\"compacted\"}}\n"), Some(PROMPT));
+    }
+
+    #[test]
+    fn older_compaction_is_part_of_the_session() {
+        let session = format!("{PROMPT}{BOUNDARY}{PROMPT}{RESPONSE}{PROMPT}");
+        check(Format::ClaudeCode, &session, Some(&session));
+        check(Format::ClaudeCode, "", Some(""));
+        check(Format::Pi, "{}", None);
+    }
+}

@@ -1,0 +1,140 @@
+// Answers compactions of pi with jp-compact. Load it with `pi -e jp-compact.ts`, or put it into ~/.pi/agent/extensions.
+//
+// The compaction keeps every entry. Its `details` have the shortened results and arguments by call id, and the `context`
+// event puts them into each request. pi stores them in the session, so a resumed session is as small. Without this
+// extension, the session is whole again.
+//
+// Never: an exception. On any failure, pi's own compaction runs.
+
+import { spawn } from 'node:child_process'
+
+import type { ExtensionAPI, ExtensionContext } from '@mariozechner/pi-coding-agent'
+
+type Entry = { type: string; id: string; message?: Message; details?: unknown; summary?: string; firstKeptEntryId?: string }
+type Part = { type: string; text?: string; id?: string; arguments?: unknown }
+type Message = { role: string; content: string | Part[]; toolCallId?: string }
+/** The text of a result, and the arguments of a call, by the id of the call. */
+type Changes = { results: Record<string, string>; calls: Record<string, unknown> }
+
+const LIMIT_MS = 20_000
+const MINIMUM_SAVING = 20
+
+function run(words: string[], input: string, signal: AbortSignal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(words[0] as string, words.slice(1), { stdio: ['pipe', 'pipe', 'pipe'], signal, timeout: LIMIT_MS })
+    let stdout = ''
+    let stderr = ''
+    child.stdout.setEncoding('utf8').on('data', data => (stdout += data))
+    child.stderr.setEncoding('utf8').on('data', data => (stderr += data))
+    child.on('error', reject)
+    child.stdin.on('error', reject)
+    child.on('close', () => (stdout === '' ? reject(new Error(stderr.trim() || 'no answer')) : resolve(stdout)))
+    child.stdin.end(input)
+  })
+}
+
+function textOf(content: string | Part[]): string {
+  return typeof content === 'string' ? content : content.map(part => part.text ?? '').join('\n')
+}
+
+/** Returns the messages that have results and calls, changed. */
+function apply(messages: Message[], changes: Changes): Message[] {
+  return messages.map(message => {
+    const text = message.role === 'toolResult' ? changes.results[message.toolCallId ?? ''] : undefined
+    if (text !== undefined) {
+      return { ...message, content: [{ type: 'text', text }] }
+    }
+    if (message.role !== 'assistant' || typeof message.content === 'string') {
+      return message
+    }
+    const content = message.content.map(part =>
+      part.type === 'toolCall' && changes.calls[part.id ?? ''] !== undefined ? { ...part, arguments: changes.calls[part.id ?? ''] } : part,
+    )
+    return { ...message, content }
+  })
+}
+
+/** Returns the changes between two lists of entries with the same ids. */
+function changesBetween(before: Entry[], after: Entry[]): Changes {
+  const changes: Changes = { results: {}, calls: {} }
+  const views = new Map(after.map(entry => [entry.id, entry.message]))
+  for (const { id, message } of before) {
+    const view = views.get(id)
+    if (message?.role === 'toolResult' && view !== undefined && textOf(view.content) !== textOf(message.content)) {
+      changes.results[message.toolCallId ?? ''] = textOf(view.content)
+    }
+    if (message?.role === 'assistant' && view !== undefined && Array.isArray(message.content) && Array.isArray(view.content)) {
+      const args = new Map(view.content.map(part => [part.id, part.arguments]))
+      for (const part of message.content.filter(part => part.type === 'toolCall' && args.has(part.id))) {
+        if (JSON.stringify(args.get(part.id)) !== JSON.stringify(part.arguments)) {
+          changes.calls[part.id ?? ''] = args.get(part.id)
+        }
+      }
+    }
+  }
+  return changes
+}
+
+/** Returns the changes of all compactions of the branch. The newest one wins. */
+function stored(entries: Entry[]): Changes {
+  const all: Changes = { results: {}, calls: {} }
+  for (const entry of entries) {
+    const changes = (entry.details as { jpCompact?: Changes } | undefined)?.jpCompact
+    Object.assign(all.results, changes?.results)
+    Object.assign(all.calls, changes?.calls)
+  }
+  return all
+}
+
+export default function (pi: ExtensionAPI) {
+  pi.registerFlag('jp-compact', { description: 'The executable of jp-compact', type: 'string', default: 'jp-compact' })
+  pi.registerFlag('jp-profile', { description: 'The profile of jp-compact that compacts', type: 'string', default: 'agent' })
+
+  const branch = (ctx: ExtensionContext) => ctx.sessionManager.getBranch() as unknown as Entry[]
+
+  pi.on('context', (event, ctx) => {
+    const messages = apply(event.messages as unknown as Message[], stored(branch(ctx)))
+    return { messages: messages as unknown as typeof event.messages }
+  })
+
+  pi.on('session_before_compact', async (event, ctx) => {
+    // At the end of `pi -p`, the context is gone while this runs, so nothing reads it after the first `await`.
+    const { ui } = ctx
+    try {
+      const entries = event.branchEntries as unknown as Entry[]
+      const words = [pi.getFlag('jp-compact'), '--quiet', 'batch', '--ndjson', '--view', '--profile', pi.getFlag('jp-profile')].map(String)
+      // A compaction that only points to the first entry hides nothing, and jp-compact reads what the last one left.
+      const earlier = stored(entries)
+      const small = entries
+        .filter(entry => (entry.details as { jpCompact?: Changes } | undefined)?.jpCompact === undefined)
+        .map(entry => (entry.message === undefined ? entry : { ...entry, message: apply([entry.message], earlier)[0] as Message }))
+      const lines = [ctx.sessionManager.getHeader(), ...small]
+      const record = { id: 1, format: 'pi', transcript: lines }
+      const answer = JSON.parse(await run(words, `${JSON.stringify(record)}\n`, event.signal))
+      if (!answer.ok) {
+        throw new Error(answer.error?.message)
+      }
+      const { view_before: before, view_after: after } = answer.tokens
+      const percent = Math.round(100 * (1 - after / Math.max(before, 1)))
+      if (percent < MINIMUM_SAVING) {
+        throw new Error(`saves ${percent} %, less than ${MINIMUM_SAVING} %`)
+      }
+      const view = answer.view as Entry[]
+      const ids = new Set(small.map(entry => entry.id))
+      const summary = view.find(entry => entry.type === 'compaction' && !ids.has(entry.id))
+      const sentence = `jp-compact: ${before.toLocaleString('en-US')} -> ${after.toLocaleString('en-US')} tokens (-${percent} %)`
+      ui.setStatus('jp-compact', sentence)
+      return {
+        compaction: {
+          summary: summary?.summary ?? `${sentence}. Old tool results are shorter; every message is kept.`,
+          firstKeptEntryId: summary?.firstKeptEntryId ?? (entries[0] as Entry).id,
+          tokensBefore: event.preparation.tokensBefore,
+          details: { jpCompact: changesBetween(small, view) },
+        },
+      }
+    } catch (error) {
+      ui.notify(`jp-compact: ${error instanceof Error ? error.message : error}. The compaction of pi runs.`, 'warning')
+      return undefined
+    }
+  })
+}
