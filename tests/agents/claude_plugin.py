@@ -28,6 +28,8 @@ import provider
 import run
 
 PLUGIN = pathlib.Path(__file__).resolve().parents[2] / "plugins/claude-code"
+# The first words of the list of facts.
+LISTED = "as a program listed them from its events"
 # Texts that Claude Code adds when a command runs.
 COMMANDS = re.compile(r"<(local-command-caveat|command-name|local-command-stdout)>")
 
@@ -238,6 +240,18 @@ def falls_back(session, options, reason):
     session.turns(6)
 
 
+def give_back(session):
+    """After a compaction by Claude Code, the context has the facts of the compacted part. After ours, nothing is added."""
+    session.ask("jpc-turn-1: read the files. Never touch the folder vendor.")
+    session.ask("/compact")
+    assert LISTED not in json.dumps(session.resumed_body(3)), "facts were given back after a compaction by the plugin"
+    session.options = {"minimum_saving": 100}
+    session.ask("/compact")
+    body = json.dumps(session.resumed_body(6))
+    facts = body[body.index(LISTED) :]
+    assert "Never touch the folder vendor." in facts and "`cat out-1-2.txt`" in facts, facts[:2000]
+
+
 def commands(session):
     """The commands need no model. What `undo` and `fork` print resumes, and the original is unchanged."""
     session.turns(1, 2, 3)
@@ -289,6 +303,7 @@ CASES = {
     "failed-strategy": functools.partial(falls_back, options={"strategies": ["no-such-strategy"]}, reason="no-such-strategy"),
     "missing-executable": functools.partial(falls_back, options={"executable": "/no/jp-compact"}, reason="ENOENT"),
     "small-saving": functools.partial(falls_back, options={"minimum_saving": 100}, reason="less than 100 %"),
+    "give-back": give_back,
     "commands": commands,
     "without-function-hooks": without_function_hooks,
     "checks": checks,

@@ -12,24 +12,19 @@ pub const GIVE_BACK_TOKENS: u64 = 4_000;
 /// one is older, and the whole session was compacted now.
 #[must_use]
 pub fn compacted_part(format: Format, bytes: &[u8]) -> Option<&[u8]> {
-    let (is_compaction, is_response): (fn(&Value) -> bool, fn(&Value) -> bool) = match format {
-        Format::ClaudeCode => {
-            (|record| record["subtype"] == "compact_boundary", |record| record["type"] == "assistant")
-        }
-        Format::Codex => (
-            |record| record["type"] == "compacted",
-            |record| record["payload"]["role"] == "assistant" || record["payload"]["type"] == "function_call",
-        ),
-        _ => return None,
-    };
+    if !matches!(format, Format::ClaudeCode | Format::Codex) {
+        return None;
+    }
     let mut end = bytes.len();
     while end > 0 {
         let start = bytes[..end - 1].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let record = serde_json::from_slice(&bytes[start..end]).unwrap_or(Value::Null);
-        if is_compaction(&record) {
+        if record["subtype"] == "compact_boundary" || record["type"] == "compacted" {
             return Some(&bytes[..start]);
         }
-        if is_response(&record) {
+        let is_codex_response =
+            record["payload"]["role"] == "assistant" || record["payload"]["type"] == "function_call";
+        if record["type"] == "assistant" || is_codex_response {
             break;
         }
         end = start;
