@@ -156,6 +156,7 @@ fn every_folder_and_executable_was_read() {
         "host/llm/src/",
         "host/store/src/",
         "host/sessions/src/",
+        "host/jp_plugin/src/",
         "host/config/src/",
         "host/engine/src/",
         "host/cli/",

@@ -1,9 +1,18 @@
-//! Interruptible work: SIGINT and SIGTERM end it.
+//! Interruptible work: SIGINT and SIGTERM end it, and JP's `shutdown`.
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
 
 use crate::error::Report;
 use crate::exit::Exit;
+
+/// The request of JP to end the work. It is kept until some work sees it.
+static SHUTDOWN: Notify = Notify::const_new();
+
+/// Interrupts the work of this process, or the next one.
+pub(crate) fn shut_down() {
+    SHUTDOWN.notify_one();
+}
 
 /// Runs work until it is done or interrupted. An interrupt drops the work: strategies are killed and their files
 /// removed. A write in progress is always finished.
@@ -22,6 +31,7 @@ pub(crate) fn until_interrupted<T>(work: impl Future<Output = Result<T, Report>>
             result = work => result,
             _ = interrupt.recv() => Err(interrupted()),
             _ = terminate.recv() => Err(interrupted()),
+            () = SHUTDOWN.notified() => Err(interrupted()),
         }
     });
     // A name lookup cannot be cancelled; a normal shutdown would wait for it.

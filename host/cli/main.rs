@@ -56,11 +56,16 @@ fn main() -> ExitCode {
 fn run() -> Exit {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if arguments.len() == 1 {
-        return jp::serve();
+        return jp::serve(run_arguments);
     }
     if let Some(exit) = answer_shell(&arguments) {
         return exit;
     }
+    run_arguments(arguments)
+}
+
+/// Runs a command line. The first argument is the name of the program.
+fn run_arguments(arguments: Vec<OsString>) -> Exit {
     let cli = match Cli::read(arguments.iter().cloned()) {
         Ok(cli) => cli,
         Err(error) => {
@@ -68,7 +73,7 @@ fn run() -> Exit {
                 print_help(&arguments, &error);
                 return Exit::Done;
             }
-            return report_usage_error(&error);
+            return report_usage_error(&error, &arguments);
         }
     };
     configure_stderr(&cli.verbosity);
@@ -111,16 +116,14 @@ fn print_help(arguments: &[OsString], plain: &clap::Error) {
     let command = with_layout(Cli::command(), arguments.iter().map(OsString::as_os_str));
     let laid_out = command.try_get_matches_from(arguments).err();
     let laid_out = laid_out.filter(|_| plain.kind() == ErrorKind::DisplayHelp);
-    // If printing fails, the failure cannot be printed either.
-    let _ = laid_out.as_ref().unwrap_or(plain).print();
+    output::help(laid_out.as_ref().unwrap_or(plain));
 }
 
 /// Reports a command line that cannot be parsed. Without parsed options, this function searches the raw arguments for
 /// `--json` and `--log-format`.
-fn report_usage_error(error: &clap::Error) -> Exit {
+fn report_usage_error(error: &clap::Error, arguments: &[OsString]) -> Exit {
     let rendered = error.render().to_string();
     let failure = error::usage_error(&rendered).failure(None);
-    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     if arguments.iter().any(|argument| argument == "--json") {
         // If this write fails, the report on stderr still follows.
         let _ = output::json_line(&failure);

@@ -3,8 +3,10 @@
 //! callers. A closed pipe is not an error.
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use jp_compact_jp_plugin::{Connection, MessageLevel};
 use jp_compact_schema::document::{Failure, LogLevel, LogLine};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -19,7 +21,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// # Errors
 /// The error of the system, except a closed pipe.
 pub(crate) fn data(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(BUFFER_BYTES, RawStdout::new()?);
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, Stdout::new()?);
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
@@ -48,7 +50,7 @@ pub(crate) fn columns() -> Option<usize> {
 /// # Errors
 /// The error of the system. A closed pipe is an error here, so that the caller can stop writing.
 pub(crate) fn line(bytes: &[u8]) -> io::Result<()> {
-    RawStdout::new()?.write_all(bytes)
+    Stdout::new()?.write_all(bytes)
 }
 
 /// Whether each message on stderr is a line of JSON.
@@ -103,6 +105,14 @@ pub(crate) fn error(message: &'static str, fields: &impl Serialize, text: &Escap
 /// Writes a message to stderr: `text` for people, or one line of JSON with `message` and the members of `fields`. The
 /// message is constant; values belong in `fields`. A failure to write cannot be reported.
 pub(crate) fn log(level: LogLevel, message: &'static str, fields: &impl Serialize, text: &EscapedLines) {
+    if let Some(jp) = JP.get() {
+        let level = match level {
+            LogLevel::Error => MessageLevel::Error,
+            LogLevel::Warn => MessageLevel::Warn,
+            LogLevel::Info | LogLevel::Debug | LogLevel::Trace => MessageLevel::Info,
+        };
+        return jp.report(level, text.as_str());
+    }
     if !is_json() {
         let _ = io::stderr().write_all(text.as_str().as_bytes());
         return;
@@ -165,6 +175,27 @@ pub(crate) fn protocol() -> (tokio::io::Stdin, tokio::io::Stdout) {
     rmcp::transport::stdio()
 }
 
+/// The connection with JP, if JP runs this process as a plugin. It then replaces stdout and stderr.
+static JP: OnceLock<Connection> = OnceLock::new();
+
+/// Returns the connection with JP, and disables questions to the user. From now on, all output is sent through it.
+///
+/// # Errors
+/// Stdout is closed.
+pub(crate) fn connect_jp() -> io::Result<&'static Connection> {
+    IS_SERVER.store(true, Ordering::Relaxed);
+    let stdout = RawStdout::new()?;
+    Ok(JP.get_or_init(|| Connection::new(Box::new(stdout))))
+}
+
+/// Prints the help or the version, with colors on a terminal. If printing fails, the failure cannot be printed either.
+pub(crate) fn help(help: &clap::Error) {
+    let _ = match JP.get() {
+        Some(jp) => jp.print(help.render().to_string().as_bytes()),
+        None => help.print(),
+    };
+}
+
 /// Returns whether the program can ask the user: stdin and stderr are a terminal.
 pub(crate) fn can_ask() -> bool {
     !IS_SERVER.load(Ordering::Relaxed) && stdin_is_terminal() && io::stderr().is_terminal()
@@ -173,6 +204,34 @@ pub(crate) fn can_ask() -> bool {
 /// Writes a question without a newline.
 pub(crate) fn question(text: &'static str) {
     let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// The destination of data: stdout, or the connection with JP.
+enum Stdout {
+    Raw(RawStdout),
+    Jp(&'static Connection),
+}
+
+impl Stdout {
+    fn new() -> io::Result<Self> {
+        match JP.get() {
+            Some(jp) => Ok(Self::Jp(jp)),
+            None => RawStdout::new().map(Self::Raw),
+        }
+    }
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Raw(stdout) => stdout.write(bytes),
+            Self::Jp(jp) => jp.print(bytes).map(|()| bytes.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Stdout without the line buffer of the standard library, which splits large writes at newlines.

@@ -38,7 +38,7 @@ fn usage_error_states_the_valid_form() {
     ");
     let output = world().run(&["--from", "conversation"]).exits(2);
     insta::assert_snapshot!(output.stderr, @r"
-    error: invalid value 'conversation' for '--from [<BOUND>]': expected a turn (`5`), a step (`5.2`), turns from the end (`-3`), a time ago (`5h`) or `last`, not `conversation`
+    error: invalid value 'conversation' for '--from [<BOUND>]': expected a turn (`5`, or `@6` as JP counts), a step (`5.2`), turns from the end (`-3`), a time ago (`5h`) or `last`, not `conversation`
 
     hint: if `conversation` is the conversation, write `--from last conversation`
 

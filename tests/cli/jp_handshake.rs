@@ -16,24 +16,21 @@ fn answers_describe() {
     for line in [DESCRIBE, DESCRIBE.trim_end()] {
         let output = world.run_with_stdin(&[], line.as_bytes()).exits(0);
         assert_eq!(output.stderr, "");
-        let description = "Compact conversations with language models without destroying anything";
-        let version = env!("CARGO_PKG_VERSION");
-        let expect =
-            json!({"type": "describe", "name": "compact", "version": version, "description": description});
-        assert_eq!(output.line(), expect);
+        let mut described = output.line();
+        let help = described["help"].take();
+        let expected = json!({
+            "type": "describe", "name": "compact", "version": env!("CARGO_PKG_VERSION"),
+            "description": "Compact conversations with language models without destroying anything",
+            "command": ["compact"], "author": "the maintainers of jp-compact", "help": null, "repository": null,
+        });
+        assert_eq!(described, expected);
+        // JP prints this text for `jp compact --help`.
+        for part in
+            ["Usage: jp compact [OPTIONS]", "--keep-last <N>", "numbered from 0", "`@N` is turn N as JP"]
+        {
+            assert!(help.as_str().unwrap().contains(part), "`{part}` is not in the help:\n{help}");
+        }
     }
-}
-
-#[test]
-fn answers_init_with_ready_and_exit() {
-    let world = World::new();
-    let init = json!({"type": "init", "version": 1, "workspace": {"root": "/", "storage": "/.jp", "id": "otvo8"},
-                      "config": {}, "args": ["x"], "log_level": 0});
-    let output = world.run_with_stdin(&[], format!("{init}\n").as_bytes()).exits(0);
-    assert_eq!(
-        output.lines(),
-        [json!({"type": "ready"}), json!({"type": "exit", "code": 2, "reason": "run jp-compact itself"})]
-    );
 }
 
 #[test]

@@ -39,6 +39,7 @@ mod interrupt;
 mod j_cli;
 mod jp_handshake;
 mod jp_interop;
+mod jp_plugin;
 mod json_documents;
 mod json_log;
 mod large_transcripts;

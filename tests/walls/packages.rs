@@ -9,7 +9,7 @@ use crate::paths::names_found;
 use crate::sources::{Name, Source};
 
 /// Every package of the workspace, and the packages of the workspace that it may depend on.
-const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 21] = [
+const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 23] = [
     ("jp-compact-schema", &[]),
     ("jp-compact-json", &[]),
     ("jp-compact-tokens", &[]),
@@ -36,6 +36,8 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 21] = [
             "jp-compact-store",
         ],
     ),
+    ("jp-compact-mcp", &[]),
+    ("jp-compact-jp-plugin", &["jp-compact-core", "jp-compact-runtime", "jp-compact-store"]),
     (
         "jp-compact-engine",
         &[
@@ -86,6 +88,8 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 21] = [
             "jp-compact-llm",
             "jp-compact-store",
             "jp-compact-sessions",
+            "jp-compact-jp-plugin",
+            "jp-compact-mcp",
             "jp-compact-config",
             "jp-compact-engine",
             "jp-compact-help",
@@ -129,6 +133,7 @@ const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 27] = [
             "jp-compact-engine",
             "jp-compact-eval",
             "jp-compact-llm",
+            "jp-compact-mcp",
             "jp-compact-runtime",
         ],
     ),
@@ -175,6 +180,8 @@ const NAMED_CRATES: [(&str, &[&str]); 4] = [
             "jp_compact_llm",
             "jp_compact_store",
             "jp_compact_sessions",
+            "jp_compact_jp_plugin",
+            "jp_compact_mcp",
             "jp_compact_config",
             "jp_compact_engine",
             "jp_compact_help",

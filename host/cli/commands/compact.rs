@@ -43,6 +43,13 @@ pub(crate) struct Args {
     run_args: RunArgs,
 }
 
+impl Args {
+    /// Whether a transcript was given.
+    pub(crate) fn has_transcript(&self) -> bool {
+        !self.transcripts.is_empty()
+    }
+}
+
 fn reset_number(text: &str) -> Result<Reset, String> {
     if text == "all" {
         return Ok(Reset::All);

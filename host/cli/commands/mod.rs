@@ -23,11 +23,12 @@ mod show;
 mod stats;
 mod strategy;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use jp_compact_help::with_layout;
 use jp_compact_runtime::environment::Environment;
 
 use crate::args::Verbosity;
@@ -81,6 +82,48 @@ impl Cli {
         let cli = Self::from_arg_matches(&matches)?;
         Ok(Self { json: wants_json(&matches), ..cli })
     }
+}
+
+/// The commands of which the first argument is a conversation.
+const COMMANDS_OF_CONVERSATION: [&str; 8] =
+    ["auto", "diff", "fork", "lint", "print", "query", "show", "stats"];
+
+/// Returns where a command line lacks its conversation, if it does. `arguments` begin with the name of the program.
+pub(crate) fn missing_conversation(arguments: &[OsString]) -> Option<usize> {
+    let position = |arguments: &[OsString]| {
+        let is_command = |argument: &OsString| COMMANDS_OF_CONVERSATION.iter().any(|name| argument == name);
+        arguments.iter().position(is_command).map(|position| position + 1)
+    };
+    match Cli::read(arguments.iter().cloned()) {
+        Ok(cli) => (cli.command.is_none() && !cli.compact.has_transcript()).then_some(1),
+        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => position(arguments),
+        Err(_) => None,
+    }
+}
+
+/// Returns whether a command line writes data for a program to stdout.
+pub(crate) fn writes_data(arguments: &[OsString]) -> bool {
+    Cli::read(arguments.iter().cloned()).is_ok_and(|cli| {
+        let command = cli.command.as_ref();
+        let is_data = matches!(
+            command,
+            Some(
+                Command::Print(_)
+                    | Command::Schema(_)
+                    | Command::Completions(_)
+                    | Command::Man(_)
+                    | Command::Config(_)
+            )
+        );
+        cli.json || is_data
+    }) || arguments.iter().any(|argument| argument == "--json")
+}
+
+/// Returns the help of a program with another name.
+pub(crate) fn help_of(name: &'static str, usage: &'static str, introduction: &'static str) -> String {
+    let command = with_layout(Cli::command(), [OsStr::new(name), OsStr::new("-h")]);
+    let command = command.bin_name(name).override_usage(usage).before_help(introduction).after_help("");
+    command.term_width(100).render_help().to_string()
 }
 
 /// Rejects `jp-compact --keep-last 1 print ...`. clap would parse the option and ignore it.

@@ -38,6 +38,12 @@ impl FromStr for Bound {
         if text == "last" {
             return Ok(Self::AfterLast);
         }
+        // JP counts turns from 1, and writes them in this form.
+        if let Some(turn) = text.strip_prefix('@').filter(|turn| is_number(turn)) {
+            let number: usize = turn.parse().map_err(|error| format!("`{text}`: {error}"))?;
+            let turn = number.checked_sub(1).ok_or("`@0` is not a turn: the first turn is `@1`, or `0`")?;
+            return Ok(Self::turn(turn));
+        }
         if let Some(turns) = text.strip_prefix('-')
             && is_number(turns)
         {
@@ -54,7 +60,7 @@ impl FromStr for Bound {
         }
         duration(text).map(Self::Ago).ok_or_else(|| {
             format!(
-                "expected a turn (`5`), a step (`5.2`), turns from the end (`-3`), a time ago (`5h`) or `last`, not \
+                "expected a turn (`5`, or `@6` as JP counts), a step (`5.2`), turns from the end (`-3`), a time ago (`5h`) or `last`, not \
                  `{text}`"
             )
         })

@@ -148,6 +148,21 @@ impl Environment {
         xdg.cloned().or_else(home).map(|folder| folder.join("jp-compact"))
     }
 
+    /// Makes a folder the current one of this process.
+    ///
+    /// # Errors
+    /// It does not exist, or cannot be accessed.
+    pub fn enter(folder: &Path) -> io::Result<()> {
+        env::set_current_dir(folder)
+    }
+
+    /// Returns the leader of this process's session. In a terminal, it is usually the shell.
+    #[must_use]
+    pub fn session_leader() -> Option<i32> {
+        let leader = rustix::process::getsid(None).ok()?;
+        Some(leader.as_raw_nonzero().get())
+    }
+
     /// Returns the value of a variable that was granted to a strategy by name, if it is set and valid UTF-8.
     #[must_use]
     pub fn granted(name: &str) -> Option<String> {

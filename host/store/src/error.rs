@@ -30,6 +30,8 @@ pub enum StoreError {
     },
     /// Two folders in one storage have the same id.
     Ambiguous { id: String, first: PathBuf, second: PathBuf },
+    /// Several conversations have this title, or an id that begins so.
+    AmbiguousName { name: String, first: PathBuf, second: PathBuf },
     /// The two copies of a conversation disagree. Writing to one would lose the other's turns.
     Disagree {
         /// The copy that JP loads.
@@ -107,9 +109,11 @@ impl StoreError {
             | Self::NoEvents { .. }
             | Self::NotAFile { .. }
             | Self::Unreadable { .. } => StoreErrorKind::Unreadable,
-            Self::Ambiguous { .. } | Self::Disagree { .. } | Self::Locked { .. } | Self::Changed { .. } => {
-                StoreErrorKind::Conflict
-            }
+            Self::Ambiguous { .. }
+            | Self::AmbiguousName { .. }
+            | Self::Disagree { .. }
+            | Self::Locked { .. }
+            | Self::Changed { .. } => StoreErrorKind::Conflict,
             Self::Symlink { .. }
             | Self::NotEvents { .. }
             | Self::Exists { .. }
@@ -139,6 +143,7 @@ impl StoreError {
                 "give a conversation's folder, or search a folder with `jp-compact batch DIR`"
             }
             Self::Ambiguous { .. } => "give the path of one folder",
+            Self::AmbiguousName { .. } => "give a whole id; `jp conversation ls` lists them",
             Self::Disagree { .. } => {
                 "compare the two with `diff`: JP loads the first, and overwrites the second when it next saves the \
                  conversation"
@@ -183,6 +188,14 @@ impl fmt::Display for StoreError {
             }
             Self::Ambiguous { id, first, second } => {
                 write!(f, "two folders have the id {id}: {} and {}", first.display(), second.display())
+            }
+            Self::AmbiguousName { name, first, second } => {
+                write!(
+                    f,
+                    "`{name}` is the name of several conversations: {}, {}",
+                    first.display(),
+                    second.display()
+                )
             }
             Self::Disagree { path, twin } => {
                 write!(

@@ -10,6 +10,7 @@
 //! The interface is not stable.
 
 mod allowed;
+mod by_name;
 mod compare;
 mod copies;
 mod copy_comparison;

@@ -16,7 +16,7 @@ use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::private_file;
 
 use super::{
-    StoreError,
+    StoreError, by_name,
     error::unreadable,
     lock_file::LockFile,
     open_file::{Links, open},
@@ -166,11 +166,27 @@ pub(super) fn find(transcript: &OsStr, environment: &Environment) -> Result<Plac
         Ok(_) => place_of_file(path, environment),
         Err(error) if error.kind() == io::ErrorKind::NotFound => match transcript.to_str().and_then(parse_id)
         {
-            Some(id) => place_of_id(id, environment),
-            None => Err(StoreError::NotFound { path }),
+            Some(id) => match place_of_id(id, environment) {
+                Err(StoreError::UnknownId { id, workspace }) => match named(transcript, environment)? {
+                    Some(named) => place_of_id(&named, environment),
+                    None => Err(StoreError::UnknownId { id, workspace }),
+                },
+                result => result,
+            },
+            None => match named(transcript, environment)? {
+                Some(named) => place_of_id(&named, environment),
+                None => Err(StoreError::NotFound { path }),
+            },
         },
         Err(error) => Err(unreadable("find", path)(error)),
     }
+}
+
+/// Returns the id of the conversation in the current workspace that has this title, or an id that begins so.
+fn named(name: &OsStr, environment: &Environment) -> Result<Option<String>, StoreError> {
+    // A client of a server must not learn the titles outside of its folder.
+    let Some(name) = name.to_str().filter(|_| environment.allowed_root.is_none()) else { return Ok(None) };
+    by_name::find(name, conversations(environment)?)
 }
 
 /// Returns the workspace of a transcript, by its path: the folder that contains `.jp`.

@@ -2,7 +2,6 @@
 //! (J-CLI's third layer). The server must not access transcripts outside the served folder. It ends when stdin ends.
 
 mod arguments;
-mod input;
 mod tool_output;
 mod tools;
 
@@ -10,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Parser;
+use jp_compact_mcp::FilteredInput;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_store::allowed_root;
 use rmcp::ServiceExt as _;
@@ -20,7 +20,6 @@ use crate::error::Report;
 use crate::exit::Exit;
 use crate::interrupt::until_interrupted;
 use crate::output;
-use input::FilteredInput;
 use tools::{Handler, McpServer};
 
 const EXAMPLE: &str = r#"Examples:

@@ -8,6 +8,7 @@ use jp_compact_core::source::Reset;
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::plan::CommandLineChoice;
 use jp_compact_llm::Models;
+use jp_compact_mcp::REFUSED;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_store as store;
 use rmcp::ServerHandler;
@@ -24,7 +25,6 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use super::arguments;
-use super::input::REFUSED;
 use super::tool_output::{ToolOutput, result};
 use crate::args::RunArgs;
 use crate::compaction::{self, RunningCompaction};

@@ -12,14 +12,15 @@ use tokio::io::{AsyncRead, ReadBuf};
 /// The limit of a line. Calls are short: a path, a profile, a focus.
 const LINE_BYTES_MAX: usize = 4 << 20;
 /// The method of the request that replaces a refused line.
-pub(super) const REFUSED: &str = "jp-compact/refused";
+pub const REFUSED: &str = "jp-compact/refused";
 /// A line that the library answers as an invalid request without an id.
 const INVALID: &[u8] = b"{}\n";
 /// The limit of a key or an id.
 const TOKEN_BYTES_MAX: usize = 64;
 
 /// A reader that passes valid lines and replaces the others.
-pub(super) struct FilteredInput<R> {
+#[expect(missing_debug_implementations, reason = "the source may have none")]
+pub struct FilteredInput<R> {
     source: R,
     chunk: Box<[u8]>,
     filter: LineFilter,
@@ -30,7 +31,9 @@ pub(super) struct FilteredInput<R> {
 }
 
 impl<R> FilteredInput<R> {
-    pub(super) fn new(source: R) -> Self {
+    /// A reader of the lines of `source`.
+    #[must_use]
+    pub fn new(source: R) -> Self {
         Self {
             source,
             chunk: vec![0; 64 << 10].into_boxed_slice(),
