@@ -82,9 +82,11 @@ fn heavy_compacts_a_large_transcript_within_its_budget() {
 
     let stopped = run(&world, &model, &server.uri(), &[]);
     assert_eq!((stopped.code, stopped.usage.requests), (Some(18), 0), "{}", stopped.stderr);
-    for part in ["tokens are needed, and 2000000 are left", "`--llm-budget-tokens N`"] {
-        assert!(stopped.stderr.contains(part), "`{part}` is not in:\n{}", stopped.stderr);
-    }
+    // Which of the two budgets is exceeded first depends on the size.
+    let estimates = ["tokens are needed, and 2000000 are left", "requests are needed, and 500 are left"];
+    assert!(estimates.iter().any(|part| stopped.stderr.contains(part)), "{}", stopped.stderr);
+    let options = "raise the budget with `--llm-budget-tokens N` or `--llm-budget-requests N`";
+    assert!(stopped.stderr.contains(options), "{}", stopped.stderr);
 
     let budget = ["--llm-budget-tokens", "1000000000", "--llm-budget-requests", "1000000"];
     let done = run(&world, &model, &server.uri(), &budget);
