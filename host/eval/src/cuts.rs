@@ -17,8 +17,8 @@ use crate::page_data;
 use crate::subject::{Subject, SubjectCut};
 
 /// The view of one prefix.
-struct PrefixView<'v> {
-    seen: SeenView<'v>,
+struct PrefixView {
+    seen: SeenView,
     tokens: u64,
     /// The number of leading events that are unchanged.
     unchanged: usize,
@@ -105,7 +105,7 @@ fn add_view(
     subject: &Subject<'_>,
     cut: &SubjectCut,
     options: &EvalOptions,
-    view: &PrefixView<'_>,
+    view: &PrefixView,
     outcome: &mut RowOutcome,
 ) {
     let events = cut.cut.events;
@@ -113,7 +113,7 @@ fn add_view(
     outcome.raw += before;
     outcome.view_before += before;
     outcome.view_after += view.tokens;
-    let count = |seen: &SeenView<'_>| recall(&subject.session, events, &cut.at_risk, seen);
+    let count = |seen: &SeenView| recall(&subject.session, events, &cut.at_risk, seen);
     outcome.recall += count(&view.seen);
     let tokens = &subject.event_tokens[..events];
     add_control(subject, &control::newest(tokens, view.tokens), &count, &mut outcome.newest);
@@ -134,7 +134,7 @@ fn add_view(
 fn add_control(
     subject: &Subject<'_>,
     events: &[usize],
-    count: &dyn Fn(&SeenView<'_>) -> RecallCounts,
+    count: &dyn Fn(&SeenView) -> RecallCounts,
     outcome: &mut ControlOutcome,
 ) {
     outcome.tokens += events.iter().map(|event| subject.event_tokens[*event]).sum::<u64>();

@@ -34,12 +34,7 @@ pub(crate) fn events(subject: &Subject<'_>) -> Vec<PageEvent> {
 }
 
 /// Returns the row of a control that shows the first events of a prefix.
-pub(crate) fn control_row(
-    subject: &Subject<'_>,
-    cut: &SubjectCut,
-    shown: usize,
-    seen: &SeenView<'_>,
-) -> PageRow {
+pub(crate) fn control_row(subject: &Subject<'_>, cut: &SubjectCut, shown: usize, seen: &SeenView) -> PageRow {
     let state = |event| if event < shown { Shown::Kept } else { Shown::Removed };
     let states = (0..cut.cut.events).map(state).collect();
     row(subject, cut, states, seen, subject.tokens_between(0, shown))
@@ -50,7 +45,7 @@ pub(crate) fn strategy_row(
     subject: &Subject<'_>,
     cut: &SubjectCut,
     view: &View,
-    seen: &SeenView<'_>,
+    seen: &SeenView,
     tokens_after: u64,
 ) -> PageRow {
     let session = &subject.session;
@@ -77,7 +72,7 @@ fn row(
     subject: &Subject<'_>,
     cut: &SubjectCut,
     shown: Vec<Shown>,
-    seen: &SeenView<'_>,
+    seen: &SeenView,
     tokens_after: u64,
 ) -> PageRow {
     let session = &subject.session;
@@ -93,7 +88,7 @@ fn row(
     }
     uses.sort_by_key(|anchor| (anchor.use_event, anchor.source));
     let in_prefix = session.constraints.iter().filter(|constraint| constraint.event < cut.cut.events);
-    let lost = in_prefix.filter(|constraint| !seen.has_constraint(session, constraint));
+    let lost = in_prefix.filter(|constraint| !seen.has_constraint(constraint));
     PageRow {
         row: 0,
         shown,

@@ -11,8 +11,10 @@ use crate::options::{EvalOptions, RowKind};
 use crate::outcome::ReplayOutcome;
 use crate::subject::Subject;
 
-/// After a compaction without effect, the context grows by this part of the window before the next attempt.
-const RETRY_PART: u64 = 100;
+/// After a compaction that leaves the context above the threshold, the context grows by this part of its tokens before the
+/// next attempt. An attempt before each request would need the square of the session's time, because each reads the whole
+/// prefix.
+const RETRY_PART: u64 = 10;
 
 /// The context of a request: a compacted view, and the whole events after it.
 #[derive(Default)]
@@ -77,6 +79,11 @@ fn shown_text(subject: &Subject<'_>, part: &Part) -> Option<ShownText> {
     }
 }
 
+/// Returns the size of the context at the next attempt.
+fn retry_after(tokens: u64) -> u64 {
+    tokens + tokens / RETRY_PART
+}
+
 /// Replays a session with the strategy of a row.
 pub(crate) async fn replay(
     subject: &Subject<'_>,
@@ -113,10 +120,11 @@ pub(crate) async fn replay(
                     cached = compacted.common_tokens(&context, last_event, subject).min(last_tokens);
                     context = compacted;
                     tokens = context.tokens(subject, *event);
+                    retry_at = if tokens > threshold { retry_after(tokens) } else { 0 };
                     outcome.compactions += 1;
                     outcome.cost += summary.0 as f64 + summary.1 as f64 * prices.output;
                 }
-                None => retry_at = tokens + options.window / RETRY_PART,
+                None => retry_at = retry_after(tokens),
             }
         }
         if prices.block > 0 {

@@ -1,7 +1,9 @@
 //! Constraints: the sentences of the user with a binding word. They are at risk even if nothing names them later.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
 use regex::Regex;
 
 static BINDING: LazyLock<Regex> = LazyLock::new(|| {
@@ -35,9 +37,98 @@ fn sentences(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The number of a sentence. Equal sentences have the same number.
+pub(crate) type SentenceId = u32;
+
+/// The number of bytes of a sentence that are searched for. The rest is compared, so long sentences need little memory.
+const PREFIX_BYTES: usize = 24;
+
+/// All sentences of a session that bind. A text is searched for all of them at once, because a large session has thousands.
+#[derive(Debug, Default)]
+pub(crate) struct Sentences {
+    texts: Vec<String>,
+    /// Finds the prefixes. `None` without a sentence.
+    matcher: Option<AhoCorasick>,
+    /// The sentences with each prefix.
+    by_prefix: Vec<Vec<SentenceId>>,
+}
+
+impl Sentences {
+    /// Numbers the sentences, and returns the number of each.
+    pub(crate) fn new<'a>(sentences: impl Iterator<Item = &'a str>) -> (Self, Vec<SentenceId>) {
+        let mut numbers: HashMap<&str, SentenceId> = HashMap::new();
+        let mut prefixes: HashMap<&[u8], usize> = HashMap::new();
+        let (mut found, mut patterns) = (Self::default(), Vec::new());
+        let mut ids = Vec::new();
+        for sentence in sentences {
+            let next = found.texts.len() as SentenceId;
+            let id = *numbers.entry(sentence).or_insert(next);
+            ids.push(id);
+            if id < next {
+                continue;
+            }
+            found.texts.push(sentence.to_owned());
+            let prefix = &sentence.as_bytes()[..sentence.len().min(PREFIX_BYTES)];
+            let pattern = *prefixes.entry(prefix).or_insert_with(|| {
+                patterns.push(prefix);
+                found.by_prefix.push(Vec::new());
+                patterns.len() - 1
+            });
+            found.by_prefix[pattern].push(id);
+        }
+        if !patterns.is_empty() {
+            found.matcher =
+                Some(AhoCorasick::new(&patterns).expect("a session has less than 2 GB of sentences"));
+        }
+        (found, ids)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// Calls `found` for each sentence in a text, once for each place.
+    pub(crate) fn for_each_in(&self, text: &str, mut found: impl FnMut(SentenceId)) {
+        let Some(matcher) = &self.matcher else { return };
+        for place in matcher.find_overlapping_iter(text) {
+            let rest = &text.as_bytes()[place.start()..];
+            for id in &self.by_prefix[place.pattern().as_usize()] {
+                if rest.starts_with(self.texts[*id as usize].as_bytes()) {
+                    found(*id);
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[track_caller]
+    fn check_search(sentences: &[&str], text: &str, expected: &[SentenceId]) {
+        let (index, _) = Sentences::new(sentences.iter().copied());
+        let mut found = Vec::new();
+        index.for_each_in(text, |id| found.push(id));
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn sentences_are_found_inside_each_other() {
+        let long = "Never change the balance of the gateway.";
+        let other = "Never change the balance of the archive.";
+        let sentences = [long, other, "change only", long, "x only"];
+        let (index, ids) = Sentences::new(sentences.iter().copied());
+        assert_eq!((ids, index.len()), (vec![0, 1, 2, 0, 3], 4));
+        check_search(&sentences, &format!("{other} And: x{long}"), &[0, 1]);
+        check_search(&sentences, "Never change the balance of the", &[]);
+        check_search(&sentences, "ax change only x only", &[2, 3]);
+        check_search(&["only a", "ly a only a"], "only a only a", &[0, 1]);
+        check_search(&["é only"], "é only", &[0]);
+        check_search(&[], "é only", &[]);
+    }
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {

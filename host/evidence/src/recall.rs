@@ -73,13 +73,13 @@ impl std::ops::AddAssign for RecallCounts {
 
 /// Counts the anchors at risk that a view has, and the constraints of the prefix.
 #[must_use]
-pub fn recall(session: &Session<'_>, prefix: usize, at_risk: &[AtRisk], seen: &SeenView<'_>) -> RecallCounts {
+pub fn recall(session: &Session<'_>, prefix: usize, at_risk: &[AtRisk], seen: &SeenView) -> RecallCounts {
     let mut counts = RecallCounts::default();
     for anchor in at_risk {
         counts.add(session.class(anchor.id), seen.contains(anchor.id));
     }
     for constraint in session.constraints.iter().filter(|constraint| constraint.event < prefix) {
-        counts.add(Class::Constraint, seen.has_constraint(session, constraint));
+        counts.add(Class::Constraint, seen.has_constraint(constraint));
     }
     counts
 }

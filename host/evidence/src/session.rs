@@ -11,7 +11,7 @@ use jp_compact_core::view::Part;
 use jp_compact_core::{Pairs, Stream, View};
 
 use crate::class::Class;
-use crate::constraint::constraints;
+use crate::constraint::{SentenceId, Sentences, constraints};
 use crate::event_text::{TextRole, arguments, changed_text, element_text};
 use crate::scan::{AnchorHash, command_line, for_each_anchor, for_each_quote, hash, is_use};
 
@@ -32,6 +32,9 @@ pub struct Session<'a> {
     /// The events that name each anchor, in order.
     pub(crate) occurrences: Vec<Vec<u32>>,
     pub constraints: Vec<Constraint>,
+    sentences: Sentences,
+    /// The events with a sentence that binds, and these sentences.
+    sentences_of_event: HashMap<usize, Box<[SentenceId]>>,
 }
 
 const NO_EVENT: u32 = u32::MAX;
@@ -56,6 +59,7 @@ pub struct SessionEvent {
 pub struct Constraint {
     pub text: String,
     pub event: usize,
+    sentence: SentenceId,
 }
 
 /// An anchor of a prefix whose first later mention is a use by the model.
@@ -84,11 +88,21 @@ impl<'a> Session<'a> {
         }
         let ids = HashMap::new();
         let (classes, occurrences, constraints) = (Vec::new(), Vec::new(), Vec::new());
-        let mut session =
-            Self { stream, pairs, events, event_of_element, ids, classes, occurrences, constraints };
+        let mut session = Self {
+            stream,
+            pairs,
+            events,
+            event_of_element,
+            ids,
+            classes,
+            occurrences,
+            constraints,
+            sentences: Sentences::default(),
+            sentences_of_event: HashMap::new(),
+        };
         session.number_anchors();
-        session.find_occurrences();
         session.find_constraints();
+        session.find_occurrences();
         session
     }
 
@@ -170,17 +184,29 @@ impl<'a> Session<'a> {
             }
             self.events[event].chars = text.chars().count();
             self.events[event].anchors = found.as_slice().into();
+            found.clear();
+            self.sentences.for_each_in(&text, |sentence| found.push(sentence));
+            found.sort_unstable();
+            found.dedup();
+            if !found.is_empty() {
+                self.sentences_of_event.insert(event, found.as_slice().into());
+            }
         }
     }
 
     fn find_constraints(&mut self) {
+        let mut texts: Vec<(usize, String)> = Vec::new();
         for (event, SessionEvent { element, role, .. }) in self.events.iter().enumerate() {
             if *role == TextRole::User {
                 let text = element_text(self.stream, *element);
-                let found = constraints(&text).map(|text| Constraint { text: text.to_owned(), event });
-                self.constraints.extend(found);
+                texts.extend(constraints(&text).map(|sentence| (event, sentence.to_owned())));
             }
         }
+        let (sentences, ids) = Sentences::new(texts.iter().map(|(_, text)| text.as_str()));
+        self.sentences = sentences;
+        let constraints = texts.into_iter().zip(ids);
+        self.constraints =
+            constraints.map(|((event, text), sentence)| Constraint { text, event, sentence }).collect();
     }
 
     /// Calls `found` for each numbered anchor in a text, except for commands.
@@ -226,10 +252,10 @@ impl<'a> Session<'a> {
         texts
     }
 
-    /// Returns the anchors and the texts of a view.
+    /// Returns the anchors and the constraints of a view.
     #[must_use]
-    pub fn read_view<'v>(&self, view: &'v View) -> SeenView<'v> {
-        let mut seen = SeenView::new(self.anchor_count());
+    pub fn read_view(&self, view: &View) -> SeenView {
+        let mut seen = SeenView::new(self);
         for item in view.items() {
             match item.part.element().filter(|_| matches!(item.part, Part::Kept(_) | Part::Short(_))) {
                 Some(element) => {
@@ -239,8 +265,8 @@ impl<'a> Session<'a> {
                 }
                 None => {
                     if let Some((_, text)) = changed_text(&item.part) {
-                        self.for_each_known(&text, &mut |id, _| seen.add(id));
-                        seen.texts.push(text);
+                        self.for_each_known(&text, &mut |id, _| seen.anchors.add(id));
+                        self.sentences.for_each_in(&text, |sentence| seen.sentences.add(sentence));
                     }
                 }
             }
@@ -250,54 +276,60 @@ impl<'a> Session<'a> {
 
     /// Returns the anchors of whole events.
     #[must_use]
-    pub fn read_events(&self, events: impl IntoIterator<Item = usize>) -> SeenView<'static> {
-        let mut seen = SeenView::new(self.anchor_count());
+    pub fn read_events(&self, events: impl IntoIterator<Item = usize>) -> SeenView {
+        let mut seen = SeenView::new(self);
         events.into_iter().for_each(|event| seen.add_event(self, event));
         seen
     }
 }
 
-/// The anchors in a view.
+/// The anchors and the constraints in a view.
 #[derive(Debug, Clone)]
-pub struct SeenView<'v> {
-    /// One bit for each anchor.
-    bits: Vec<u64>,
-    /// The events that are shown whole.
-    events: HashSet<usize>,
-    /// The texts of parts that are not whole events.
-    texts: Vec<Cow<'v, str>>,
+pub struct SeenView {
+    anchors: BitSet,
+    sentences: BitSet,
 }
 
-impl SeenView<'_> {
-    fn new(anchors: usize) -> Self {
-        Self { bits: vec![0; anchors.div_ceil(64)], events: HashSet::new(), texts: Vec::new() }
-    }
-
-    fn add(&mut self, id: AnchorId) {
-        self.bits[id as usize / 64] |= 1 << (id % 64);
+impl SeenView {
+    fn new(session: &Session<'_>) -> Self {
+        Self { anchors: BitSet::new(session.anchor_count()), sentences: BitSet::new(session.sentences.len()) }
     }
 
     fn add_event(&mut self, session: &Session<'_>, event: usize) {
-        self.events.insert(event);
-        session.events[event].anchors.iter().for_each(|id| self.add(*id));
+        session.events[event].anchors.iter().for_each(|id| self.anchors.add(*id));
+        if let Some(sentences) = session.sentences_of_event.get(&event) {
+            sentences.iter().for_each(|sentence| self.sentences.add(*sentence));
+        }
     }
 
     /// Returns whether an event of the view names the anchor.
     #[must_use]
     pub fn contains(&self, id: AnchorId) -> bool {
-        self.bits[id as usize / 64] & (1 << (id % 64)) != 0
+        self.anchors.contains(id)
     }
 
     /// Returns whether an event of the view contains the sentence.
     #[must_use]
-    pub fn has_constraint(&self, session: &Session<'_>, constraint: &Constraint) -> bool {
-        if self.events.contains(&constraint.event) {
-            return true;
-        }
-        let sentence = constraint.text.as_str();
-        let in_event =
-            |event: &usize| element_text(session.stream, session.events[*event].element).contains(sentence);
-        self.texts.iter().any(|text| text.contains(sentence)) || self.events.iter().any(in_event)
+    pub fn has_constraint(&self, constraint: &Constraint) -> bool {
+        self.sentences.contains(constraint.sentence)
+    }
+}
+
+/// A set of small numbers.
+#[derive(Debug, Clone)]
+struct BitSet(Vec<u64>);
+
+impl BitSet {
+    fn new(numbers: usize) -> Self {
+        Self(vec![0; numbers.div_ceil(64)])
+    }
+
+    fn add(&mut self, number: u32) {
+        self.0[number as usize / 64] |= 1 << (number % 64);
+    }
+
+    fn contains(&self, number: u32) -> bool {
+        self.0[number as usize / 64] & (1 << (number % 64)) != 0
     }
 }
 
