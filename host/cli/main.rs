@@ -9,6 +9,7 @@ mod error;
 mod exact_tokens;
 mod exit;
 mod give_back;
+mod html_file;
 mod human;
 mod input;
 mod interrupt;

@@ -52,6 +52,14 @@ fn evaluate(world: &World, transcript: &str, extra: &[&str]) -> (PathBuf, PathBu
     (page, world.write_file("report.json", &output.stdout))
 }
 
+/// Makes the page and the report of a dry run that strips tools.
+fn compare(world: &World, transcript: &str, extra: &[&str]) -> (PathBuf, PathBuf) {
+    let page = world.path("diff.html");
+    let arguments = ["diff", transcript, "--strategy", "strip-tools", "--keep-last", "1", "--json", "--html"];
+    let output = world.run(&[&arguments[..], &[page.to_str().unwrap()], extra].concat()).exits(0);
+    (page, world.write_file("diff.json", &output.stdout))
+}
+
 /// Opens a page in Chromium, and fails for each problem that `tests/page/check.py` reports.
 fn check_in_browser(page: &Path, report: &Path) {
     let program = |variable: &str| {
@@ -126,10 +134,75 @@ fn page_does_not_replace_another_file() {
 }
 
 #[test]
+fn diff_page_has_the_figures_of_the_report_and_escapes_texts() {
+    let world = World::new();
+    world.write_conversation("hostile", &hostile_conversation());
+    let (page, report) = compare(&world, "hostile", &[]);
+    let page = fs::read_to_string(page).unwrap();
+    let report: Value = serde_json::from_slice(&fs::read(report).unwrap()).unwrap();
+    for attack in ["<script", "<img", "<svg onload"] {
+        assert!(!page.contains(attack), "{attack} is not escaped");
+    }
+    assert!(page.contains("<del>-src/part_3/file_4_3.rs has 3411 lines"), "the page shows removed texts");
+    assert!(page.contains("default-src 'none'"));
+    let changes = report["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 46, "a call and a result in each of 23 turns");
+    let last = &changes[45]["tokens"]["view_before"];
+    for (key, value) in [
+        ("saved.percent", &report["saved"]["percent"]),
+        ("overlays.0.tokens.view_after", &report["overlays"][0]["tokens"]["view_after"]),
+        ("changes.45.tokens.view_before", last),
+    ] {
+        let figure = format!("<data value=\"{value}\" data-key=\"{key}\">");
+        assert!(page.contains(&figure), "{figure} is missing");
+    }
+}
+
+#[test]
+fn diff_page_without_texts_has_names_and_numbers_only() {
+    let world = World::new();
+    world.write_conversation("hostile", &hostile_conversation());
+    let (page, _) = compare(&world, "hostile", &["--no-text"]);
+    let page = fs::read_to_string(page).unwrap();
+    assert!(!page.contains("forged") && !page.contains("part_3"), "a text is in the page");
+    assert!(page.contains("class=\"shortened\"") && page.contains("<code>search</code>"));
+    world.run(&["diff", "hostile", "--no-text"]).exits(2);
+}
+
+/// Each text has characters that become longer when they are escaped.
+#[test]
+fn pages_of_two_megabytes_are_smaller_than_that() {
+    let world = World::new();
+    let mut conversation = Conversation::new();
+    for turn in 0..1_100 {
+        let lines: String = (0..18)
+            .map(|line| format!("<a href=\"src/part_{turn}/{line}.rs\">&'{turn}{line}11'</a>\n"))
+            .collect();
+        let earlier = format!("src/part_{}/3.rs", turn / 2);
+        conversation =
+            conversation.turn("Go on.").call("search", json!({"path": earlier}), &lines).message(&earlier);
+    }
+    let transcript = world.write_conversation("long", &conversation);
+    let bytes = transcript.original_bytes().len();
+    assert!((1_800_000..2_200_000).contains(&bytes), "{bytes} bytes");
+    let (page, report) = compare(&world, "long", &[]);
+    let report: Value = serde_json::from_slice(&fs::read(report).unwrap()).unwrap();
+    assert!(report["changes"].as_array().unwrap().len() > 2_000);
+    let text = fs::read_to_string(&page).unwrap();
+    assert!(text.len() < 2_000_000, "the page of `diff` has {} bytes", text.len());
+    assert!(text.contains("smaller changes are left out") && text.contains("no room for further texts"));
+    let (page, _) = evaluate(&world, "long", &["--cut=50"]);
+    let bytes = fs::metadata(page).unwrap().len();
+    assert!(bytes < 2_000_000, "the page of `eval` has {bytes} bytes");
+}
+
+#[test]
 #[ignore = "needs Chromium and Playwright; CI runs it"]
 fn page_works_in_a_browser() {
     let world = World::new();
     world.write_conversation("hostile", &hostile_conversation());
     let (page, report) = evaluate(&world, "hostile", &[]);
+    check_in_browser(&page, &report);
+    let (page, report) = compare(&world, "hostile", &[]);
     check_in_browser(&page, &report);
 }

@@ -2,6 +2,7 @@
 //! transcript.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Parser;
 use jp_compact_core::estimate::Estimate;
@@ -9,9 +10,10 @@ use jp_compact_core::jp_view::jp_view_with;
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::receipts::receipts;
 use jp_compact_core::{Pairs, Position, Stream, TurnRange, View};
-use jp_compact_diff::{Comparison, NoSuchOverlay, OverlayChoice, SizedChanges, StreamedChanges};
+use jp_compact_diff::{Comparison, NoSuchOverlay, OverlayChoice, SizedChanges, StreamedChanges, entry_sizes};
 use jp_compact_engine::compact::{self, Opened, RunReport};
 use jp_compact_engine::consent::Asker;
+use jp_compact_page::{DiffPage, Texts, diff_page};
 use jp_compact_reports::diff;
 use jp_compact_reports::palette::Palette;
 use jp_compact_runtime::environment::Environment;
@@ -21,6 +23,8 @@ use serde_json::Value;
 use crate::args::{RunArgs, StrategyChoiceArgs, typed_options};
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::html_file;
+use crate::human::relative_path;
 use crate::input::{InputTranscript, read_as, stdin_not_appendable};
 use crate::interrupt::until_interrupted;
 use crate::output;
@@ -49,6 +53,16 @@ pub(crate) struct Args {
     /// Print a table with a line for each event, without texts
     #[arg(long)]
     stat: bool,
+    /// Also write one HTML page without scripts to FILE
+    ///
+    /// The page has text of the conversation. It loads nothing from the network.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Leave the text of the conversation out of the page
+    ///
+    /// Numbers, and names of strategies, tools, and files stay.
+    #[arg(long, requires = "html")]
+    no_text: bool,
     #[command(flatten)]
     choice: StrategyChoiceArgs,
     /// Compare with a run of a profile or of JP's inline form
@@ -147,6 +161,13 @@ fn report(
         nothing: run.and_then(|run| run.document.nothing.clone()),
         changes: StreamedChanges { changes: &changes, with_hunks: !args.stat },
     };
+    if let Some(file) = &args.html {
+        let entries = entry_sizes(&comparison, &estimate);
+        let name = input.id.clone().unwrap_or_else(|| relative_path(&input.path, environment));
+        let page = DiffPage { name: &name, report: &report, changes: &changes, entries: &entries };
+        let texts = if args.no_text { Texts::Hidden } else { Texts::Shown };
+        html_file::write(file, &diff_page(&page, texts), environment)?;
+    }
     if args.run_args.json {
         output::json_line(&report)?;
         return Ok(Exit::Done);

@@ -1,7 +1,6 @@
 //! `jp-compact eval`: measures what strategies keep of the names that a conversation uses again, and what they cost.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -18,12 +17,12 @@ use jp_compact_eval::{
 use jp_compact_page::{Texts, eval_page};
 use jp_compact_reports::eval as eval_report;
 use jp_compact_runtime::environment::Environment;
-use jp_compact_runtime::{private_file, small_file};
 use jp_compact_schema::document::{EvalReport, EvalStatus};
 
 use crate::args::RunArgs;
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::html_file;
 use crate::human::{counted, relative_path};
 use crate::input::{find_transcripts, no_transcript};
 use crate::output;
@@ -188,30 +187,10 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     conclude(&report, gates_met, args.run_args.json)
 }
 
-/// The permissions of a page: it has private text.
-const PAGE_MODE: u32 = 0o600;
-
 fn write_page(args: &Args, evaluation: &Evaluation, environment: &Environment) -> Result<(), Report> {
     let Some(file) = &args.html else { return Ok(()) };
-    let path = environment.cwd.join(file);
     let texts = if args.no_text { Texts::Hidden } else { Texts::Shown };
-    let page = eval_page(evaluation, texts);
-    if !is_replaceable(&path, &page) {
-        let message = format!("failed to write the page: {} exists and is not a page", file.display());
-        return Err(Report::new(Exit::Usage, message, Some("choose another name for --html")));
-    }
-    private_file::write(&path, page.as_bytes(), PAGE_MODE)
-        .map_err(|error| Report::of_system(&format!("failed to write the page {}", file.display()), &error))
-}
-
-/// Returns whether the file is missing, or begins like a page. A mistyped name must not replace a transcript.
-fn is_replaceable(path: &Path, page: &str) -> bool {
-    const MARK: &str = "<!DOCTYPE html>";
-    debug_assert!(page.starts_with(MARK));
-    match small_file::read_start(path, MARK.len() as u64) {
-        Ok(start) => start == MARK.as_bytes(),
-        Err(error) => error.kind() == ErrorKind::NotFound,
-    }
+    html_file::write(file, &eval_page(evaluation, texts), environment)
 }
 
 fn options(args: &Args, environment: &Environment) -> Result<EvalOptions, Report> {

@@ -158,6 +158,30 @@ impl<'a> SizedChanges<'a> {
     }
 }
 
+/// An entry of a comparison with its size, also if it has no change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntrySize {
+    /// `None` if both views show the same.
+    pub change: Option<ChangeKind>,
+    pub content: ChangeContent,
+    /// The tokens in the first view, or those in the second one if only that shows it.
+    pub tokens: u64,
+}
+
+/// Returns the sizes of all entries, in order.
+#[must_use]
+pub fn entry_sizes(comparison: &Comparison<'_>, estimate: &Estimate) -> Vec<EntrySize> {
+    let size = |entry: &DiffEntry| {
+        let (before, after) = comparison.parts(entry);
+        EntrySize {
+            change: entry.kind,
+            content: comparison.event(entry).map_or(ChangeContent::Summary, |event| content(event.kind)),
+            tokens: before.or(after).map_or(0, |part| tokens(estimate.part_weight(part))),
+        }
+    };
+    comparison.entries.iter().map(size).collect()
+}
+
 /// The changes as a list of a document. Each is computed while it is written.
 #[derive(Debug)]
 pub struct StreamedChanges<'a> {

@@ -14,6 +14,6 @@ mod selection;
 mod text;
 
 pub use compare::{Comparison, DiffEntry, EntryPlace};
-pub use document::{SizedChange, SizedChanges, StreamedChanges};
+pub use document::{EntrySize, SizedChange, SizedChanges, StreamedChanges, entry_sizes};
 pub use hunks::hunks;
 pub use selection::{NoSuchOverlay, OverlayChoice};

@@ -6,6 +6,7 @@
 
 mod chart;
 mod cost;
+mod diff;
 mod eval;
 mod figure;
 mod frame;
@@ -16,6 +17,7 @@ mod ribbons;
 mod rows;
 mod text;
 
+pub use diff::{DiffPage, diff_page};
 pub use eval::eval_page;
 
 /// Whether a page has texts of the conversation.

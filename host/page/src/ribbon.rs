@@ -1,7 +1,6 @@
 //! The ribbon of a conversation: one block for each event, as wide as its tokens, and an arc from each later use of a text
 //! to its source.
 
-use jp_compact_eval::page::Shown;
 use maud::{Markup, html};
 
 /// The number of blocks and arcs that a browser shows without delay.
@@ -18,15 +17,8 @@ pub(crate) struct RibbonBlock {
     /// The words before its number in a tooltip, e.g. `tool result`.
     pub(crate) kind: &'static str,
     pub(crate) tokens: u64,
-    pub(crate) shown: Shown,
-    pub(crate) is_after_cut: bool,
-}
-
-impl RibbonBlock {
-    /// Returns the class in `style.css`.
-    fn class(&self) -> &'static str {
-        if self.is_after_cut { "future" } else { state_name(self.shown) }
-    }
+    /// The word in the legend, and the class in `style.css`: what happened to the event, or `future`.
+    pub(crate) state: &'static str,
 }
 
 /// A use of a text after the cut, and the event before it that has the text.
@@ -40,14 +32,20 @@ pub(crate) struct RibbonArc {
     pub(crate) is_lost: bool,
 }
 
-/// Returns the state of an event in the view: the word in the legend, and the class in `style.css`.
-pub(crate) fn state_name(shown: Shown) -> &'static str {
-    match shown {
-        Shown::Kept => "kept",
-        Shown::Shortened(_) => "shortened",
-        Shown::Removed => "removed",
-        Shown::Summarized => "summarized",
+/// Draws the legend of these states.
+pub(crate) fn legend(states: &[&'static str]) -> Markup {
+    html! {
+        p {
+            @for state in states {
+                span.key { svg viewBox="0 0 16 12" aria-hidden="true" { rect class=(state) width="16" height="12" {} } }
+                (state_words(state)) "  "
+            }
+        }
     }
+}
+
+fn state_words(state: &'static str) -> &'static str {
+    if state == "future" { "after the cut" } else { state }
 }
 
 /// Draws the ribbon. Returns `None` if it has too many blocks and arcs.
@@ -79,10 +77,9 @@ pub(crate) fn draw(blocks: &[RibbonBlock], arcs: &[RibbonArc], label: &str) -> O
                 }
             }
             @for (index, (block, (start, width))) in blocks.iter().zip(&spans).enumerate() {
-                rect class=(block.class()) x=(short(*start)) y=(ARC_HEIGHT)
+                rect class=(block.state) x=(short(*start)) y=(ARC_HEIGHT)
                     width=(short(width.max(WIDTH_MIN))) height=(BLOCK_HEIGHT) {
-                    title { (block.kind) " " (index) ": " (block.tokens) " tokens, "
-                        (if block.is_after_cut { "after the cut" } else { state_name(block.shown) }) }
+                    title { (block.kind) " " (index) ": " (block.tokens) " tokens, " (state_words(block.state)) }
                 }
             }
         }
@@ -106,7 +103,7 @@ mod tests {
     use super::*;
 
     fn block(tokens: u64) -> RibbonBlock {
-        RibbonBlock { kind: "tool result", tokens, shown: Shown::Removed, is_after_cut: false }
+        RibbonBlock { kind: "tool result", tokens, state: "removed" }
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! The ribbons of a page: for the last cut of the first transcripts, one for the recommended row, and one for each other row
 //! in a part that opens on demand.
 
-use jp_compact_eval::page::{PageCut, PageEventKind, PageRow};
+use jp_compact_eval::page::{PageCut, PageEventKind, PageRow, Shown};
 use jp_compact_schema::document::EvalReport;
 use maud::{Markup, html};
 
-use crate::ribbon::{ELEMENTS_MAX, RibbonArc, RibbonBlock, draw, state_name};
+use crate::ribbon::{ELEMENTS_MAX, RibbonArc, RibbonBlock, draw, legend};
 use crate::rows::label;
 use crate::text::grouped;
 use jp_compact_eval::is_fixed_control;
@@ -25,7 +25,7 @@ pub(crate) fn section(report: &EvalReport, cuts: &[PageCut], best: usize) -> Mar
             "path, number, identifier, or other text to the event that has it. A red arc leads to a text that the view no "
             "longer has."
         }
-        (legend())
+        (legend(&["kept", "shortened", "removed", "summarized", "future"]))
         @for cut in last_cuts.into_iter().take(TRANSCRIPTS_MAX) {
             h3 { (report.transcripts.get(cut.transcript).map_or("", |transcript| transcript.path.as_str())) }
             @let (first, others): (Vec<_>, Vec<_>) = shown_rows(report, cut).partition(|row| row.row == best);
@@ -65,7 +65,7 @@ fn ribbon(report: &EvalReport, cut: &PageCut, row: &PageRow, left: &mut usize) -
     let name = label(report, row.row);
     let summary = format!(
         "{name}: {} of {} events are changed, {lost} of {} later uses are lost",
-        row.shown.iter().filter(|shown| state_name(**shown) != "kept").count(),
+        row.shown.iter().filter(|shown| **shown != Shown::Kept).count(),
         cut.prefix,
         arcs.len(),
     );
@@ -87,16 +87,29 @@ fn ribbon(report: &EvalReport, cut: &PageCut, row: &PageRow, left: &mut usize) -
 
 /// Returns the events of the prefix with their states, and those after the cut.
 fn blocks(cut: &PageCut, row: &PageRow) -> Vec<RibbonBlock> {
-    let state = |index: usize| row.shown.get(index).copied().unwrap_or(jp_compact_eval::page::Shown::Kept);
+    let state = |index: usize| match row.shown.get(index) {
+        _ if index >= cut.prefix => "future",
+        Some(shown) => state_name(*shown),
+        None => "kept",
+    };
     let events = cut.events.iter().enumerate();
     events
         .map(|(index, event)| RibbonBlock {
             kind: kind_name(event.kind),
             tokens: event.tokens,
-            shown: state(index),
-            is_after_cut: index >= cut.prefix,
+            state: state(index),
         })
         .collect()
+}
+
+/// Returns the state of an event in the view: the word in the legend, and the class in `style.css`.
+fn state_name(shown: Shown) -> &'static str {
+    match shown {
+        Shown::Kept => "kept",
+        Shown::Shortened(_) => "shortened",
+        Shown::Removed => "removed",
+        Shown::Summarized => "summarized",
+    }
 }
 
 pub(crate) fn kind_name(kind: PageEventKind) -> &'static str {
@@ -106,16 +119,5 @@ pub(crate) fn kind_name(kind: PageEventKind) -> &'static str {
         PageEventKind::Reasoning => "reasoning",
         PageEventKind::Call => "tool call",
         PageEventKind::Result => "tool result",
-    }
-}
-
-fn legend() -> Markup {
-    html! {
-        p {
-            @for state in ["kept", "shortened", "removed", "summarized", "future"] {
-                span.key { svg viewBox="0 0 16 12" aria-hidden="true" { rect class=(state) width="16" height="12" {} } }
-                (if state == "future" { "after the cut" } else { state }) "  "
-            }
-        }
     }
 }
