@@ -1,11 +1,14 @@
-//! The table of `docs/evidence.md` is current: sessions are generated, evaluated, and compared with the page. With
-//! `UPDATE_EVIDENCE=1` the test writes the table.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
+//! The tables of `docs/evidence.md` are current: sessions are generated, evaluated, and compared with the page. With
+//! `UPDATE_EVIDENCE=1` the tests write the tables.
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic, and starts processes")]
 
 #[path = "evidence/formats.rs"]
 mod formats;
 #[path = "evidence/session.rs"]
 mod session;
+#[path = "examples/world.rs"]
+#[expect(dead_code, reason = "other test crates use the rest")]
+mod world;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -98,6 +101,39 @@ fn generated_half_is_current() {
         return;
     }
     assert_eq!(current.trim(), table.trim(), "run `UPDATE_EVIDENCE=1 cargo test --test evidence`");
+}
+
+/// The folder with public sessions. They are not in the repository.
+const SESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data/transcripts");
+
+/// `JP_COMPACT_TEST_SESSIONS` is the checkout of `tests/evidence/public.py`. Without it, two tables are not compared.
+#[test]
+#[ignore = "needs public sessions and a release build; `.ci/nightly` runs it"]
+fn tables_of_public_sessions_are_current() {
+    if !Path::new(SESSIONS).is_dir() {
+        #[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
+        {
+            eprintln!("{SESSIONS} is missing: the tables of public sessions were not compared");
+        }
+        return;
+    }
+    let plugins = tempfile::tempdir().unwrap();
+    for name in world::EXAMPLES {
+        let installed = world::Installed::new(name).unwrap();
+        fs::rename(installed.folder(), plugins.path().join(name)).unwrap();
+    }
+    let mut command = std::process::Command::new("python3");
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/evidence/public.py")).arg(PAGE);
+    command.arg("--jp-compact").arg(cargo_bin!("jp-compact")).arg("--plugins").arg(plugins.path());
+    command.args(["--sessions", SESSIONS]);
+    if let Some(checkout) = std::env::var_os("JP_COMPACT_TEST_SESSIONS") {
+        command.arg("--checkout").arg(checkout);
+    }
+    if std::env::var_os("UPDATE_EVIDENCE").is_some() {
+        command.arg("--write");
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
