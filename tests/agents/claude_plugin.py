@@ -252,6 +252,24 @@ def give_back(session):
     assert "Never touch the folder vendor." in facts and "`cat out-1-2.txt`" in facts, facts[:2000]
 
 
+def latency(session):
+    """Prints the time of `/compact` at about 40,000 tokens. Give it an optimized jp-compact; it is not one of the tests."""
+    session.turns(1, 2)
+    times = []
+    for number in range(5):
+        log = session.root / f"debug-{number}.log"
+        (path,) = session.home.glob(".claude/projects/*/*.jsonl")
+        whole = path.read_bytes()
+        words = ["claude", "-c", "--plugin-dir", str(PLUGIN), "--debug-file", str(log)]
+        session.run(session.with_prompt(shlex.join(words), "/compact"))
+        (settled,) = re.findall(r"jp-compact@inline session.compact settled in ([\d.]+)ms", log.read_text())
+        tokens, *_ = re.findall(r"\$\.ui\.status \(jp-compact\): ([\d,]+ -> [\d,]+) tokens", log.read_text())
+        times.append(float(settled))
+        # The next compaction has the same messages.
+        path.write_bytes(whole)
+    return f"{tokens} tokens, {', '.join(f'{time:.0f}' for time in sorted(times))} ms"
+
+
 def commands(session):
     """The commands need no model. What `undo` and `fork` print resumes, and the original is unchanged."""
     session.turns(1, 2, 3)
@@ -307,6 +325,7 @@ CASES = {
     "commands": commands,
     "without-function-hooks": without_function_hooks,
     "checks": checks,
+    "latency": latency,
 }
 
 
@@ -322,7 +341,7 @@ def check(name, jp_compact, bin):
 
 def main():
     jp_compact, bin = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
-    names = sys.argv[3:] or list(CASES)
+    names = sys.argv[3:] or [name for name in CASES if name != "latency"]
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         results = list(pool.map(lambda name: check(name, jp_compact, bin), names))
     for _, text in results:

@@ -1,0 +1,53 @@
+"""A middleware for agents of LangChain: each request to the model has the view of the messages.
+
+`create_agent(model, tools, middleware=[CompactMiddleware()])`. The state keeps all messages.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_openai_messages
+
+from ._view import Viewer
+
+
+class CompactMiddleware(AgentMiddleware):
+    """Compacts the messages of a request. The arguments are those of `jp_compact._view.Viewer`."""
+
+    def __init__(self, *arguments: str, **settings: Any) -> None:
+        super().__init__()
+        self._viewer = Viewer(*arguments, **settings)
+
+    def compact(self, messages: list[AnyMessage]) -> list[AnyMessage]:
+        """Returns the messages of the view."""
+        plain = [{**message, "row": row} for row, message in enumerate(convert_to_openai_messages(messages))]
+        view = self._viewer.view({"model": "unknown", "messages": plain}, "openai-chat")
+        return messages if view is None else [_message(part, plain, messages) for part in view["messages"]]
+
+    def wrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]) -> Any:
+        return handler(request.override(messages=self.compact(request.messages)))
+
+    async def awrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]) -> Any:
+        return await handler(request.override(messages=self.compact(request.messages)))
+
+
+def _message(part: dict[str, Any], plain: list[dict[str, Any]], messages: list[AnyMessage]) -> Any:
+    """Returns the original message of a part of the view, changed if the view changed it."""
+    row = part.get("row")
+    if row is None:
+        return HumanMessage(part["content"])
+    if part == plain[row]:
+        return messages[row]
+    message: BaseMessage = copy.deepcopy(messages[row])
+    if part.get("content") != plain[row].get("content"):
+        message.content = part.get("content") or ""
+    arguments = {call["id"]: call["function"]["arguments"] for call in part.get("tool_calls") or []}
+    calls = [call for call in getattr(message, "tool_calls", []) if call["id"] in arguments]
+    if hasattr(message, "tool_calls"):
+        message.tool_calls = [{**call, "args": json.loads(arguments[call["id"]])} for call in calls]
+    return message

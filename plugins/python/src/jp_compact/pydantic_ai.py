@@ -1,0 +1,60 @@
+"""A history processor for agents of pydantic-ai: each request to the model has the view of the history.
+
+`Agent(model, capabilities=[ProcessHistory(CompactHistory())])`. The result of a run keeps all messages.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
+
+from ._view import Viewer, blocks, rows
+
+
+class CompactHistory:
+    """Compacts the history. The arguments are those of `jp_compact._view.Viewer`."""
+
+    def __init__(self, *arguments: str, **settings: Any) -> None:
+        self._viewer = Viewer(*arguments, **settings)
+
+    def __call__(self, messages: list[ModelMessage]) -> list[ModelMessage]:
+        parts = {f"{at}.{number}": part for at, message in enumerate(messages) for number, part in enumerate(message.parts)}
+        sent = [block for row, part in parts.items() for block in _blocks(row, part)]
+        view = self._viewer.view(rows([dict(block) for block in sent]), "anthropic")
+        if view is None:
+            return messages
+        before, after = {block["row"]: block for block in sent}, blocks(view)
+        kept = {block["row"]: block for block in after if "row" in block}
+        # The texts of summaries are the only blocks without a row. They precede all kept turns.
+        summaries = [UserPromptPart(block["text"]) for block in after if "row" not in block]
+        compacted: list[ModelMessage] = [ModelRequest(parts=summaries)] if summaries else []
+        for at, message in enumerate(messages):
+            rest = [(f"{at}.{number}", part) for number, part in enumerate(message.parts)]
+            left = [_part(part, before.get(row), kept.get(row)) for row, part in rest if row not in before or row in kept]
+            if left:
+                compacted.append(dataclasses.replace(message, parts=left))
+        return compacted
+
+
+def _blocks(row: str, part: Any) -> list[dict[str, Any]]:
+    if isinstance(part, UserPromptPart) and isinstance(part.content, str):
+        return [{"role": "user", "type": "text", "text": part.content, "row": row}]
+    if isinstance(part, ToolReturnPart):
+        text = part.model_response_str()
+        return [{"role": "user", "type": "tool_result", "tool_use_id": part.tool_call_id, "content": text, "row": row}]
+    if isinstance(part, TextPart) and part.content:
+        return [{"role": "assistant", "type": "text", "text": part.content, "row": row}]
+    if isinstance(part, ToolCallPart):
+        arguments = part.args_as_dict()
+        return [{"role": "assistant", "type": "tool_use", "id": part.tool_call_id, "name": part.tool_name, "input": arguments, "row": row}]
+    return []
+
+
+def _part(part: Any, before: dict[str, Any] | None, after: dict[str, Any] | None) -> Any:
+    if before is None or after is None or before == after:
+        return part
+    if isinstance(part, ToolCallPart):
+        return dataclasses.replace(part, args=after["input"])
+    return dataclasses.replace(part, content=after.get("content", after.get("text")))

@@ -1,0 +1,79 @@
+"""The middleware with the real LangChain, and a model that records what it is sent."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import tool
+
+from jp_compact.langchain import CompactMiddleware
+
+STEPS = 8
+OUTPUT = "".join(f"line {line} of the file: the quick brown fox\n" for line in range(200))
+
+
+@tool
+def read_file(path: str) -> str:
+    """Reads a file."""
+    return f"{path}\n{OUTPUT}"
+
+
+class Recorder(BaseChatModel):
+    """Calls the tool, then answers."""
+
+    requests: list[list[BaseMessage]] = []
+
+    @property
+    def _llm_type(self) -> str:
+        return "recorder"
+
+    def bind_tools(self, tools: Any, **_: Any) -> Any:
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        self.requests.append(messages)
+        step = len(self.requests) - 1
+        call = {"name": "read_file", "args": {"path": f"src/{step}.rs"}, "id": f"call_{step}"}
+        message = AIMessage(f"I read {step}.", tool_calls=[call]) if step < STEPS else AIMessage("Done.")
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+def run(*arguments: str, **settings: Any) -> tuple[list[BaseMessage], list[BaseMessage]]:
+    """Returns the last request, and all messages of the state."""
+    model = Recorder(requests=[])
+    agent = create_agent(model, [read_file], middleware=[CompactMiddleware(*arguments, **{"threshold": 1_000, **settings})])
+    state = agent.invoke({"messages": [{"role": "user", "content": "Never write to vendor."}]}, {"recursion_limit": 100})
+    return model.requests[-1], state["messages"]
+
+
+def size(messages: list[BaseMessage]) -> int:
+    return sum(len(str(message.content)) for message in messages)
+
+
+class LangChain(unittest.TestCase):
+    def test_request_is_smaller_and_state_is_whole(self) -> None:
+        request, state = run()
+        self.assertLess(size(request), 0.6 * size(state))
+        self.assertEqual(sum(isinstance(message, ToolMessage) and OUTPUT in message.content for message in state), STEPS)
+        texts = [message.content for message in request if not isinstance(message, ToolMessage)]
+        self.assertEqual(texts, ["Never write to vendor.", *(f"I read {step}." for step in range(STEPS))])
+        calls = [call["id"] for message in request for call in getattr(message, "tool_calls", [])]
+        self.assertEqual(calls, [message.tool_call_id for message in request if isinstance(message, ToolMessage)])
+
+    def test_summary_is_a_message(self) -> None:
+        request, _ = run("--strategy", "digest", "--keep-steps", "2")
+        self.assertTrue(any("No model wrote this" in str(message.content) for message in request), request)
+
+    def test_missing_executable_changes_nothing(self) -> None:
+        with self.assertLogs("jp_compact", "WARNING"):
+            request, state = run(executable="/no/jp-compact")
+        self.assertEqual(request, state[:-1])
+
+
+if __name__ == "__main__":
+    unittest.main()

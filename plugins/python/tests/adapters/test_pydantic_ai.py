@@ -1,0 +1,64 @@
+"""The history processor with the real pydantic-ai, and a model that records what it is sent."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+
+from pydantic_ai import Agent
+from pydantic_ai.capabilities import ProcessHistory
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from jp_compact.pydantic_ai import CompactHistory
+
+STEPS = 8
+OUTPUT = "".join(f"line {line} of the file: the quick brown fox\n" for line in range(200))
+
+
+def parts(messages: list[ModelMessage], kind: type) -> list[Any]:
+    return [part for message in messages for part in message.parts if isinstance(part, kind)]
+
+
+def run(*arguments: str, **settings: Any) -> tuple[list[ModelMessage], list[ModelMessage]]:
+    """Returns the last request, and all messages of the run."""
+    requests: list[list[ModelMessage]] = []
+
+    def model(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+        requests.append(messages)
+        step = len(parts(messages, ToolReturnPart))
+        call = ToolCallPart("read_file", {"path": f"src/{step}.rs"}, tool_call_id=f"call_{step}")
+        return ModelResponse(parts=[TextPart(f"I read {step}."), call] if step < STEPS else [TextPart("Done.")])
+
+    history = CompactHistory(*arguments, **{"threshold": 1_000, **settings})
+    agent = Agent(FunctionModel(model), capabilities=[ProcessHistory(history)])
+
+    @agent.tool_plain
+    def read_file(path: str) -> str:
+        return f"{path}\n{OUTPUT}"
+
+    result = agent.run_sync("Never write to vendor.")
+    return requests[-1], result.all_messages()
+
+
+def size(messages: list[ModelMessage]) -> int:
+    return sum(len(str(part.content)) for part in parts(messages, ToolReturnPart))
+
+
+class PydanticAi(unittest.TestCase):
+    def test_request_is_smaller(self) -> None:
+        request, _ = run()
+        self.assertLess(size(request), 0.6 * STEPS * len(OUTPUT))
+        self.assertEqual([part.content for part in parts(request, UserPromptPart)], ["Never write to vendor."])
+        self.assertEqual([part.content for part in parts(request, TextPart)], [f"I read {step}." for step in range(STEPS)])
+        calls = [part.tool_call_id for part in parts(request, ToolCallPart)]
+        self.assertEqual(calls, [part.tool_call_id for part in parts(request, ToolReturnPart)])
+
+    def test_missing_executable_changes_nothing(self) -> None:
+        with self.assertLogs("jp_compact", "WARNING"):
+            request, _ = run(executable="/no/jp-compact")
+        self.assertGreater(size(request), STEPS * len(OUTPUT))
+
+
+if __name__ == "__main__":
+    unittest.main()
