@@ -45,6 +45,11 @@ pub(crate) fn columns() -> Option<usize> {
     Some(width.0.into())
 }
 
+/// Returns whether a person reads the messages on stderr.
+pub(crate) fn is_terminal() -> bool {
+    !IS_SERVER.load(Ordering::Relaxed) && !is_json() && io::stderr().is_terminal()
+}
+
 /// Writes a line of data without buffering.
 ///
 /// # Errors

@@ -46,6 +46,7 @@ mod large_transcripts;
 mod lint;
 mod llm;
 mod long_life;
+mod lost_paths;
 mod mcp;
 mod mcp_boundary;
 mod mcp_client;

@@ -77,6 +77,7 @@ fn run_settings(sessions: Sessions, strategies: Vec<PreparedStrategy>, dry_run: 
             in_memory: false,
             estimate: None,
             prices: None,
+            reports_losses: false,
             llm_failures: None,
         },
         limits: RunLimits { lock_wait: NEVER, min_saving: 0.0 },

@@ -3,7 +3,7 @@
 use jp_compact_engine::compact::{
     self, OnLowSaving, PreparedStrategy, RunSettings, Step, StrategyOutcome, TurnChange,
 };
-use jp_compact_reports::cache_cost;
+use jp_compact_reports::{cache_cost, lost_paths};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{
     ChangedTurn, CompactionReport, DeclineReport, DiagnosticReport, LogReport, WouldReport,
@@ -28,6 +28,7 @@ pub(crate) fn document(report: &compact::RunReport, run: &RunSettings) -> Compac
         tokens,
         saved: tokens.saved_of_view(),
         cache_cost: report.cache_cost.clone(),
+        lost_paths: report.lost_paths.clone(),
         restored_tokens: report.restored_tokens(),
         overlays: Vec::new(),
         declines: Vec::new(),
@@ -148,6 +149,14 @@ pub(crate) fn outcome_text(report: &compact::RunReport, run: &RunSettings) -> Es
     sent_tokens::run_text(report, run).iter().for_each(|line| lines.line(format_args!("  {line}")));
     if let Some(cost) = &report.cache_cost {
         lines.line(format_args!("  {}", cache_cost::line(cost, run.io.dry_run)));
+    }
+    // Reasoning that is hidden already stays hidden.
+    let strips_reasoning =
+        run.io.dry_run && report.new_overlays().any(|(_, new)| new.overlay.reasoning.is_some());
+    let inline = if strips_reasoning { "r+" } else { "" };
+    let paths = report.lost_paths.as_ref();
+    if let Some(line) = paths.and_then(|paths| lost_paths::line(paths, run.io.dry_run, inline)) {
+        lines.line(format_args!("  {line}"));
     }
     lines
 }

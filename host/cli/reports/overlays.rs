@@ -12,6 +12,7 @@ use jp_compact_core::view::timestamp_text;
 use jp_compact_core::{Stream, Survey};
 use jp_compact_engine::compact;
 use jp_compact_llm::{ContextWindow, ModelName, WindowSource};
+use jp_compact_reports::lost_paths;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{ShowReport, ShownOverlay, ViewTokens};
 use jp_compact_transcripts::Format;
@@ -73,6 +74,7 @@ pub(crate) fn report(
             .collect(),
         tokens,
         saved: tokens.saved_of_raw(),
+        lost_paths: compact::lost_paths(stream, stream.overlays(), &survey.view),
         bytes: stats.all.bytes.into(),
         by_type: by_name(&stats.by_type),
         by_tool: by_name(&stats.by_tool),
@@ -88,6 +90,8 @@ pub(crate) fn report(
         text.line(format_args!("  {}", model_line(model, window.as_ref())));
     }
     sent.text(&stats, estimator).iter().for_each(|line| text.line(line));
+    let lost = document.lost_paths.as_ref().and_then(|paths| lost_paths::line(paths, false, ""));
+    lost.iter().for_each(|line| text.line(line));
     // Newer overlays override older ones, so a long list omits the oldest.
     let hidden = rows.len().saturating_sub(LISTED_MAX);
     if hidden > 0 {

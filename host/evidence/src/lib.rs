@@ -14,6 +14,7 @@ pub mod control;
 pub mod cut;
 pub mod event_text;
 pub mod interval;
+pub mod lost_paths;
 pub mod prices;
 pub mod prompt_cache;
 pub mod recall;

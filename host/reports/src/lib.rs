@@ -6,4 +6,5 @@
 pub mod cache_cost;
 pub mod diff;
 pub mod eval;
+pub mod lost_paths;
 pub mod palette;

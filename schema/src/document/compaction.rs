@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cache_cost::CacheCost;
+use super::lost_paths::LostPaths;
 use super::tokens::{Saved, TokenCounts};
 use crate::reply::{Diagnostic, Level};
 
@@ -29,6 +30,9 @@ pub struct CompactionReport {
     pub saved: Saved,
     /// The cost of this run in the provider's prompt cache. Null except in a dry run and in `auto`, and without a result.
     pub cache_cost: Option<CacheCost>,
+    /// For a conversation of JP, the paths that stripped calls lose. Null except in a dry run or on a terminal, and if the
+    /// run strips no arguments.
+    pub lost_paths: Option<LostPaths>,
     /// The tokens that the view shows again, because a new policy replaces an older one. 0 if it replaces none.
     pub restored_tokens: u64,
     /// The new overlays. An overlay that several strategies share has one entry for each.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::compaction::CompactionReport;
 use super::error::ErrorReport;
+use super::lost_paths::LostPaths;
 use super::tokens::{RawAndView, Saved, Sizes, TokenCounts, ViewTokens};
 
 /// The report of `show`.
@@ -38,6 +39,8 @@ pub struct ShowReport {
     pub tokens: TokenCounts,
     /// The effect of all overlays.
     pub saved: Saved,
+    /// For a conversation of JP, the paths that stripped calls lose. Null if no overlay strips arguments.
+    pub lost_paths: Option<LostPaths>,
     /// The size in bytes of text, decoded.
     pub bytes: RawAndView,
     /// The size of each content type.

@@ -14,6 +14,7 @@ mod error;
 mod eval;
 mod eval_cost;
 mod log;
+mod lost_paths;
 mod strategy;
 mod tokens;
 
@@ -43,6 +44,7 @@ pub use eval::{
 };
 pub use eval_cost::{EvalCache, EvalCost, EvalPriceFamily, EvalPrices, EvalReplay};
 pub use log::{LogLevel, LogLine};
+pub use lost_paths::{BetterPolicy, LostPaths};
 pub use strategy::{
     CheckReport, CheckResult, FolderReport, StrategyListReport, StrategyRow, StrategyShowReport,
     StrategyTestReport, StrategyTrustReport, StrategyUntrustReport,

@@ -160,6 +160,7 @@ fn answer(record: Record, options: RecordOptions) -> Result<Vec<u8>, RecordFailu
             estimator: Estimator::Pieces,
             estimate: None,
             prices: None,
+            reports_losses: false,
             llm_failures: None,
         },
         limits: RunLimits { lock_wait: Duration::ZERO, min_saving: 0.0 },

@@ -213,6 +213,7 @@ mod tests {
             tokens_after: 995,
             sent_by_jp: None,
             cache_cost: None,
+            lost_paths: None,
             wait: None,
             changed_turns: Vec::new(),
             low_saving: None,

@@ -11,6 +11,7 @@ mod existing;
 mod guard;
 mod llm_failure_cache;
 mod lock;
+mod losses;
 mod open;
 mod preflight;
 mod prepare;
@@ -36,6 +37,7 @@ use jp_compact_transcripts::Format;
 pub use error::{Error, StaleSnapshot};
 pub use guard::{ConstraintsLost, LintFailed, MIN_SAVING, OnGrowth, OnLowSaving};
 pub use llm_failure_cache::LlmFailureCache;
+pub use losses::lost_paths;
 pub(crate) use open::require_jp;
 pub use open::{Opened, open, open_as, read_bytes, warnings, with_sidecar};
 pub use prepare::{Preparation, PreparedStrategy, Sandbox, allow, prepare};
@@ -245,6 +247,9 @@ async fn propose<'a>(
             .map_err(|error| collector.with_summaries(error))?;
     }
     report.changed_turns = changed_turns(survey, &forecast.view);
+    if run.io.reports_losses {
+        report.lost_paths = lost_paths(stream, new_overlays.iter().map(|new| &new.overlay), &forecast.view);
+    }
     if !forecast.introduced.is_empty() && !run.policy.allow_invalid {
         let source = LintFailed(forecast.introduced);
         let error = Error::LintFailed { path: place.path().to_owned(), source };

@@ -9,7 +9,7 @@ use jp_compact_core::lint::Violation;
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::select::{Note, NothingToCompact};
 use jp_compact_core::{Survey, View};
-use jp_compact_schema::document::{AutoWait, CacheCost, JpTokens, OverlayReport, TokenCounts};
+use jp_compact_schema::document::{AutoWait, CacheCost, JpTokens, LostPaths, OverlayReport, TokenCounts};
 use jp_compact_schema::{Diagnostic, Level, Log, Payload};
 use jp_compact_transcripts::Format;
 
@@ -43,6 +43,8 @@ pub struct RunReport {
     pub sent_by_jp: Option<SentByJp>,
     /// The cost in the provider's cache, if it was requested and there is a result.
     pub cache_cost: Option<CacheCost>,
+    /// The paths that stripped calls lose, if that was requested.
+    pub lost_paths: Option<LostPaths>,
     /// The reason why the run waits, if a rule makes it wait.
     pub wait: Option<AutoWait>,
     /// The turns whose view changes, in order.
@@ -167,6 +169,7 @@ impl RunReport {
             tokens_after: tokens,
             sent_by_jp,
             cache_cost: None,
+            lost_paths: None,
             wait: None,
             changed_turns: Vec::new(),
             low_saving: None,

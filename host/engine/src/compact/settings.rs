@@ -77,6 +77,8 @@ pub struct RunIo {
     pub estimate: Option<Arc<Estimate>>,
     /// The prices with which the run reports its cost in the provider's cache. `None` if it does not report it.
     pub prices: Option<Arc<Prices>>,
+    /// Report the paths that the run loses. It takes as long as reading the view.
+    pub reports_losses: bool,
     /// The earlier requests without a usable answer. Only automatic runs have this cache.
     pub llm_failures: Option<LlmFailureCache>,
 }

@@ -383,6 +383,7 @@ impl<'a> Planner<'a> {
                 estimator: options.estimator,
                 estimate: None,
                 prices: options.reported_prices(on_low_saving),
+                reports_losses: options.dry_run || options.on_terminal,
                 llm_failures: caches_failures.then(|| LlmFailureCache::open(self.environment)),
             },
             limits: RunLimits { lock_wait: options.lock_timeout, min_saving: config.min_saving },

@@ -39,6 +39,8 @@ pub struct RunOptions {
     pub require_constraints: bool,
     /// The providers whose rules the view must also satisfy.
     pub providers: Vec<Provider>,
+    /// If true, a person reads the report on a terminal.
+    pub on_terminal: bool,
     /// The prices of cached input, in place of the built-in ones.
     pub prices: Option<Arc<Prices>>,
 }

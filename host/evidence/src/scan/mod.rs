@@ -30,6 +30,11 @@ pub fn for_each_anchor(text: &str, found: &mut impl FnMut(Class, AnchorHash, Ran
     }
 }
 
+/// Calls `found` with the hash of each path in a text.
+pub(crate) fn for_each_path(text: &str, mut found: impl FnMut(AnchorHash)) {
+    paths::for_each_path(text, |span| found(hash(Class::Path, &text[span])));
+}
+
 /// The names of tools whose argument `command` is a shell command, in lower case.
 const SHELL_TOOLS: [&str; 20] = [
     "bash",

@@ -1,0 +1,24 @@
+//! The paths that stripped calls lose, in the reports of conversations of JP.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The different paths in the arguments and results that `tool_calls = "strip"` removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LostPaths {
+    /// The number of paths in them.
+    pub stripped: usize,
+    /// Of these, the paths that the view does not name anywhere.
+    pub lost: usize,
+    /// A policy that JP applies too and that loses less. Null if not much is lost, or if it would not help.
+    pub better: Option<BetterPolicy>,
+}
+
+/// A policy that loses fewer paths.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BetterPolicy {
+    /// The value of `tool_calls` in a profile, `strip-responses`.
+    pub tool_calls: String,
+    /// The number of paths that the view would not name with it.
+    pub lost: usize,
+}
