@@ -1,5 +1,5 @@
-//! Command-line arguments that several commands share. They are only parsed here; core and the engine give them their
-//! meaning. This module must not use a command.
+//! Command-line arguments that several commands share. This module only parses them; core and the engine interpret
+//! them. It must not depend on a command.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub(crate) enum LogFormat {
 pub(crate) struct FormatArgs {
     /// Read the transcript in this format [default: detected]
     ///
-    /// A file named events.json is read as JP's, unless you name another format.
+    /// A file named events.json is read in JP's format, unless you name another one.
     #[arg(long, value_name = "FORMAT", value_parser = format_parser(), help_heading = "Input and output")]
     pub(crate) format: Option<Format>,
 }
@@ -125,7 +125,7 @@ pub(crate) struct RunArgs {
     pub(crate) configured: ConfigArgs,
     #[command(flatten)]
     pub(crate) models: ModelArgs,
-    /// Tell the summary what to preserve
+    /// Tell the model what a summary must preserve
     ///
     /// Sets the option `focus` of every strategy that has one.
     #[arg(long, help_heading = "Strategies", value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
@@ -203,7 +203,7 @@ pub(crate) struct ModelArgs {
     llm_budget_requests: Option<u64>,
     /// Assume a context window of N tokens
     ///
-    /// Each request to a model fits into it, with its output. If the model has a smaller window, that one applies. [default: the window of --model, else of the conversation's model, else of the configured model]
+    /// The input and the output of each request to a model fit into this window together. If the model's own window is smaller, it is used. [default: the window of --model, else of the conversation's model, else of the configured model]
     #[arg(long, help_heading = "Models", value_name = "N")]
     pub(crate) context_window: Option<u64>,
     /// Do not reuse or store models' notes on parts of a conversation
@@ -223,7 +223,7 @@ impl ModelArgs {
         Self { llm_record: None, llm_replay: Some(file), ..self.clone() }
     }
 
-    /// Opens the models.
+    /// Opens the models with these arguments. The settings apply where an argument is missing.
     pub(crate) fn open(
         &self,
         settings: llm::Settings,
@@ -307,7 +307,7 @@ pub(crate) fn providers() -> impl TypedValueParser<Value = Providers> {
     })
 }
 
-/// Parses the value of `--from`. A bound is optional there, so the next argument may have been taken for it.
+/// Parses the value of `--from`. The value is optional, so it can be the next argument, such as the conversation.
 pub(crate) fn parse_from(text: &str) -> Result<Bound, String> {
     text.parse().map_err(|error| {
         format!("{error}\n\nhint: if `{text}` is the conversation, write `--from last {text}`")
@@ -321,7 +321,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 pub(crate) fn deadline(text: &str) -> Result<Duration, String> {
     match duration(text)? {
-        Duration::ZERO => Err("expected a duration such as 90s or 5m".into()),
+        Duration::ZERO => Err("expected a duration longer than 0s, such as 90s or 5m".into()),
         duration => Ok(duration),
     }
 }

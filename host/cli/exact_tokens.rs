@@ -46,7 +46,7 @@ mod tests {
         assert_eq!(count_o200k(text), expected);
     }
 
-    /// The expected numbers are those of `bpe-openai` 0.3.2, another implementation.
+    /// The expected numbers come from `bpe-openai` 0.3.2, another implementation.
     #[test]
     fn counts_like_another_tokenizer() {
         check("", 0);

@@ -120,7 +120,7 @@ impl Strategy for Collapse {
                         "minLength": 1,
                     },
                     "extract_ratio": {
-                        "description": "share of the view's tokens in range to summarize, oldest first",
+                        "description": "share of the range to summarize, in tokens of the view, oldest first",
                         "type": "number",
                         "exclusiveMinimum": 0,
                         "maximum": 1,

@@ -1,4 +1,4 @@
-//! The ledger of a range, and the text of the digest.
+//! Tests of the ledger of a range, and of the text of the digest.
 
 use jp_compact_strategy::event::{ToolCall, ToolOutput};
 use jp_compact_strategy::schema::{EventLine, Kinds, Range};
@@ -174,7 +174,7 @@ fn digest(turns: usize, in_range: u64, bodies: &[(usize, Value)]) -> Result<Stri
             Ok(payload.summary.unwrap().summary)
         }
         Outcome::Decline(reason) => Err(reason),
-        Outcome::Needs { .. } => panic!("it needs nobody"),
+        Outcome::Needs { .. } => panic!("the digest must not have needs"),
     }
 }
 

@@ -13,10 +13,11 @@ use crate::anchors::{NameKind, for_each_name};
 use crate::candidates::LongCall;
 use crate::lines::{LineRole, split};
 
-/// The weight of the oldest name. The newest has one half more, because new names are needed more often.
+/// The weight of names in the oldest candidate. It grows to almost 1.5 times this value in the newest candidate,
+/// because new names are needed more often.
 const OLDEST_WEIGHT: u64 = 1_000;
 
-/// The table of all names, with the ones that the view shows.
+/// All names, with a mark for each name that the view shows.
 #[derive(Default)]
 struct Names<'a> {
     indexes: HashMap<&'a str, usize>,
@@ -43,7 +44,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// A line, or one name of a long line, that can stay.
+/// A part of a candidate that can be kept: a line, or one name of a long line.
 struct Piece<'a> {
     candidate: usize,
     /// The line within the candidate.
@@ -53,7 +54,7 @@ struct Piece<'a> {
     names: Vec<usize>,
 }
 
-/// A piece in the order of its gain when it was last computed.
+/// An entry of the heap: a piece, ordered by the gain that was last computed for it.
 struct Ranked {
     gain: u64,
     bytes: u64,
@@ -88,12 +89,12 @@ struct Parts<'a> {
     output: Vec<KeptLine<'a>>,
 }
 
-/// A line, and what stays of it.
+/// A line, and its kept parts.
 struct KeptLine<'a> {
     text: &'a str,
     role: LineRole,
     is_kept: bool,
-    /// The names that stay of a long line.
+    /// The kept names of a long line.
     names: Vec<&'a str>,
 }
 
@@ -139,7 +140,7 @@ fn budget(bytes: usize, share: f64) -> usize {
     (bytes as f64 * share) as usize
 }
 
-/// Returns the arguments of each call that stay in the view.
+/// Returns the text of the arguments that each call keeps in the view. It is empty if they are hidden or shortened.
 fn arguments_that_stay(conversation: &CallHistory, candidates: &[LongCall<'_>]) -> Vec<String> {
     let mut texts: Vec<String> = conversation
         .calls
@@ -198,7 +199,7 @@ fn parts<'a>(candidate: &'a LongCall<'_>, options: &Options) -> Parts<'a> {
     }
 }
 
-/// Returns the lines and names that can stay and have a name that the view does not show yet.
+/// Returns the lines and single names that can be kept and that add at least one name to the view.
 fn pieces<'a>(parts: &[Parts<'a>], names: &mut Names<'a>) -> Vec<Piece<'a>> {
     let mut pieces = Vec::new();
     for (candidate, parts) in parts.iter().enumerate() {
@@ -228,7 +229,7 @@ fn pieces<'a>(parts: &[Parts<'a>], names: &mut Names<'a>) -> Vec<Piece<'a>> {
     pieces
 }
 
-/// Chooses pieces until the budget is used up, and returns them in order.
+/// Chooses pieces until no other one fits into the budget, and returns their indexes in order.
 fn choose(pieces: &[Piece<'_>], names: &mut Names<'_>, candidates: usize, mut budget: usize) -> Vec<usize> {
     let gain = |piece: usize, names: &Names<'_>| {
         let new = pieces[piece].names.iter().filter(|&&name| !names.is_shown[name]);
@@ -293,7 +294,7 @@ fn push_line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// Returns the text of each line that stays, completely or by its names.
+/// Returns the text of each kept line: the whole line, or its kept names.
 fn kept_texts(lines: &[KeptLine<'_>]) -> Vec<String> {
     let kept = |line: &KeptLine<'_>| match line.role {
         LineRole::Names => (!line.names.is_empty()).then(|| line.names.join(" ")),

@@ -389,7 +389,7 @@ fn range_larger_than_a_reply_is_an_error() {
     };
     let too_large = |refused: Option<(String, String)>| {
         let (code, message) = refused.unwrap();
-        assert!(code == "range_too_large" && message.contains("can be sent"), "{message}");
+        assert!(code == "range_too_large" && message.contains("a strategy's reply can have"), "{message}");
     };
     assert_eq!(refused(&"w".repeat(8_000), 16_000), None);
     too_large(refused(&"w".repeat(17_000), 16_000));

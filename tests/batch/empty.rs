@@ -16,7 +16,7 @@ const GATES: [&[&str]; 5] = [
     &["--max-failures", "9"],
 ];
 
-/// Creates a folder of files without a transcript.
+/// Creates a folder of files that are not transcripts.
 fn world_without_transcripts() -> World {
     let world = World::new();
     world.write_file("set/package.json", b"{\"name\": \"garden\"}");

@@ -154,7 +154,7 @@ fn rejects_invalid_bounds() {
     check_rejected("--to 99999999999999999999999", "99999999999999999999999");
     check_rejected("--keep-last -1", "-1");
     check_rejected("--now yesterday", "--now");
-    check_rejected("--deadline 0s", "expected a duration such as 90s or 5m");
+    check_rejected("--deadline 0s", "expected a duration longer than 0s, such as 90s or 5m");
     check_rejected("--deadline soon", "expected a duration such as 90s or 5m");
     check_rejected("--overlap some", "expected `partial` or `union`");
 }

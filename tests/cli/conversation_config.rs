@@ -11,7 +11,7 @@ use crate::consent::Scene;
 use crate::profiles::receipts;
 use crate::support::{CommandOutput, Conversation, Transcript, World, file_names, hourly_turns};
 
-/// The file next to `events.json`.
+/// The file with the settings, next to `events.json`.
 const SETTINGS: &str = ".events.json.jp-compact.toml";
 const KEEP_LAST: &str = "conversation.compaction.keep_last";
 
@@ -97,7 +97,8 @@ fn later_commands_add_keys_and_replace_values() {
     [llm]
     model = "openai/m"
     "#);
-    // The three keys for the kept end are one decision, as in any other layer.
+    // `keep_last`, `keep_steps`, and `keep_tokens` are one decision: setting one of them removes the others, as in any
+    // layer.
     set(&world, "conversation", &["conversation.compaction.keep_steps=9"]).exits(0);
     unset(&world, "conversation", &["conversation.tools", "llm.model"]).exits(0);
     insta::assert_snapshot!(fs::read_to_string(&file).unwrap(), @r"
@@ -161,7 +162,7 @@ fn model_and_profile_need_approval() {
     let conversation = crate::consent::CONVERSATION;
     let set = |pair: &str| scene.run(&["config", "set", "--conversation", conversation, pair]);
     set("conversation.compaction.default_profile=heavy").exits(0).reports(&format!(
-        "note: a model that these settings lead to is asked only after `jp-compact config trust /here/{conversation}`"
+        "note: with these settings, a model is asked only after `jp-compact config trust /here/{conversation}`"
     ));
     let arguments = [conversation, "--model=openai/mine"];
     let trust = format!("jp-compact config trust /here/{conversation}");

@@ -1,5 +1,5 @@
-//! `jp compact` inside of JP's plugin protocol. The driver speaks JP's side: it writes `init`, keeps stdin open, and
-//! reads messages until `exit`. `real_jp.rs` and `tests/jp/run` do the same with JP itself.
+//! `jp compact` as a plugin of JP. The tests take the part of JP in the protocol: they write `init`, keep stdin open,
+//! and read messages until `exit`. Nothing here needs JP's executable.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -23,7 +23,7 @@ struct Jp {
     new: Transcript,
 }
 
-/// The messages of a command.
+/// The messages that the plugin wrote in one run.
 #[derive(Debug)]
 struct Messages(Vec<Value>);
 
@@ -73,7 +73,7 @@ impl Jp {
         self.world.write_file(&format!("user/sessions/{SESSION_FILE}"), session.to_string().as_bytes());
     }
 
-    /// Returns the `init` that JP sends, as one line.
+    /// Returns the `init` message that JP sends.
     fn init(&self, arguments: &[&str]) -> Value {
         let root = self.world.path("");
         json!({
@@ -84,7 +84,7 @@ impl Jp {
         })
     }
 
-    /// JP starts a plugin in any folder below the workspace.
+    /// Returns the command that starts the plugin. JP can start it in any folder of the workspace.
     fn plugin(&self) -> Command {
         let mut command = self.world.command::<&str>(&[]);
         command.env("JP_SESSION", "test").current_dir(self.world.path(".jp")).stdin(Stdio::piped());
@@ -153,7 +153,7 @@ fn dot_title_and_beginning_of_id_name_a_conversation() {
         let document: Value = serde_json::from_str(&messages.printed()).unwrap();
         assert_eq!(document["conversation_id"], id, "{name}");
     }
-    assert!(jp.run(&["show", "177383"]).exits(5).contains("is the name of several conversations"));
+    assert!(jp.run(&["show", "177383"]).exits(5).contains("matches several conversations"));
     assert!(jp.run(&["show", "No such title"]).exits(4).contains("failed to find a transcript"));
 }
 
@@ -185,7 +185,7 @@ fn turns_of_jp_count_from_1() {
     };
     assert_eq!(range("@2", "@4"), (json!(1), json!(3)));
     assert_eq!(range("@2", "@4"), range("1", "3"));
-    assert!(jp.run(&["--from", "@0"]).exits(2).contains("the first turn is `@1`, or `0`"));
+    assert!(jp.run(&["--from", "@0"]).exits(2).contains("the first turn is `@1`, or `0` without `@`"));
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn workspace_without_conversations_is_reported() {
     assert!(jp.run(&[]).exits(4).contains("this workspace of JP has no conversation"));
 }
 
-/// Starts a strategy that never ends, does `act` with stdin once it runs, and returns the messages.
+/// Starts a strategy that never ends, calls `act` with stdin when the strategy runs, and returns the messages.
 #[track_caller]
 fn interrupt(
     jp: &Jp,

@@ -287,7 +287,8 @@ fn overlap_mode_is_configurable() {
     }
 }
 
-/// Returns JP's rules: tool calls of all turns but the first, reasoning of all turns but the first and the last.
+/// Returns rules of JP. They omit the tool calls of all turns but the first, and strip the reasoning of all turns but
+/// the first and the last.
 fn rules() -> Value {
     json!({"conversation": {"compaction": {"rules": ["t=o:2..", {"reasoning": "strip"}]}}})
 }

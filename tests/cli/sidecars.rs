@@ -187,7 +187,7 @@ fn locks_folder_of_symlink_target_and_reports_lock_holder() {
         .run(&arguments)
         .exits(5)
         .reports(&holder)
-        .reports("no lock on /here in 0.01 s")
+        .reports("failed to lock /here within 0.01 s")
         .reports("--lock-timeout");
     transcript.assert_untouched();
     drop(lock);

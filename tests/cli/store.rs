@@ -151,10 +151,10 @@ fn lock_timeout_leaves_conversation_untouched() {
 
     let children = [ID, "conversation"].map(|name| world.spawn(&mut world.command(&[name])));
     let [first, second] = children.map(|child| CommandOutput::new(&world, child.wait_with_output().unwrap()));
-    let message = format!("): no lock on {} in 10 s", world.normalize(lock.to_str().unwrap()));
+    let message = format!("): failed to lock {} within 10 s", world.normalize(lock.to_str().unwrap()));
     let holder = format!("is locked by process {} (", std::process::id());
     first.exits(5).reports(&message).reports(&holder);
-    second.exits(5).reports("no lock on /here/conversation in 10 s");
+    second.exits(5).reports("failed to lock /here/conversation within 10 s");
     in_workspace.assert_untouched();
     lone.assert_untouched();
 

@@ -37,7 +37,7 @@ fn strategy_without_the_feature_gets_no_worker() {
 #[test]
 fn concurrent_requests_get_separate_workers() {
     let world = World::new(3);
-    // No request could be answered before all three are sent if they shared a worker.
+    // `progresses` waits for this file.
     fs::write(world.path("marker"), "").unwrap();
     block_on(world.ask_all(["progresses"; 3])).into_iter().for_each(|answer| drop(reason(answer)));
     let processes: std::collections::BTreeSet<_> =
@@ -196,7 +196,7 @@ fn slow_exit_of_a_worker_does_not_delay_others() {
     let world = World::new(1);
     block_on(async {
         let slow = reason(world.ask("lingers").await).split_once(' ').unwrap().0.to_owned();
-        // The worker reads nothing after this.
+        // The marker exists when the worker has closed its stdin.
         while !Path::new(&world.path("marker")).exists() {
             tokio::task::yield_now().await;
         }
@@ -238,7 +238,7 @@ fn closing_ends_all_workers() {
     }
 }
 
-/// Lets the strategy continue after its progress was received.
+/// Records the calls. Progress also creates the marker, so that the strategy continues.
 #[derive(Debug, Default)]
 struct RecordingWatch {
     marker: PathBuf,

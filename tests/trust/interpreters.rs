@@ -14,7 +14,7 @@ fn copy_shell(home: &Home) -> PathBuf {
     shell
 }
 
-/// Replaces a file by other bytes. The plugin's own files are unchanged.
+/// Replaces a file with another program.
 fn replace_file(path: &str, home: &Home) {
     let new = home.path("new");
     fs::copy("/bin/cat", &new).unwrap();
@@ -77,7 +77,7 @@ fn symlink_to_an_interpreter_is_followed() {
         install_script(home, "#!HOME/link");
     };
     check(install, "own/shell");
-    // The link itself may change.
+    // A change of the link itself revokes the trust, too.
     check(install, "link");
 }
 

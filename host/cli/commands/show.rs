@@ -1,4 +1,4 @@
-//! `jp-compact show`: lists the overlays of a conversation, their origin, and their savings, or its steps.
+//! `jp-compact show`: lists the overlays of a conversation with their origin and savings, or the steps of its turns.
 
 use std::ffi::OsString;
 

@@ -83,6 +83,6 @@ fn parse_bound(text: &str) -> Result<Option<Bound>, String> {
     };
     match number(turn)?.checked_sub(1) {
         Some(turn) => Ok(Some(Bound::At(Position { turn, step }))),
-        None => Err("turn `0` does not exist: turns are counted from 1 here".into()),
+        None => Err("turn `0` does not exist: in the inline form, turns are counted from 1".into()),
     }
 }

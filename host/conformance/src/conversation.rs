@@ -166,7 +166,7 @@ fn unknown() -> Stream {
     stream(events)
 }
 
-/// Three turns. The middle one is empty.
+/// Returns three turns, of which the second is empty.
 fn empty_turn() -> Stream {
     let mut events = Vec::new();
     turn(&mut events, "Hello.", &[]);
@@ -192,7 +192,7 @@ fn overlaid() -> Stream {
     stream(events)
 }
 
-/// Many turns, and one event of 3 MiB.
+/// Returns many turns. One of their events has 3 MiB.
 fn long() -> Stream {
     let mut events = events("x");
     let path = json!({"path": "src/long.rs"});

@@ -12,16 +12,16 @@ use jp_compact_runtime::session;
 use jp_compact_runtime::small_file;
 use jp_compact_runtime::trust::{self, Grant, grants};
 
-/// The folders for a program without a slash, as PROTOCOL.md defines them.
+/// The folders that are searched for a program name without a slash, as PROTOCOL.md defines them.
 const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
-/// The program that removes variables.
+/// The program with which a check removes an environment variable of the plugin.
 pub(super) const ENV: &str = "/usr/bin/env";
 
 /// A plugin that can be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestedPlugin {
-    /// The name from its manifest or file. Its description must have the same name.
+    /// The name in the manifest, or the file name. The plugin's description must have the same name.
     pub name: String,
     /// The manifest of a plugin folder.
     pub manifest: Option<Manifest>,
@@ -39,7 +39,7 @@ impl TestedPlugin {
     /// Returns the plugin at a path. `runner` loads shared libraries.
     ///
     /// # Errors
-    /// The reason why it is not a valid plugin.
+    /// The path is not a valid plugin. The error is the reason.
     pub fn at(path: &Path, runner: &Path) -> Result<Self, String> {
         let path = path.canonicalize().map_err(|error| error.to_string())?;
         if path.is_dir() {
@@ -76,9 +76,9 @@ impl TestedPlugin {
         let (program, args) = match &manifest.run.program {
             Program::Dylib(file) => (runner.to_owned(), library_args(&folder.join(file))?),
             Program::Command(command) => {
-                let (first, rest) = command.split_first().ok_or("an empty command")?;
-                // An argument that names a file of the folder becomes its path, because the process has
-                // another working folder.
+                let (first, rest) = command.split_first().ok_or("`command` names no program")?;
+                // An argument that names a file of the folder is replaced by the path of the file, because the
+                // process has another working folder.
                 let args = rest.iter().map(|arg| {
                     let file = folder.join(arg);
                     let names_file = !arg.starts_with('-') && file.is_file();
@@ -114,8 +114,8 @@ impl TestedPlugin {
         self
     }
 
-    /// Returns the permissions that it asks for but does not have. An interpreter in a system folder needs no
-    /// approval, and the checks call no model.
+    /// Returns the permissions that the plugin asks for but does not have. Two are left out: an interpreter in a
+    /// system folder, which needs no approval, and `llm`, because the checks call no model.
     #[must_use]
     pub fn missing(&self) -> Vec<Grant> {
         let asked = self.manifest.as_ref().map(|manifest| manifest.permissions.clone()).unwrap_or_default();
@@ -127,7 +127,8 @@ impl TestedPlugin {
         missing
     }
 
-    /// Returns the permissions that it lacks, and the permission that it probably tried to use, judged by its output.
+    /// Returns the permissions that the plugin lacks, and the permission that it probably tried to use. The text of the
+    /// failed check decides.
     #[must_use]
     pub fn missing_permissions(&self, arguments: &str) -> (Vec<Grant>, Option<Grant>) {
         let runtime = self.interpreter().map_or(Runtime::None, |path| trust::runtime(&path));
@@ -154,7 +155,8 @@ impl TestedPlugin {
         names.filter_map(|name| Some((name.clone(), Environment::granted(name)?))).collect()
     }
 
-    /// Returns the real interpreter: the program itself if it is outside the plugin, or the interpreter of its script.
+    /// Returns the path of the interpreter, with links resolved: the program itself if it is outside of the plugin, or
+    /// the interpreter that the `#!` line of the program names.
     fn interpreter(&self) -> Option<PathBuf> {
         if self.program.starts_with(&self.path) {
             trust::interpreter(&self.program)
@@ -165,7 +167,8 @@ impl TestedPlugin {
         }
     }
 
-    /// Returns whether the interpreter may run. In a system folder, it needs no approval if the plugin asks for it.
+    /// Returns whether the interpreter may run. An interpreter in a system folder needs no approval if the manifest
+    /// asks for a runtime, or if there is no manifest.
     fn may_interpret(&self) -> bool {
         let needs_runtime = |manifest: &Manifest| manifest.permissions.runtime != Runtime::None;
         let is_of_system = self.interpreter().is_some_and(|path| is_of_system(&path));
@@ -173,8 +176,8 @@ impl TestedPlugin {
             || is_of_system && self.manifest.as_ref().is_none_or(needs_runtime)
     }
 
-    /// Returns the jail that the host would use with these grants, or `None` if this machine has none. It
-    /// also allows `env`, which the checks use.
+    /// Returns the jail that the host would use with the granted permissions, or `None` if this machine has no jail.
+    /// The jail also allows `env`, which the checks use.
     #[must_use]
     pub fn jail(&self, abilities: Abilities) -> Option<Jail> {
         let interpreter = self.interpreter();

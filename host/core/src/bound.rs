@@ -41,7 +41,9 @@ impl FromStr for Bound {
         // JP counts turns from 1, and writes them in this form.
         if let Some(turn) = text.strip_prefix('@').filter(|turn| is_number(turn)) {
             let number: usize = turn.parse().map_err(|error| format!("`{text}`: {error}"))?;
-            let turn = number.checked_sub(1).ok_or("`@0` is not a turn: the first turn is `@1`, or `0`")?;
+            let turn = number
+                .checked_sub(1)
+                .ok_or("`@0` is not a turn: the first turn is `@1`, or `0` without `@`")?;
             return Ok(Self::turn(turn));
         }
         if let Some(turns) = text.strip_prefix('-')

@@ -54,8 +54,9 @@ impl KeepLast {
 /// A function from an element to its weight. Weights are added up before they are converted to tokens.
 pub type WeightFn<'a> = &'a dyn Fn(usize) -> u64;
 
-/// Returns the newest step that is not kept, or its whole turn if it is the turn's last step. `is_kept` gets the number and
-/// the weight of the steps from a step to the end. A turn's first step includes the weight of the user's events.
+/// Returns the position of the newest step that is not kept. If the step is the last one of its turn, the position is
+/// the whole turn. `is_kept` gets the number of steps from a step to the end, and their weight. A turn's first step
+/// includes the weight of the user's events.
 fn end_before_steps(
     stream: &Stream,
     weight_of: WeightFn<'_>,
@@ -84,7 +85,7 @@ fn end_before_steps(
     None
 }
 
-/// The defaults: the events to keep at each end for which the user gave no bound.
+/// The defaults: the events to keep at an end of the conversation if the user gave no bound for that end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
     /// The number of oldest turns.

@@ -87,7 +87,7 @@ impl Pairs {
         self.partners.get(element).copied().flatten()
     }
 
-    /// Returns the tool of a half of a call.
+    /// Returns the tool name of a request or response.
     #[must_use]
     pub fn tool<'a>(&self, stream: &'a Stream, element: usize) -> Option<Cow<'a, str>> {
         let request = match stream.events()[element].kind {
@@ -114,8 +114,9 @@ impl Pairs {
     #[must_use]
     pub fn shrink(&self, stream: &Stream, range: TurnRange) -> Option<TurnRange> {
         let mut shrunk = range;
-        // Each loop visits the calls in the order in which it moves its end of the range, so one pass is enough. The
-        // second loop splits no call at the start.
+        // The first loop visits the calls by response and only moves the start forward. The second loop visits them by
+        // request, from the last one, and only moves the end backward. So each loop needs one pass. The second loop
+        // cannot split a call at the start.
         for &(request, response) in &self.cross_turn {
             if !stream.is_in(shrunk, request) && stream.is_in(shrunk, response) {
                 let start = position(stream, shrunk, response).after();

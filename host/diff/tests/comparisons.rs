@@ -1,5 +1,5 @@
-//! Comparisons of whole streams: each event of a view is in one entry, the sums are those of the views, and each change
-//! has its overlay. JP's own cases are checked if `../shared/data/jp-golden` has them.
+//! Comparisons of whole streams: each event of a view is in one entry, the sums equal the tokens of the views, and each
+//! change names the overlay that made it. JP's own cases are checked if `../shared/data/jp-golden` has them.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -39,7 +39,7 @@ fn turn(number: usize) -> Vec<Value> {
     ]
 }
 
-/// Returns three turns and these overlays, each one second after the other.
+/// Returns three turns with these overlays. The overlays are one second apart.
 fn compacted(overlays: &[(&str, Value)]) -> Stream {
     let mut events: Vec<Value> = (0..3).flat_map(turn).collect();
     for (second, (kind, members)) in overlays.iter().enumerate() {
@@ -50,7 +50,8 @@ fn compacted(overlays: &[(&str, Value)]) -> Stream {
     stream(&events)
 }
 
-/// Returns the changes of a choice: the kind, the number of the overlay, and the text in the second view.
+/// Returns the changes that the chosen overlays make: for each, the kind, the number of the overlay, and the text in
+/// the second view.
 fn changes(stream: &Stream, choice: &OverlayChoice) -> Vec<(ChangeKind, Option<usize>, String)> {
     let pairs = Pairs::new(stream);
     let comparison = Comparison::new(stream, &pairs, choice);

@@ -30,7 +30,7 @@ pub enum StoreError {
     },
     /// Two folders in one storage have the same id.
     Ambiguous { id: String, first: PathBuf, second: PathBuf },
-    /// Several conversations have this title, or an id that begins so.
+    /// Several conversations have this title, or an id that begins with this text.
     AmbiguousName { name: String, first: PathBuf, second: PathBuf },
     /// The two copies of a conversation disagree. Writing to one would lose the other's turns.
     Disagree {
@@ -40,7 +40,7 @@ pub enum StoreError {
     },
     /// A symlink, which is read but never written through.
     Symlink { path: PathBuf },
-    /// A file that is read but never written, because it does not have JP's name for a stream.
+    /// A file that is read but never written, because it is not named `events.json`.
     NotEvents { path: PathBuf },
     /// The path of a new conversation exists already.
     Exists { path: PathBuf },
@@ -149,7 +149,9 @@ impl StoreError {
                  conversation"
             }
             Self::Symlink { .. } => "give the path that it points to",
-            Self::NotEvents { .. } => "only a conversation's events.json can be written",
+            Self::NotEvents { .. } => {
+                "give the events.json of a conversation; other files in JP's format are only read"
+            }
             Self::Exists { .. } => "give a path that does not exist",
             Self::IdTaken { .. } | Self::NoId { .. } => {
                 "give a folder whose name begins with a new id, such as 17738399469 or 17738399469-fork"
@@ -190,12 +192,7 @@ impl fmt::Display for StoreError {
                 write!(f, "two folders have the id {id}: {} and {}", first.display(), second.display())
             }
             Self::AmbiguousName { name, first, second } => {
-                write!(
-                    f,
-                    "`{name}` is the name of several conversations: {}, {}",
-                    first.display(),
-                    second.display()
-                )
+                write!(f, "`{name}` matches several conversations: {}, {}", first.display(), second.display())
             }
             Self::Disagree { path, twin } => {
                 write!(
@@ -222,7 +219,7 @@ impl fmt::Display for StoreError {
             }
             Self::Locked { path, lock, waited, holder } => write!(
                 f,
-                "{} is locked by {}: no lock on {} in {} s",
+                "{} is locked by {}: failed to lock {} within {} s",
                 path.display(),
                 holder.as_deref().unwrap_or("another process"),
                 lock.display(),

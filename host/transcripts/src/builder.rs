@@ -231,7 +231,7 @@ impl EventBuilder {
         self.map.coverage.records += records as u64;
         let records_are = if records == 1 { "record is" } else { "records are" };
         self.warn(format!(
-            "{records} {records_are} not read because a record that links them to the last one is missing"
+            "{records} {records_are} not read because a record that links them to the last record is missing"
         ));
     }
 

@@ -228,7 +228,7 @@ fn check_paths(args: &Args, environment: &Environment) -> Result<(), Report> {
     if let Some(out) = args.out.as_deref().and_then(|out| absolute(out).canonicalize().ok()) {
         let is_out = |path: &OsString| absolute(Path::new(path)).canonicalize().is_ok_and(|path| path == out);
         if args.paths.iter().any(is_out) {
-            let hint = "a view has the relative path of its transcript; give --out another folder";
+            let hint = "each view would replace its transcript; give --out another folder";
             return usage_error("--out is the folder of the transcripts", hint);
         }
     }

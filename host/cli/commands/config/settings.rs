@@ -44,7 +44,7 @@ fn text(changed: &ChangedSettings) -> EscapedLines {
     let of_conversation = foreign.iter().find(|value| matches!(value.origin.source, Source::Conversation(_)));
     if let Some(target) = of_conversation.and_then(|value| changed.config.scope().shown_with(&value.origin)) {
         text.line(format_args!(
-            "note: a model that these settings lead to is asked only after `jp-compact config trust {}`",
+            "note: with these settings, a model is asked only after `jp-compact config trust {}`",
             quoted(&target)
         ));
     }

@@ -98,7 +98,8 @@ fn parse_bound(value: &Value, side: Side) -> Result<Bound, String> {
     }
     if let Some(turn) = text.strip_prefix('@') {
         let turn: usize = turn.parse().map_err(|_| format!("`{text}` is not a turn"))?;
-        let turn = turn.checked_sub(1).ok_or("turns are counted from 1 here, so turn `@0` does not exist")?;
+        let turn =
+            turn.checked_sub(1).ok_or("turn `@0` does not exist: after `@`, turns are counted from 1")?;
         return Ok(Bound::turn(turn));
     }
     if let Some(turns) = text.strip_prefix('-') {

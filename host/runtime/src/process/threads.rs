@@ -15,7 +15,7 @@ use crate::small_file;
 
 /// The maximum number of threads and processes of a strategy.
 pub const TASKS_MAX: u32 = 512;
-/// Killed processes normally leave the group sooner, unless the system is slow.
+/// The maximum time to wait until the killed processes have left the group. Normally they leave much sooner.
 const REMOVE_TIME_MAX: Duration = Duration::from_millis(250);
 
 /// The control group of this process, if this user may create groups in it.
@@ -57,7 +57,7 @@ fn is_delegated(group: &Path) -> bool {
 pub(super) struct Group(PrivateDir);
 
 impl Group {
-    /// Returns `None` if this user may not create one.
+    /// Creates a control group for one strategy. Returns `None` if this user may not create one, or if that fails.
     pub(super) fn make() -> Option<Self> {
         let group = Self::make_in(DELEGATED.as_deref()?);
         group.inspect_err(|error| tracing::debug!(%error, "failed to limit the threads of a strategy")).ok()

@@ -1,5 +1,5 @@
-//! Answers the `needs` of strategies. The caller provides the answers. The core crate enforces unique keys
-//! and the number of rounds.
+//! The answers to the `needs` of strategies. The host counts tokens itself; the caller provides the other answers. The
+//! core crate enforces unique keys and the number of rounds.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -13,13 +13,13 @@ use crate::digest;
 
 pub type AnswerFuture<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 
-/// Answers the needs of strategies.
+/// A source of answers to the needs of strategies, such as models or a recording.
 pub trait Answers: Debug + Send + Sync {
     /// Answers one request. `model` is used if the request names no model. A failure is an answer too.
     fn answer<'a>(&'a self, request: &'a NeedRequest, model: Option<&'a str>) -> AnswerFuture<'a>;
 
-    /// Returns an error if it is already known that some of these requests, or the `remaining` ones of later rounds,
-    /// cannot be answered. `model` is used if a request names no model.
+    /// Checks whether the budget is sufficient for these requests, and for the `remaining` ones of later rounds.
+    /// Returns an error if some of them cannot be answered. `model` is used if a request names no model.
     fn check_budget(
         &self,
         _requests: &BTreeMap<String, NeedRequest>,
@@ -30,12 +30,12 @@ pub trait Answers: Debug + Send + Sync {
     }
 }
 
-/// Returns whether an answer to some of the needs would ask a model.
+/// Returns whether some of the needs must be answered by a model.
 pub(super) fn asks_model(needs: &Needs) -> bool {
     needs.requests.values().any(|request| matches!(request, NeedRequest::LlmComplete { .. }))
 }
 
-/// Answers without a model.
+/// Answers every request with an error, for a host without models.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoModel;
 
@@ -50,7 +50,7 @@ impl Answers for NoModel {
 pub struct Recorded(BTreeMap<String, Answer>);
 
 impl Recorded {
-    /// Parses a JSON object from hashes to answers.
+    /// Parses a JSON object that maps hashes to answers.
     pub fn parse(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(text).map(Self)
     }
@@ -108,7 +108,7 @@ pub(super) fn not_granted(needs: &Needs, granted: &[String]) -> Option<String> {
     grants.find(|required_grant| !granted.iter().any(|other| other == required_grant)).map(str::to_owned)
 }
 
-/// Returns an error if the answer states that a model could not answer.
+/// Returns the error if this is the answer to a request for a model, and the model could not answer.
 pub(super) fn unanswered(request: &NeedRequest, answer: &Answer) -> Option<AnswerError> {
     match answer {
         Answer::Err(error) if required_grant(request) == Some("llm") => Some(error.clone()),
@@ -116,8 +116,8 @@ pub(super) fn unanswered(request: &NeedRequest, answer: &Answer) -> Option<Answe
     }
 }
 
-/// Answers one request. The host computes token counts itself and passes other requests to `answers`. No
-/// model is called if it is already known that not all requests of the round can be answered.
+/// Answers one request. The host computes token counts itself and passes other requests to `answers`. With a
+/// `known_error`, no model is called, because some requests of the round cannot be answered.
 pub(super) async fn answer(
     request: &NeedRequest,
     answers: &dyn Answers,

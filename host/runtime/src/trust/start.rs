@@ -142,7 +142,7 @@ fn in_folder(program: &Program, copy: &Path) -> Result<(PathBuf, Vec<String>), S
         file_in(program, copy)?
     } else {
         shebang::find_real(program)
-            .ok_or_else(|| format!("`{program}` was not found on the PATH of strategies"))?
+            .ok_or_else(|| format!("`{program}` was not found in /usr/local/bin, /usr/bin, or /bin"))?
     };
     let arg = |arg: &String| match file_in(arg, copy) {
         Ok(path) => path.to_str().map_or_else(|| arg.clone(), str::to_owned),
@@ -191,7 +191,10 @@ mod tests {
 
     #[test]
     fn searches_programs_on_the_path_of_strategies() {
-        check(&["no-such-program"], Err("`no-such-program` was not found on the PATH of strategies"));
+        check(
+            &["no-such-program"],
+            Err("`no-such-program` was not found in /usr/local/bin, /usr/bin, or /bin"),
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The form of each agent's sessions: new ids, file name, and the command that resumes a session.
+//! The parts of a new session that differ between agents: the ids in its records, the path of its file, and the command
+//! that resumes it.
 
 mod claude_code;
 mod codex;
@@ -14,7 +15,7 @@ use serde_json::Value;
 use crate::agent::Agent;
 use crate::ids::NewIds;
 
-/// The member that holds the origin of a fork of ours. It is not an overlay, and no agent reads it.
+/// The member that `jp-compact` adds to a new session. It names the session's origin. No agent reads it.
 pub(crate) const ORIGIN: &str = "jp_compact_origin";
 
 /// A session with new ids.
@@ -32,7 +33,7 @@ pub(crate) struct Additions<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// Returns a session with new ids, or the name of the record that it lacks.
+/// Returns a view as a session with new ids. The error is the name of the record that the view lacks.
 pub(crate) fn renumber(
     agent: Agent,
     view: &[u8],
@@ -48,7 +49,7 @@ pub(crate) fn renumber(
     }
 }
 
-/// Returns a file that belongs to a session, such as one of a sub-agent, with the ids of the new session.
+/// Returns a file that belongs to a session, such as the session of a sub-agent, with the ids of the new session.
 pub(crate) fn renumber_belonging(path: &Path, bytes: Vec<u8>, ids: &NewIds, id: &str) -> Vec<u8> {
     let is_session = path.extension().is_some_and(|extension| extension == "jsonl");
     if is_session { claude_code::renumber_lines(&bytes, ids, id) } else { bytes }
@@ -56,7 +57,7 @@ pub(crate) fn renumber_belonging(path: &Path, bytes: Vec<u8>, ids: &NewIds, id: 
 
 /// The location of a new session.
 pub(crate) struct Location<'a> {
-    /// The folder below which the agent keeps its sessions.
+    /// The folder that contains all sessions of the agent.
     pub(crate) sessions: &'a Path,
     pub(crate) source: &'a Path,
     /// The folder in which the agent worked.
@@ -76,11 +77,11 @@ pub(crate) fn path(agent: Agent, location: &Location<'_>) -> Option<PathBuf> {
     }
 }
 
-/// Returns the command that resumes a session, without the folder.
+/// Returns the command that resumes a session. The caller adds the folder in which the command must run.
 pub(crate) fn resume_words(agent: Agent, id: &str, path: &Path, is_in_place: bool) -> Vec<String> {
     let path = path.display().to_string();
     let words: &[&str] = match agent {
-        // A file elsewhere can be resumed too, and then only by its path.
+        // A session file outside of the agent's folder can be resumed only by its path.
         Agent::ClaudeCode => &["claude", "--resume", if is_in_place { id } else { &path }],
         Agent::Codex => &["codex", "resume", id],
         Agent::Pi => &["pi", "--session", &path],

@@ -1,6 +1,7 @@
-//! The reader of `OpenHands`' events, of both generations: a list, JSONL, or an evaluation result with a `history`.
-//! A record is an event. Events that a condenser forgot are read like all others. The condenser's record stays and
-//! loses the ids of events that are deleted.
+//! The reader of `OpenHands`' events, in the old form (`legacy`) and the form of its SDK: a list, JSONL, or an
+//! evaluation result with a `history`. A record is an event. A condenser, `OpenHands`' own compaction, records the ids
+//! of the events that it forgot. Those events are read like all others. If an event is deleted, its id is removed from
+//! that record.
 
 mod legacy;
 mod sdk;
@@ -57,9 +58,9 @@ const LISTS: [&str; 2] = ["history", "items"];
 
 struct Record {
     at: ElementRef,
-    /// The draft from which all its events start.
+    /// The common members of all its events.
     draft: EventDraft,
-    /// As JSON: legacy events have numbers, events of the SDK have names.
+    /// The id as JSON. It is a number in legacy events, and a string in events of the SDK.
     id: String,
     parent: Option<String>,
     /// The id of the event that it answers.
@@ -68,7 +69,7 @@ struct Record {
     events: Vec<FoundEvent>,
     /// The ids that a condenser forgot, and the elements that contain these ids.
     forgotten: Vec<(String, ElementRef)>,
-    /// Copies of other events' content in this record, by the name of the content.
+    /// Copies of other events' content in this record. The string is a name that the event lists in its own `twins`.
     twins: Vec<(String, EditSite)>,
 }
 
@@ -291,8 +292,9 @@ fn add_events(builder: &mut EventBuilder, records: Vec<Record>) {
     }
 }
 
-/// Returns the events on the path from the last one to the root, and the index of one whose parent is missing. An
-/// event without a parent follows the one before it. Returns no path if no event has a parent.
+/// Returns the elements on the path from the last event to the root, and the index of the event at which the path ends
+/// because its parent is missing. An event without a parent follows the previous event. If no event has a parent, there
+/// is no path, and all events are read.
 fn path(records: &[Record]) -> (Option<HashSet<ElementRef>>, Option<usize>) {
     if records.iter().all(|record| record.parent.is_none()) {
         return (None, None);
@@ -324,7 +326,8 @@ fn event_time(event: JsonNode<'_>) -> Option<Timestamp> {
     time::parse(&text).or_else(|| time::parse(&format!("{text}Z")))
 }
 
-/// Returns edits that empty long texts of a result that are not sent: copies, or the data that it was made from.
+/// Returns edits that empty the long texts of an object, except for the members `except`. These texts are copies of a
+/// result, or the data from which the result was made, and are not sent to the model.
 fn long_texts<'a>(object: JsonNode<'a>, except: &'a [&str]) -> impl Iterator<Item = EditSite> + 'a {
     let is_long = |value: JsonNode<'_>| value.is_string() && value.raw().len() > 64;
     let members =

@@ -44,7 +44,7 @@ fn warns_below_90_percent_and_refuses_below_half() {
     );
 }
 
-/// Claude Code 2.1.330 logs its requests in the session, with most of its text.
+/// Claude Code 2.1.330 logs its API requests in the session. They repeat most of the session's text.
 #[test]
 fn logged_requests_are_not_lost_text() {
     let request = "so it is ".repeat(500);
@@ -102,7 +102,7 @@ fn unsupported_programs_are_not_detected_as_a_format() {
         let bytes = std::fs::read(&path).unwrap();
         assert_eq!(transcripts::detect(&bytes), None, "{}", path.display());
         assert!(transcripts::program(&bytes).is_some(), "{}", path.display());
-        // Reading it as a given format finds a turn, or the transcript is refused.
+        // With any given format, the reader finds a turn, or the transcript is refused.
         for format in Format::ALL {
             let Ok(stream) = transcripts::read(format, bytes.clone().into()) else { continue };
             assert!(stream.turns() > 0 || examine(&stream).is_err(), "{} as {format}", path.display());
@@ -137,7 +137,7 @@ fn records_before_a_missing_parent_count_as_unknown() {
     let stream = read(&without_parent);
     assert_eq!(
         stream.warnings(),
-        ["2 records are not read because a record that links them to the last one is missing"]
+        ["2 records are not read because a record that links them to the last record is missing"]
     );
     assert!(examine(&stream).is_err());
     // The parent of a session's first record may be in another file.
@@ -182,7 +182,7 @@ fn several_conversations_in_one_file_are_refused() {
         let format = transcripts::detect(&bytes).unwrap();
         let error: Unreadable = transcripts::read(format, bytes.clone().into()).unwrap_err();
         assert!(error.has_several_conversations(), "{}: {error}", path.display());
-        // A single line is a conversation.
+        // The first line alone is one conversation.
         let first = bytes.split_inclusive(|byte| *byte == b'\n').next().unwrap();
         let stream = read(format, "the first line", first);
         assert!(examine(&stream).unwrap().is_none() && stream.turns() > 0, "{}", path.display());

@@ -1,6 +1,6 @@
-//! Names in texts: paths and codes of errors. The rules are those of PROTOCOL.md, "Kept verbatim".
+//! Names in texts: paths and error codes. PROTOCOL.md, "Kept verbatim", defines the rules.
 
-/// The extensions that make a name without a slash a path.
+/// A name without a slash is a path if it has one of these extensions.
 const EXTENSIONS: [&str; 15] =
     ["py", "ts", "tsx", "js", "rs", "go", "md", "json", "toml", "html", "yml", "yaml", "sh", "css", "jsonl"];
 /// The words that mark a line about an error.
@@ -49,7 +49,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Returns the length of the word characters that a text begins with.
+/// Returns the number of bytes of word characters at the start of a text.
 fn word_end(text: &str) -> usize {
     text.find(|c| !is_word(c)).unwrap_or(text.len())
 }
@@ -59,7 +59,7 @@ pub(super) fn paths(text: &str) -> impl Iterator<Item = &str> {
     runs_with_dot(text).flat_map(paths_in_run)
 }
 
-/// Returns the runs of the characters that paths consist of, if they have a dot. Most text has none, and is skipped fast.
+/// Returns the runs of path characters that contain a dot. Most text has no dot and is skipped fast.
 fn runs_with_dot(text: &str) -> impl Iterator<Item = &str> {
     let is_outside = |c: char| !is_word(c) && !['.', '@', '~', '-', '/'].contains(&c);
     let mut rest = text;
@@ -74,7 +74,7 @@ fn runs_with_dot(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the paths in a run of the characters that paths consist of.
+/// Returns the paths in a run of path characters.
 fn paths_in_run(run: &str) -> impl Iterator<Item = &str> {
     let mut rest = run;
     std::iter::from_fn(move || {
@@ -91,7 +91,7 @@ fn with_folder(run: &str) -> Option<(usize, usize)> {
     slashes.filter_map(|start| Some((0, start + file_end(&run[start..])?))).next()
 }
 
-/// Returns the end of a file name: a dot after at least one character, and a word.
+/// Returns the end of a file name, which has at least one character, a dot, and a word.
 fn file_end(segment: &str) -> Option<usize> {
     let name = &segment[..segment.find(['/', '~']).unwrap_or(segment.len())];
     let dots = name.rmatch_indices('.').map(|(dot, _)| dot);
@@ -116,7 +116,7 @@ fn with_extension(run: &str) -> Option<(usize, usize)> {
     })
 }
 
-/// Returns the codes of errors in the output of a tool, in order. A line that does not report an error has none.
+/// Returns the error codes in the output of a tool, in order. Lines that report no error are skipped.
 pub(super) fn error_codes(output: &str, is_error: bool) -> impl Iterator<Item = &str> {
     // Most output reports no error, so its lines are not read one by one.
     let output = if is_error || has_error_word(output) { output } else { "" };
@@ -141,7 +141,7 @@ fn is_error_code(word: &str) -> bool {
     is_numbered || SYSTEM_ERRORS.contains(&word)
 }
 
-/// Returns whether a text contains this word, not as a part of a longer one.
+/// Returns whether a text contains this whole word. A part of a longer word does not count.
 pub(super) fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(start, _)| {
         !text[..start].ends_with(is_word) && !text[start + word.len()..].starts_with(is_word)

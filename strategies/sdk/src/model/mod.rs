@@ -390,7 +390,8 @@ impl<'a> TextWriter<'a> {
         if bytes as u64 <= max {
             return Ok(());
         }
-        let message = format!("the turns have {bytes} bytes for the model, at most {max} can be sent");
+        let message =
+            format!("the model requests have {bytes} bytes, but a strategy's reply can have at most {max}");
         Err(StrategyError::new("range_too_large", message)
             .with_hint("select fewer turns with `--from` and `--to`"))
     }

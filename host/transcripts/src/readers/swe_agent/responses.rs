@@ -7,7 +7,8 @@ use crate::source_map::Deletion;
 use jp_compact_core::event::Kind;
 use jp_compact_json::Span;
 
-/// Adds the events of a response or of the output of a call. Returns the ids of the calls.
+/// Adds the events of a message, which is a response of the model or the output of a call. Returns the ids of the
+/// response's calls.
 pub(super) fn read(
     builder: &mut EventBuilder,
     message: JsonNode<'_>,
