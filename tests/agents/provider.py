@@ -39,7 +39,7 @@ def call_of(tools, number):
     command = f"cat out-{number}.txt"
     if number.startswith(f"{IMAGE}-") and "Read" in tools:
         return "Read", {"file_path": "picture.png"}
-    for name in ("Bash", "bash", "exec_command", "shell_command", "shell"):
+    for name in ("Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command", "terminal"):
         if name in tools:
             arguments = {"exec_command": {"cmd": command}, "shell": {"command": ["bash", "-lc", command]}}
             return name, arguments.get(name, {"command": command, "description": f"print file {number}"})
@@ -245,7 +245,55 @@ def answer_chat(body, serial):
     yield None, {**head, "choices": [], "usage": usage}
 
 
+# Gemini
+
+
+def parts_once(content):
+    """Returns the parts of a content. Gemini CLI 0.61 sends a response once more for each time it resumes a session."""
+    parts = {}
+    for part in content["parts"]:
+        response = part.get("functionResponse")
+        parts.setdefault(response.get("id", "").split("__")[-1] if response else json.dumps(part), part)
+    return list(parts.values())
+
+
+def check_gemini(body):
+    contents, open_calls = body["contents"], 0
+    require(contents and contents[0]["role"] == "user", "the first content is not the user's")
+    for number, content in enumerate(contents):
+        require(content["role"] in ("user", "model"), f"contents[{number}]: role {content['role']}")
+        require(content["parts"], f"contents[{number}]: no parts")
+        results = sum("functionResponse" in part for part in parts_once(content))
+        require(results == open_calls, f"contents[{number}]: {open_calls} calls, {results} results")
+        open_calls = sum("functionCall" in part for part in content["parts"])
+    require(not open_calls, "a function call without a response")
+
+
+def steps_gemini(body):
+    for content in body["contents"]:
+        for part in parts_once(content):
+            if "functionResponse" in part:
+                yield None
+            elif content["role"] == "user":
+                yield part.get("text", "")
+
+
+def answer_gemini(body, serial):
+    declared = [tool for group in body.get("tools", []) for tool in group.get("functionDeclarations", [])]
+    call, text = script(steps_gemini(body), [tool["name"] for tool in declared])
+    parts = [{"text": text}]
+    if call:
+        # The signature is opaque, and comes back with the call.
+        parts.append({"functionCall": {"name": call[1], "args": call[2]}, "thoughtSignature": f"c2ln{serial:04}"})
+    tokens = len(json.dumps(body)) // 4
+    usage = {"promptTokenCount": tokens, "candidatesTokenCount": 10, "totalTokenCount": tokens + 10}
+    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
+    yield None, {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini"}
+
+
 PROTOCOLS = {
+    ":streamGenerateContent": (check_gemini, answer_gemini),
+    ":generateContent": (check_gemini, answer_gemini),
     "/messages": (check_anthropic, answer_anthropic),
     "/responses": (check_responses, answer_responses),
     "/chat/completions": (check_chat, answer_chat),
@@ -292,6 +340,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.reply(400, json.dumps({"type": "error", "error": details}))
             return
         events = [(name, data if name is None else {"type": name, **data}) for name, data in answer(body, serial)]
+        if path.endswith(":generateContent"):
+            self.reply(200, json.dumps(events[0][1]))
+            return
+        if path.endswith(":streamGenerateContent"):
+            self.reply(200, f"data: {json.dumps(events[0][1])}\n\n", "text/event-stream")
+            return
         if not body.get("stream"):
             self.reply(400, json.dumps({"error": {"message": "the test needs `stream`"}}))
             return

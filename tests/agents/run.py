@@ -79,6 +79,17 @@ def parts_chat(body):
             yield "call", call["id"], call["function"]["name"], parsed(call["function"]["arguments"])
 
 
+def parts_gemini(body):
+    for content in body["contents"]:
+        for part in provider.parts_once(content):
+            if "text" in part:
+                yield "user" if content["role"] == "user" else "assistant", part["text"]
+            elif "functionCall" in part:
+                yield "call", part["functionCall"]["name"], part["functionCall"].get("args", {})
+            elif "functionResponse" in part:
+                yield "result", part["functionResponse"]["name"], json.dumps(part["functionResponse"]["response"])
+
+
 def conversation(parts):
     """Returns the parts without those that the agent or the renderer adds."""
     kept = []
@@ -292,7 +303,37 @@ class OpenCode(Agent):
         return super().resumed(command, turn)
 
 
-AGENTS = {agent.name: agent for agent in (ClaudeCode, Codex, Pi, OpenCode)}
+class GeminiCli(Agent):
+    name, form, parts = "gemini-cli", "gemini", staticmethod(parts_gemini)
+
+    def configure(self):
+        folder = self.home / ".gemini"
+        folder.mkdir()
+        # At its start, Gemini CLI deletes the second file of a session, which can be the one with the conversation.
+        general = {"enableAutoUpdate": False, "sessionRetention": {"enabled": False}}
+        settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "general": general,
+                    "privacy": {"usageStatisticsEnabled": False}}
+        (folder / "settings.json").write_text(json.dumps(settings))
+        (folder / "trustedFolders.json").write_text(json.dumps({str(self.app): "TRUST_FOLDER"}))
+        self.env |= {"GEMINI_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": self.provider.url, "NO_COLOR": "1", "GEMINI_CLI_NO_RELAUNCH": "1"}
+
+    def with_prompt(self, command, prompt):
+        return f"{command} --model gemini-2.5-pro --yolo -p {shlex.quote(prompt)}"
+
+    def original(self):
+        # A session that is resumed in another minute has a second file, with nothing but a header.
+        sessions = json.loads(self.jp("list", "--json", "--agent", self.name))["sessions"]
+        path = max(sessions, key=lambda session: session["bytes"])["path"]
+        return path, pathlib.Path(path)
+
+    def turn(self, turn):
+        return self.with_prompt("gemini" if turn == 1 else "gemini --resume latest", PROMPT.format(turn))
+
+    def resume_original(self, id):
+        return f"gemini --session-file {id}"
+
+
+AGENTS = {agent.name: agent for agent in (ClaudeCode, Codex, Pi, OpenCode, GeminiCli)}
 
 
 def check(name, jp_compact, bin):

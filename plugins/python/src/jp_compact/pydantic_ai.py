@@ -34,7 +34,7 @@ class CompactHistory:
             rest = [(f"{at}.{number}", part) for number, part in enumerate(message.parts)]
             left = [_part(part, before.get(row), kept.get(row)) for row, part in rest if row not in before or row in kept]
             if left:
-                compacted.append(dataclasses.replace(message, parts=left))
+                compacted.append(dataclasses.replace(message, parts=left))  # type: ignore[arg-type]
         return compacted
 
 
