@@ -70,7 +70,7 @@ pub(crate) fn open_as(
     })
 }
 
-/// The failure of a command that found no transcript in its folders.
+/// Returns the error of a command that found no transcript in its folders.
 pub(crate) fn no_transcript(paths: &[OsString]) -> Report {
     let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
     let hint = "`jp-compact list` lists the sessions of this machine";
@@ -93,8 +93,8 @@ pub(crate) fn with_similar_id(report: Report, transcript: &OsStr, environment: &
     }
 }
 
-/// The report of a transcript that cannot be read. If the detected format differs from the requested one, the hint is to
-/// leave out `--format`.
+/// Returns the report of a transcript that cannot be read. If the detected format differs from the requested one, the
+/// hint is to leave out `--format`.
 fn read_failure(error: compact::Error, requested: Option<Format>, detected: Option<Format>) -> Report {
     let report = Report::from(error);
     match (requested, detected) {

@@ -85,7 +85,8 @@ fn print_overview() -> bool {
     output::text(&text).is_ok()
 }
 
-/// JP reads the result from the messages, so a delivered one is a success.
+/// Returns the exit code of the process. JP reads the result from the messages, so a delivered failure is a success,
+/// too.
 fn end(sent: io::Result<()>) -> Exit {
     if sent.is_ok() { Exit::Done } else { Exit::Transcript }
 }

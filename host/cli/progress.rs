@@ -113,7 +113,7 @@ impl EvalBar {
     }
 }
 
-/// Stderr, unless it is quiet or JSON. indicatif draws only on a terminal.
+/// Returns stderr, unless it is quiet or JSON. indicatif draws only on a terminal.
 fn draw_target(quiet: bool) -> ProgressDrawTarget {
     if quiet || output::is_json() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
 }

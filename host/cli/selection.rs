@@ -55,7 +55,7 @@ pub(crate) struct SelectionArgs {
     pub(crate) keep_first: Option<KeptTurns>,
     /// Keep the last N turns unchanged, or a duration [default: as configured, else 3]
     ///
-    /// `1h` keeps the turns that began in the last hour. Durations are those of JP, such as `90m` or `1d 12h`.
+    /// `1h` keeps the turns that began in the last hour. Durations have JP's form, such as `90m` or `1d 12h`.
     #[arg(help_heading = "Selection", long, value_name = "N", alias = "keep")]
     pub(crate) keep_last: Option<KeptTurns>,
     /// Keep only the newest N steps unchanged, wherever turns begin

@@ -115,7 +115,7 @@ mod linux {
     }
 
     /// Returns the error of a denied call. Programs that copy or list files fail if a read of extended attributes returns
-    /// `EPERM`. For those calls, the error is that of a file system without extended attributes.
+    /// `EPERM`. For those calls, the error is the same as on a file system without extended attributes.
     fn denied_error(call: i64) -> i32 {
         if ATTRIBUTE_READS.contains(&call) { EOPNOTSUPP } else { EPERM }
     }

@@ -57,7 +57,7 @@ pub struct Description {
     pub r#type: DescribeTag,
     /// All protocol versions that the strategy supports.
     pub protocols: Vec<u32>,
-    /// The strategy's name. The rules are those of `name` in a manifest.
+    /// The strategy's name. The rules for `name` in a manifest apply.
     pub name: String,
     /// The strategy's version. The host records it with every overlay.
     pub version: String,

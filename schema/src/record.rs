@@ -75,7 +75,7 @@ pub struct GoodAnswer {
     /// The format of the transcript.
     #[schemars(schema_with = "format")]
     pub format: String,
-    /// With `--view`, the view that a model is sent, in the form of the input. For a `path`, a string with the text of
+    /// With `--view`, the view that is sent to a model, in the form of the input. For a `path`, a string with the text of
     /// the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "transcript")]

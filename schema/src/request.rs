@@ -60,7 +60,7 @@ pub struct CompactRequest {
     pub events: Option<Events>,
     /// The limits for the reply.
     pub limits: Limits,
-    /// The answers to the `needs` of all earlier rounds, by key. With `limits.needs_many`, those of the last round.
+    /// The answers to the `needs` of all earlier rounds, by key. With `limits.needs_many`, only the last round's.
     #[serde(default)]
     pub answers: BTreeMap<String, Answer>,
     /// The unchanged `state` of the last `needs`. Null in the first round.

@@ -1,6 +1,6 @@
 //! The lines of one text, and which of them always stay.
 
-/// The maximum size of a line that stays because of its place or its meaning. A longer line is cut.
+/// The maximum size of a line that is kept because of its place or its meaning. A longer line is cut.
 const FIXED_LINE_BYTES_MAX: usize = 500;
 /// The maximum size of a last line that is not an error.
 const LAST_LINE_BYTES_MAX: usize = 160;
@@ -69,7 +69,7 @@ fn is_numbered(line: &str) -> bool {
     rest.len() < line.len() && rest.starts_with(['\u{2192}', '\t', '|'])
 }
 
-/// Returns the beginning of a line that stays.
+/// Returns the part of a line that is kept.
 fn cut(line: &str) -> &str {
     let bytes_max = if is_error_or_exit(line) { FIXED_LINE_BYTES_MAX } else { LAST_LINE_BYTES_MAX };
     &line[..line.floor_char_boundary(bytes_max)]

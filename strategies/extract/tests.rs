@@ -67,7 +67,7 @@ fn replaced(user: &str, rows: &[Row], options: &Value) -> Vec<(u64, String)> {
     calls.into_iter().filter_map(text).collect()
 }
 
-/// Lines of prose, without names.
+/// Returns lines of prose without names.
 fn prose(lines: usize) -> String {
     "the quick brown fox jumps over the lazy dog\n".repeat(lines)
 }

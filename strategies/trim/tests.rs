@@ -186,7 +186,7 @@ fn clear_tool_uses_keeps_three_results() {
     assert_eq!(found, [(0, "[The result of this old call of Read was cleared]".to_owned())]);
 }
 
-/// Two newest turns with a large result each, after a turn with these rows.
+/// Returns a turn with these rows, and then two turns with a large result each.
 fn before_two_turns(rows: &[Row]) -> Vec<Row> {
     let newest = [1, 2].map(|turn| Row { turn, ..row(100_000, 900) });
     rows.iter().cloned().chain(newest).collect()

@@ -1,5 +1,5 @@
 //! Generator of JP conversations of any size from a seed. Layout, text sizes, and the shares of each event
-//! kind are those of real conversations. A share counts the payload of an event on disk (message, reasoning,
+//! kind are the same as in real conversations. A share counts the payload of an event on disk (message, reasoning,
 //! arguments or content). Signatures on reasoning are added on top, in real sizes. Only one event is in
 //! memory at a time. The generator must not read the clock: the same seed gives the same bytes.
 

@@ -31,7 +31,7 @@ const TRUSTED: &str = "known";
 /// The element that starts a turn. [`merge_turns`] changes it, so that a large stream has as many turns as a small one.
 const TURN_START: &[u8] = b"\"type\": \"turn_start\"";
 
-/// Streams from which requests are made.
+/// The streams that the requests are about.
 pub(crate) struct Streams<'a> {
     /// 100 KB.
     pub(crate) small: &'a Path,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Conversation, Transcript, World};
 
-/// Text without names.
+/// Returns text without names.
 fn prose() -> String {
     "the quick brown fox jumps over the lazy dog\n".repeat(40)
 }

@@ -23,7 +23,7 @@ struct Door {
     names: &'static [&'static str],
     /// The files that may name these paths.
     files: &'static [&'static str],
-    /// The calls of which the host has exactly one.
+    /// Calls that must be in exactly one place of the host.
     once: Option<&'static [&'static str]>,
 }
 

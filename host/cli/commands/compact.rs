@@ -44,7 +44,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Whether a transcript was given.
+    /// Returns whether a transcript was given.
     pub(crate) fn has_transcript(&self) -> bool {
         !self.transcripts.is_empty()
     }

@@ -84,7 +84,7 @@ impl Cli {
     }
 }
 
-/// The commands of which the first argument is a conversation.
+/// The commands whose first argument is a conversation.
 const COMMANDS_OF_CONVERSATION: [&str; 8] =
     ["auto", "diff", "fork", "lint", "print", "query", "show", "stats"];
 

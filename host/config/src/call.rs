@@ -14,7 +14,7 @@ pub struct Call {
     pub strategy: String,
     /// Its resolved options.
     pub options: Map<String, Value>,
-    /// The turns, if the call does not use those of the run. Inline forms and JP's rules have their own.
+    /// The turns, if they differ from the turns of the run. Inline forms and JP's rules can select turns.
     pub range: Option<Selection>,
 }
 

@@ -134,7 +134,7 @@ impl Stream {
         &self.index
     }
 
-    /// Offset after the last element. The bytes before it are history and stay.
+    /// Returns the offset after the last element. The bytes before it never change.
     #[must_use]
     pub fn body_end(&self) -> usize {
         self.index.body_end

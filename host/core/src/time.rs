@@ -22,7 +22,7 @@ fn parse_general(text: &str) -> Option<Timestamp> {
     TimeZone::UTC.to_timestamp(civil).ok()
 }
 
-/// Fast path for the two most frequent forms: JP's own, and RFC 3339 in UTC. Returns `None` for all other text.
+/// Parses the two most frequent forms fast: JP's own, and RFC 3339 in UTC. Returns `None` for all other text.
 fn parse_common(text: &[u8]) -> Option<DateTime> {
     let (text, separator) = match text {
         [text @ .., b'Z'] => (text, b'T'),

@@ -1,6 +1,6 @@
 //! The classes of anchors.
 
-/// A class of anchors. The order is that of the report.
+/// A class of anchors. The report has the same order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
     /// A path of a file.

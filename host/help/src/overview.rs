@@ -46,7 +46,8 @@ pub fn overview(now: Timestamp, environment: &Environment) -> Option<Vec<String>
     Some(lines)
 }
 
-/// Whether a conversation belongs to the current folder. JP's conversations are always those of the workspace.
+/// Returns whether a conversation belongs to the current folder. The list has only JP's conversations of this
+/// workspace.
 fn is_here(session: &ListedSession, environment: &Environment) -> bool {
     session.agent == JP
         || session.folder.as_deref().is_some_and(|folder| Path::new(folder) == environment.cwd)

@@ -40,7 +40,7 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// A connection that writes its messages to `out`.
+    /// Creates a connection that writes its messages to `out`.
     #[must_use]
     pub fn new(out: Box<dyn Write + Send>) -> Self {
         let state = State { out, partial: Vec::new(), reasons: Vec::new(), is_data: false };

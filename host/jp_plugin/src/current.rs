@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// A session as JP writes it. The last activated conversation is the first in its history.
+    /// Returns a session as JP writes it. The first conversation of the history is the one that was activated last.
     fn session(ids: &[u64], key: &str) -> Value {
         let history: Vec<Value> =
             ids.iter().map(|id| json!({"id": id, "activated_at": "2026-03-18T12:00:00Z"})).collect();

@@ -117,7 +117,7 @@ impl<'a> Scanner<'a> {
         self.has_escapes
     }
 
-    /// Offset of the next byte.
+    /// Returns the offset of the next byte.
     #[inline]
     pub fn at(&self) -> usize {
         self.at

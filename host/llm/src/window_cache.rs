@@ -95,7 +95,8 @@ impl WindowCache {
     }
 }
 
-/// Another server may have another model with the same name, so the address is part of the key.
+/// Returns the key of a model. Another server may have another model with the same name, so the address is part of the
+/// key.
 fn key(target: &Target) -> String {
     digest::of_bytes(format!("{} {} {:?}", target.address, target.model, target.kind).as_bytes())
 }

@@ -31,7 +31,7 @@ pub struct FilteredInput<R> {
 }
 
 impl<R> FilteredInput<R> {
-    /// A reader of the lines of `source`.
+    /// Creates a reader of the lines of `source`.
     #[must_use]
     pub fn new(source: R) -> Self {
         Self {

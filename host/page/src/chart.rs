@@ -1,5 +1,5 @@
 //! The charts of a page, as SVG text: dots, and lines. Each has numbers in place of names, because names do not fit next
-//! to a dot. A table next to the chart has the names. Colors are those of the classes in `style.css`, where a chart can
+//! to a dot. A table next to the chart has the names. The classes in `style.css` set the colors, where a chart can
 //! have both a light and a dark background.
 
 use std::fmt::Display;

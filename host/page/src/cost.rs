@@ -75,7 +75,7 @@ pub(crate) fn rounds_section(report: &EvalReport) -> Option<Markup> {
     let axes =
         Axes { x: "compactions", y: "names kept, %", x_range: (1.0, most as f64), y_range: (0.0, 100.0) };
     let caption = html! {
-        "The recall at the cut at 80 % of the tool output, after several compactions. The numbers are those of the table. A "
+        "The recall at the cut at 80 % of the tool output, after several compactions. The table has the same numbers. A "
         "flat line means that a conversation can be compacted again and again without further loss."
     };
     let table = html! {

@@ -68,7 +68,8 @@ pub(crate) fn figure(svg: &str, label: &str, caption: &Markup) -> Markup {
     }
 }
 
-/// Only the one style of the page is allowed, by its digest. A text that forges a script or a style has no effect.
+/// Returns the Content-Security-Policy. It allows only the style of the page, by its digest, so a text that forges a
+/// script or a style has no effect.
 fn policy() -> String {
     let digest = STANDARD.encode(Sha256::digest(STYLE));
     format!("default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'")

@@ -22,7 +22,7 @@ pub(crate) struct SessionRow {
     pub(crate) title: Option<String>,
     /// The folder in which the agent worked.
     pub(crate) folder: Option<PathBuf>,
-    /// The session of which this one is a fork of ours.
+    /// The source of this session, if `jp-compact` made it as a fork.
     pub(crate) fork_of: Option<String>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn folder_of(agent: Agent, bytes: &[u8], path: &Path) -> Option<PathB
     folder.map(PathBuf::from)
 }
 
-/// Returns the session of which a session is a fork of ours.
+/// Returns the source of a session that `jp-compact` made as a fork.
 fn fork_of(bytes: &[u8]) -> Option<String> {
     records(bytes).find_map(|record| {
         let origins = [&record[ORIGIN], &record["payload"][ORIGIN]];

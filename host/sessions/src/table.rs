@@ -11,7 +11,7 @@ use crate::age::age;
 const ID_CHARS_MIN: usize = 8;
 /// The longest printed folder. The end of a longer one is printed.
 const FOLDER_CHARS_MAX: usize = 24;
-/// The width from which the folder is printed, and that from which the size is.
+/// The list shows folders and sizes only in a terminal that has at least this many columns.
 const FOLDER_COLUMNS: usize = 100;
 const SIZE_COLUMNS: usize = 75;
 

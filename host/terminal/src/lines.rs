@@ -34,7 +34,7 @@ impl EscapedLines {
         lines
     }
 
-    /// Lines for a decision of the user. Every invisible character is escaped, and no line is truncated.
+    /// Creates lines for a decision of the user. Every invisible character is escaped, and no line is truncated.
     pub fn for_consent() -> Self {
         Self { text: String::new(), policy: Policy::Consent }
     }

@@ -11,7 +11,7 @@ use jp_compact_json::Scanner;
 use crate::format::Format;
 use crate::readers;
 
-/// The number of items from which the format of a list is detected.
+/// The number of items that the detection of a list's format reads.
 const SAMPLE_ITEMS: usize = 40;
 
 #[derive(Debug, Clone)]

@@ -15,7 +15,7 @@ pub enum EventBody {
     Attachment {
         /// The name, often a path.
         name: String,
-        /// The text that a model is sent.
+        /// The text that is sent to a model.
         text: String,
     },
     /// A summary of steps in a copy of a compacted transcript. A model wrote it, and the user is not its author.

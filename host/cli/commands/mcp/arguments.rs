@@ -51,7 +51,7 @@ pub(super) struct Compact {
 }
 
 impl Compact {
-    /// Returns the selected turns and steps. The rules are those of the command line.
+    /// Returns the selected turns and steps. The rules are the same as on the command line.
     pub(super) fn selection(&self) -> Result<RequestedSelection, Report> {
         let &Self { from, to, keep_first, keep_last, keep_steps, keep_tokens, .. } = self;
         let (keep_first, keep_last) = (keep_first.map(KeptTurns::Count), keep_last.map(KeptTurns::Count));

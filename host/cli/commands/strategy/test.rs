@@ -138,7 +138,7 @@ fn failures(outcomes: &[CheckOutcome]) -> String {
     reasons.collect::<Vec<_>>().join("\n")
 }
 
-/// The failures first, then the counts. With `-v`, all checks precede the counts.
+/// Returns the failures and the counts. With `-v`, returns all checks and the counts.
 fn table(outcomes: &[CheckOutcome], verbose: bool) -> EscapedLines {
     let is_failure = |outcome: &&CheckOutcome| matches!(outcome.verdict, CheckVerdict::Failed { .. });
     let is_success = |outcome: &&CheckOutcome| !is_failure(outcome);

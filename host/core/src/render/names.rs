@@ -67,7 +67,7 @@ impl NameRules {
     }
 }
 
-/// FNV-1a of 32 bits, because the digest must be the same in every run.
+/// Returns the 32-bit FNV-1a hash. It is the same in every run.
 fn digest(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

@@ -60,8 +60,8 @@ fn rejects_and_quotes_invalid_bounds() {
     assert!(format!("-{huge}").parse::<Bound>().is_err());
 }
 
-/// Five turns that begin 0, 6, 12, 18 and 24 seconds after the first event. The current time is second 30. The overlays
-/// end at turn 2.
+/// Returns five turns that begin 0, 6, 12, 18 and 24 seconds after the first event. The current time is second 30. The
+/// overlays end at turn 2.
 fn stream() -> Stream {
     Build::turns(5)
         .element(compaction(60, 2, 2, json!({"reasoning": "strip"})))

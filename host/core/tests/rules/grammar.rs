@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::build::{Build, compaction, format_projection, own_overlay, receipt};
 
-/// Three calls in turn 0. The second fails, and the third is answered in turn 1. Numbers: `x` 1 and 3, `y` 2 and 4, `z` 5
-/// and 7.
+/// Returns three calls in turn 0. The second fails, and the third is answered in turn 1. The events have these numbers:
+/// `x` 1 and 3, `y` 2 and 4, `z` 5 and 7.
 fn calls() -> Build {
     Build::default()
         .turn()

@@ -21,7 +21,7 @@ fn half(kind: &str, nth: usize, of: usize, tool: &str) -> Value {
     json!({"kind": kind, "nth": nth, "of": of, "tool": tool})
 }
 
-/// Two calls with the same id, as in JP's conversations.
+/// Returns two calls with the same id, as in JP's conversations.
 fn calls() -> Build {
     Build::default().ask("a").call("x", "read").answer("x", "1").call("x", "read").answer("x", "2").say("b")
 }

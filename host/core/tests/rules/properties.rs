@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 
 use crate::build::{base64, timestamp, timestamp_text};
 
-/// Text with escapes, in base64, or without either.
+/// Generates text with escapes, in base64, or without either.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),
@@ -61,7 +61,7 @@ fn event() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Metadata that must be sent back to a provider with reasoning.
+/// Generates metadata that must be sent back to a provider with the reasoning.
 fn reasoning_metadata() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(json!({"anthropic_thinking_signature": "c2ln"})),
@@ -163,7 +163,7 @@ fn history() -> impl Strategy<Value = Bytes> {
     })
 }
 
-/// History with overlays at any position.
+/// Generates a transcript with overlays at any position.
 pub(crate) fn transcript() -> impl Strategy<Value = Bytes> {
     let overlays = prop::collection::vec((any::<Index>(), overlay()), 0..8);
     (prop::collection::vec(event(), 0..40), overlays, 0..3u8).prop_map(|(events, overlays, layout)| {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::append::entries_of;
 use crate::build::{Build, base64, compaction, format_projection, timestamp};
 
-/// Turns 0 to 2 of the example, and the first turn of its "turns 3+".
+/// Returns turns 0 to 2 of the example, and the first turn of its "turns 3+".
 fn example() -> Build {
     let call_with_path = |build: Build, id: &str, tool: &str| {
         let arguments = json!({"path": base64("src/main.rs")});
@@ -88,7 +88,8 @@ fn projection_example_heavy_profile() {
     assert_eq!(projected(&example(), &json!({}), heavy), expected);
 }
 
-/// Compaction A of turns 0 to 20 with a summary, and the later B of turns 0 to 30 that strips responses.
+/// Returns a stream with compaction A, a summary of turns 0 to 20, and the later B, which strips the responses of turns
+/// 0 to 30.
 fn stacked() -> Build {
     let strip = json!({"tool_calls": {"policy": "strip", "request": false, "response": true}});
     let summary = json!({"summary": {"summary": "A"}});

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::append::entries_of;
 use crate::build::{Build, compaction, format_projection, step_overlay, timestamp};
 
-/// One turn with steps of a thought, a call, and a response. A user message precedes step 2.
+/// Returns one turn. Each step has a thought, a call, and a response. A user message precedes step 2.
 fn steps(steps: usize) -> Build {
     (0..steps).fold(Build::default().turn().ask("q"), |build, step| {
         let id = format!("c{step}");

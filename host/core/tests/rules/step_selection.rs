@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::build::{Build, step_overlay, timestamp};
 
-/// Two short turns, and a third with steps of a call and a response of 400 characters.
+/// Returns two short turns, and a third turn. Each of its steps has a call and a response of 400 characters.
 fn long_turn(steps: usize) -> Build {
     (0..steps).fold(Build::turns(2).turn().ask("go"), |build, step| {
         let id = format!("x{step}");

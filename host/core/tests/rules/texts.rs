@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::build::{Build, compaction, format_projection, timestamp, timestamp_text};
 use crate::properties::transcript;
 
-/// Checks the messages to the model. `?` marks those of the user, `=` those of the assistant.
+/// Checks the messages to the model. `?` marks a message of the user, `=` a message of the assistant.
 #[track_caller]
 fn check(build: Build, expected: &str) {
     let stream = build.stream();

@@ -15,7 +15,7 @@ use crate::build::{Build, compaction};
 
 const ALL: &[ContentKind] = &[Summary, Reasoning, ToolCalls];
 
-/// Eight turns, and a call in turn 8 that is answered in turn 9.
+/// Returns eight turns, and a call in turn 8 that is answered in turn 9.
 fn build() -> Build {
     Build::turns(8).turn().call("w", "t").turn().answer("w", "").say("")
 }

@@ -45,7 +45,7 @@ impl From<Shard> for ShardOf {
     }
 }
 
-/// FNV-1a with a final mix, because hashes of short paths differ only in the low bits.
+/// Returns the FNV-1a hash, mixed again because the hashes of short paths differ only in the low bits.
 fn hash(bytes: &[u8]) -> u64 {
     let hash = bytes.iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)

@@ -42,8 +42,8 @@ pub struct AutoWindow {
 }
 
 impl AutoWindow {
-    /// Returns the rule by which a compaction waits, if the configuration has one. Without a known window there is no room
-    /// to wait.
+    /// Returns the rule that decides whether a compaction waits, if the configuration has one. Without a known window
+    /// there is no room to wait.
     #[must_use]
     pub fn wait_rule(&self, config: &Config) -> Option<WaitRule> {
         let window = self.window.filter(|_| config.auto.cost == CostPolicy::PreferCold)?;

@@ -66,7 +66,7 @@ impl Abilities {
         Self { landlock, seccomp: rustix::thread::secure_computing_mode().is_ok() }
     }
 
-    /// This system has no jail.
+    /// Returns no abilities, because this system has no jail.
     #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
     #[must_use]
     pub fn detect() -> Self {

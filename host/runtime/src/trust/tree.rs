@@ -175,7 +175,7 @@ impl PluginTree {
     }
 }
 
-/// The length comes first, so two different names cannot produce the same bytes.
+/// Hashes a path. Its length comes first, so two lists of different paths cannot produce the same bytes.
 fn hash_path(hash: &mut Sha256, path: &Path) {
     let path = path.as_os_str().as_bytes();
     hash.update(format!("{}:", path.len()));

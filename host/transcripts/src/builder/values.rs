@@ -112,7 +112,7 @@ impl EventBuilder {
         Some((body, self.provider_data(&[(name, value)])))
     }
 
-    /// Returns the span of several texts: the span of a single one, otherwise that of a new string.
+    /// Returns the span of the text if there is only one, otherwise the span of a new string that joins the texts.
     pub(crate) fn one_or_joined(&mut self, texts: &[Span]) -> Span {
         if let [one] = texts { *one } else { self.joined(texts) }
     }

@@ -94,7 +94,7 @@ fn read_trajectory(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result
                 builder.add_request(draft.with_body(body));
             }
             "agent" => add_agent_events(builder, step, &draft),
-            // Later system messages are those of the program, not of the model's prompt.
+            // The program writes later system messages. They are not part of the model's prompt.
             "system" if !has_begun => {
                 let text = message_text(builder, step);
                 builder.add_system_at(text);

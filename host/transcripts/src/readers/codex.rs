@@ -213,7 +213,7 @@ impl Rollout {
         self.unsent_text += text.sum::<u64>();
     }
 
-    /// Begins a task, unless the id is that of the current task. The context repeats it after a compaction.
+    /// Begins a task, unless the current task has this id. The context repeats the id after a compaction.
     fn begin_task(&mut self, id: Option<Cow<'_, str>>) {
         self.has_task_marks = true;
         if id.is_none() || id.as_deref() != self.task.as_deref() {

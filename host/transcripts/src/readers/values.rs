@@ -39,7 +39,7 @@ pub(super) fn emptying_edit(value: JsonNode<'_>) -> Option<EditSite> {
     Some(value.edit_site(write))
 }
 
-/// Empty arguments, as an object.
+/// Formats empty arguments as an object.
 pub(super) fn empty_object(_: &str) -> String {
     "{}".into()
 }
@@ -69,7 +69,7 @@ pub(super) fn mcp_error(text: &str) -> String {
     json!({ "type": "mcp_tool_execution_error", "content": [{ "type": "text", "text": text }] }).to_string()
 }
 
-/// Empty arguments, as a string that contains an object.
+/// Formats empty arguments as a string that contains an object.
 pub(super) fn empty_object_in_string(_: &str) -> String {
     "\"{}\"".into()
 }

@@ -94,7 +94,7 @@ fn sources(tool: &str, argument: &str, result: &str) -> Vec<(Format, String)> {
     ]
 }
 
-/// Short texts with lengths around that of a placeholder, with multibyte and escaped characters.
+/// Generates texts about as long as a placeholder, with multibyte and escaped characters.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[a-z ]{0,60}", "[a-zäß€😀\"\n\u{1}]{0,40}", Just("x".repeat(500))]
 }

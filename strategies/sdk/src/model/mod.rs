@@ -374,7 +374,7 @@ impl<'a> TextWriter<'a> {
         }
     }
 
-    /// Returns the length that the model is told, if its window shortens the text.
+    /// Returns the number of words to ask for if the model's window limits the length of the text.
     fn last_words(&self) -> Option<u64> {
         let Window { summary_tokens, last_output_tokens, allowed_tokens, .. } = self.window;
         (summary_tokens < allowed_tokens).then(|| words(last_output_tokens))

@@ -72,7 +72,7 @@ fn open_unlocked(parent: impl AsFd, name: impl Arg) -> Result<OwnedFd> {
     Ok(folder)
 }
 
-/// This system cannot change the mode of such a folder without the risk of following a link.
+/// Fails, because this system cannot change the mode of such a folder without the risk of following a link.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn open_unlocked(_: impl AsFd, _: impl Arg) -> Result<OwnedFd> {
     Err(Errno::ACCESS)
