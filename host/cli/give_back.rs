@@ -13,7 +13,7 @@ use crate::error::Report;
 use crate::exit::Exit;
 use crate::setup::Setup;
 
-/// Returns the facts of the part of a session that its last compaction hid. `None` if there are none.
+/// Returns the facts that the last compaction of a session hid, as text. `None` if it hid no facts.
 pub(crate) async fn facts(session: &Path, setup: &mut Setup<'_>) -> Result<Option<String>, Report> {
     let opened = setup.read(session.as_os_str())?;
     let format = opened.stream.format();

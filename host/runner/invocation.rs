@@ -17,7 +17,7 @@ pub(crate) struct Invocation {
     pub(crate) host_pid: u32,
     /// The private directory.
     pub(crate) dir: PathBuf,
-    /// The limit of processor time. A worker has none, because its time limits apply per request.
+    /// The limit of processor time. A worker has no such limit, because its time limits apply per request.
     pub(crate) cpu_seconds: Option<u64>,
     /// The control group to join, which limits the number of threads.
     pub(crate) cgroup: Option<PathBuf>,

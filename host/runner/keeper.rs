@@ -56,6 +56,7 @@ fn release(jailed: bool, release_writer: PipeWriter) -> Result<(), String> {
     rustix::stdio::dup2_stdout(&null).map_err(message)?;
     rustix::stdio::dup2_stderr(&null).map_err(message)?;
     drop((null, release_writer));
-    // Without a jail the strategy can kill this process. A filter would add nothing, and the machine may have none.
+    // Without a jail, the strategy can kill this process, so a filter would add nothing. The machine may also support
+    // no filter.
     if jailed { filter::allow_only_wait_and_kill() } else { Ok(()) }
 }

@@ -59,7 +59,7 @@ pub(super) fn read(
     Ok(None)
 }
 
-/// Returns the settings of a conversation, to compare them with those of another one. `None` if it has none.
+/// Returns the settings of a conversation. Two results can be compared. `None` if the conversation has no settings.
 ///
 /// # Errors
 /// The settings cannot be read.

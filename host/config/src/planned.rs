@@ -62,7 +62,7 @@ impl Config {
         self.selected_by("auto.profile", &self.auto.profile)
     }
 
-    /// Returns the profile that runs after the one for automatic compaction if the conversation is still too large.
+    /// Returns the profile that runs if the conversation is still too large after the profile for automatic compaction.
     ///
     /// # Errors
     /// The profile does not exist.

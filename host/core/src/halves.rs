@@ -96,10 +96,10 @@ impl<'a> Halves<'a> {
         Some(Half { kind, nth, count: same_id.len(), tool: self.tool(element) })
     }
 
-    /// Finds the element for an entry.
+    /// Finds the element that an entry of a `selective` policy names.
     ///
     /// # Errors
-    /// The reason why it matches no event.
+    /// The entry matches no event. The error is the reason.
     pub fn find(&self, overlay: &Overlay, call: &StoredCall) -> Result<usize, NoMatch> {
         let Some(half) = &call.half else { return self.by_number(overlay, call).ok_or(NoMatch::Disagrees) };
         let is_effective = has_policy(call, half.kind) && !overlay.stale;

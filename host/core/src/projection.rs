@@ -281,7 +281,7 @@ impl<'a> Plan<'a> {
         self.pairs.as_deref().filter(|_| self.has_extended_policy)
     }
 
-    /// Returns the tool name of a half of a call.
+    /// Returns the tool name of a request or response.
     fn tool_name(&self, element: usize) -> Cow<'_, str> {
         let name = self.linked_pairs().and_then(|pairs| pairs.tool(self.stream, element));
         name.unwrap_or_else(|| self.tool_name_by_id(element))
@@ -351,8 +351,8 @@ fn listed_calls<'a>(stream: &Stream, overlays: &'a [Overlay], pairs: &Pairs) -> 
     listed
 }
 
-/// Adds the `selective` entries of one overlay, and returns the elements for which its entry is now the newest. `omit`
-/// applies to both halves of a call.
+/// Adds the `selective` entries of one overlay, and returns the elements whose newest entry is from this overlay.
+/// `omit` applies to both halves of a call.
 fn add_listed<'a>(
     listed: &mut ListedCalls<'a>,
     overlays: &'a [Overlay],

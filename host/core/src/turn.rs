@@ -99,7 +99,7 @@ impl TurnRange {
         }
     }
 
-    /// Returns the part that two ranges have in common. `None` if there is none.
+    /// Returns the part that two ranges have in common. `None` if they do not overlap.
     #[must_use]
     pub fn intersection(self, other: Self) -> Option<Self> {
         let from = if other.from.start_key() > self.from.start_key() { other.from } else { self.from };
@@ -107,7 +107,7 @@ impl TurnRange {
         Self::between(from, to)
     }
 
-    /// Returns the whole turns in it. `None` if there are none.
+    /// Returns the whole turns of the range. `None` if it has no whole turn.
     #[must_use]
     pub fn whole_turns(self) -> Option<Self> {
         let from = self.from.turn.checked_add(usize::from(self.from.step.is_some()))?;

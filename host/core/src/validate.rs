@@ -148,7 +148,7 @@ pub enum Refusal {
         /// Characters of the raw events of its range.
         raw: u64,
     },
-    /// A summary that begins neither with a turn nor with the first step of one.
+    /// A summary that begins inside a turn, after the turn's first step.
     SummaryInsideTurn(TurnRange),
     /// A summary in an open turn that is not followed by a step that begins with signed thinking.
     SummaryBeforeThinking(TurnRange),

@@ -125,8 +125,8 @@ fn place(item: &Item) -> EntryPlace {
     }
 }
 
-/// The merge of two views. Between two events that both show, the items of the first view precede those of the second,
-/// as removed lines precede added ones.
+/// The merge of two views. Between two events that both views show, the items of the first view precede the items of
+/// the second view, as removed lines precede added lines.
 struct Merge<'a> {
     stream: &'a Stream,
     before: &'a [Item],

@@ -149,7 +149,7 @@ impl<'a> SizedChanges<'a> {
         DiffChange { hunks: Some(hunks(&before, &after)), ..self.document(change) }
     }
 
-    /// Returns the name of the tool of a call or its response.
+    /// Returns the tool name of a call or its response.
     fn tool(&self, entry: &DiffEntry) -> Option<String> {
         let Comparison { stream, pairs, .. } = self.comparison;
         let EntryPlace::Element(element) = self.comparison.place(entry) else { return None };

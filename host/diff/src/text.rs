@@ -1,5 +1,5 @@
-//! The text of a part of a view, as a comparison shows it. The arguments of a call are one line for each member, and the
-//! lines of a longer string follow its key. Therefore a removed file content is readable.
+//! The text of one part of a view, as a comparison shows it. The arguments of a call have one line for each member, and
+//! the lines of a longer string follow its key, so the removed content of a file is readable.
 
 use jp_compact_core::decode;
 use jp_compact_core::event::Kind;
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Texts that have this many characters in common at one end are parts of each other.
 const COMMON_CHARACTERS_MIN: usize = 16;
 
-/// Returns the text of a part of a view. An emptied call has no text.
+/// Returns the text of a view's part. An emptied call has no text.
 pub(crate) fn part_text(stream: &Stream, part: &Part) -> String {
     match part {
         Part::Kept(element) | Part::Short(element) => element_text(stream, *element),

@@ -65,8 +65,8 @@ pub fn arguments(stream: &Stream, element: usize) -> Value {
     arguments
 }
 
-/// Returns the text of a part of a view that differs from its element, with its role. `None` for an element that is
-/// shown whole, and for a part without text.
+/// Returns the role and the text of a view's part that differs from its element. `None` for an element that is shown
+/// whole, and for a part without text.
 #[must_use]
 pub fn changed_text(part: &Part) -> Option<(TextRole, Cow<'_, str>)> {
     match part {

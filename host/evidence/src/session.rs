@@ -24,7 +24,7 @@ pub struct Session<'a> {
     pub stream: &'a Stream,
     pub pairs: Pairs,
     pub events: Vec<SessionEvent>,
-    /// The number of the event of each element, or [`NO_EVENT`].
+    /// For each element, the number of its event, or [`NO_EVENT`].
     event_of_element: Vec<u32>,
     ids: HashMap<AnchorHash, AnchorId>,
     /// The class of each anchor.
@@ -106,7 +106,7 @@ impl<'a> Session<'a> {
         session
     }
 
-    /// Returns the number of the event of an element, if it has text.
+    /// Returns the number of an element's event. `None` if the element has no text.
     #[must_use]
     pub fn event_of(&self, element: usize) -> Option<usize> {
         let event = *self.event_of_element.get(element)?;
@@ -125,7 +125,7 @@ impl<'a> Session<'a> {
         self.classes.len()
     }
 
-    /// Returns the name of the tool of a call or a result.
+    /// Returns the tool name of a call or a result.
     #[must_use]
     pub fn tool(&self, event: usize) -> Option<String> {
         self.pairs.tool(self.stream, self.events[event].element).map(Cow::into_owned)

@@ -151,7 +151,7 @@ impl Environment {
     /// Makes a folder the current one of this process.
     ///
     /// # Errors
-    /// It does not exist, or cannot be accessed.
+    /// The folder does not exist, or cannot be accessed.
     pub fn enter(folder: &Path) -> io::Result<()> {
         env::set_current_dir(folder)
     }

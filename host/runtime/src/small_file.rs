@@ -122,7 +122,7 @@ pub fn open_at(folder: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> io:
     }))
 }
 
-const LINK: &str = "it is a symbolic link, and links are not followed here";
+const LINK: &str = "it is a symbolic link, but must be a regular file";
 
 fn invalid_input(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)

@@ -52,7 +52,7 @@ fn time(time: SystemTime) -> String {
 }
 
 impl NewSession {
-    /// Returns the session as a part of the report of a fork.
+    /// Returns the session as a part of the report that `fork` prints.
     #[must_use]
     pub fn document(&self, source_bytes: u64, applied_overlays: usize) -> ForkedSession {
         ForkedSession {

@@ -44,7 +44,7 @@ impl Responses {
         number
     }
 
-    /// Returns the number of the response of a record. The events of a record follow each other.
+    /// Returns the number of a record's response. It is used for records whose events follow each other.
     pub(crate) fn by_record(&mut self, record: ElementRef) -> u32 {
         if self.last_record != Some(record) {
             self.last_record = Some(record);

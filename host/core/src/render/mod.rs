@@ -95,7 +95,7 @@ pub struct ViewPosition {
 /// A request body with a conversation, and the positions of its messages in the stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rendered {
-    /// The body. It has no tools, model, or system prompt, because a view has none.
+    /// The body. It has no tools, model, or system prompt, because a view does not have them.
     pub body: Value,
     /// The position of the start of each message. Empty for a body that was not rendered from a view.
     pub positions: Vec<ViewPosition>,

@@ -18,7 +18,7 @@ static RUN: LazyLock<Regex> =
 
 pub(super) fn for_each_name(text: &str, mut found: impl FnMut(Class, Range<usize>)) {
     let bytes = text.as_bytes();
-    // The end of the fraction of the last number.
+    // The end of the last number's fraction.
     let mut fraction_end = 0;
     for run in RUN.find_iter(text) {
         let span = run.range();

@@ -54,7 +54,7 @@ impl RunningStrategies {
         }
     }
 
-    /// Repeats until there are none, because a process that a killed orphan had started becomes an orphan itself.
+    /// Kills orphans until no orphan is left. The child of a killed orphan becomes an orphan, too.
     fn kill_orphans(&self) {
         let started = Instant::now();
         while has_children() {

@@ -30,7 +30,7 @@ use crate::sample;
 use crate::transcript::Transcript;
 use crate::unsupported;
 
-/// Returns the reader of a format. JP's own files have none: the core reads them.
+/// Returns the reader of a format. `None` for JP's own files, which the core reads.
 pub(crate) fn reader(format: Format) -> Option<&'static dyn Reader> {
     Some(match format {
         Format::Jp => return None,

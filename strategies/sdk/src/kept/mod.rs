@@ -59,7 +59,7 @@ pub struct KeptFacts {
 }
 
 impl KeptFacts {
-    /// Creates an empty list of the facts of a range.
+    /// Creates an empty list for the facts of a range.
     #[must_use]
     pub fn new(range: Range) -> Self {
         Self { range, facts: HashMap::new(), occurrences: 0, chars: 0 }
