@@ -125,7 +125,7 @@ pub(crate) struct RunArgs {
     pub(crate) configured: ConfigArgs,
     #[command(flatten)]
     pub(crate) models: ModelArgs,
-    /// Tell the model what a summary must preserve
+    /// Name what a summary must preserve
     ///
     /// Sets the option `focus` of every strategy that has one.
     #[arg(long, help_heading = "Strategies", value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]

@@ -193,7 +193,7 @@ pub(crate) const TEXTS: [(&str, &str, &str); 53] = [
     ("overlay", "N", "Show only overlay N of `show`"),
     ("turn", "TURN", "Show only this turn, or step N.STEP"),
     ("stat", "", "Print a table, without texts"),
-    ("focus", "TEXT", "Tell the model what a summary must preserve"),
+    ("focus", "TEXT", "Name what a summary must preserve"),
     ("last", "N", "Copy only the last N turns"),
     ("agent", "AGENT", "List only this agent's sessions"),
     ("sets", "KEY=VALUE", "Set one configuration key"),
