@@ -108,7 +108,10 @@ const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 9] = [
     ("jp-compact-tokens", &["memchr", "wide"]),
     ("jp-compact-core", PURE),
     ("jp-compact-transcripts", PURE),
-    ("jp-compact-evidence", &["aho-corasick", "jiff", "regex", "serde", "serde_json", "sha2", "thiserror", "toml"]),
+    (
+        "jp-compact-evidence",
+        &["aho-corasick", "jiff", "regex", "serde", "serde_json", "sha2", "thiserror", "toml"],
+    ),
     ("jp-compact-diff", &["serde", "serde_json", "similar"]),
     ("jp-compact-terminal", &["anstyle"]),
     ("jp-compact-strategy", &["rustix", "serde", "serde_json"]),
