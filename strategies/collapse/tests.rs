@@ -1,4 +1,4 @@
-//! The prompts of the strategy, and its handling of the answers.
+//! Tests of the prompts, and of how the strategy handles the answers.
 
 use jp_compact_strategy::schema::{Answer, CompactionRef, EventLine, Kinds, Llm, NeedRequest, Role, Turn};
 use jp_compact_strategy::testing::{ask, request};

@@ -1,4 +1,4 @@
-//! The prompts of the strategy, and its handling of the answers.
+//! Tests of the prompts, and of how the strategy handles the answers.
 
 mod facts;
 mod input;

@@ -1,4 +1,5 @@
-//! The choice of old results, the shortened texts, and the presets at the limits that their sources describe.
+//! Tests of the choice of old results, of the shortened texts, and of the presets at the limits that their sources
+//! describe.
 
 use jp_compact_strategy::schema::{EventLine, Kinds, Range};
 use jp_compact_strategy::testing::{ask, request};

@@ -1,5 +1,5 @@
-//! The tokens of the view after each overlay. They must equal those of separately made views. The work must not grow
-//! quadratically with the number of overlays.
+//! The tokens of the view after each overlay. They must equal the tokens of views that are made separately. The work
+//! must not grow quadratically with the number of overlays.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! The view that JP itself sends, where it differs from ours.
+//! The view that JP itself sends, where it differs from the view of `jp-compact`.
 
 use jp_compact_core::Stream;
 use jp_compact_core::jp_view::{jp_numbers, jp_view};

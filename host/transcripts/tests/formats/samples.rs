@@ -1,4 +1,4 @@
-//! The samples: ours in `samples/`, and those of the programs outside of the repository.
+//! The samples: the project's own in `samples/`, and files that the programs wrote, outside of the repository.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The facts of a range, and the section of a summary.
+//! Tests of the facts of a range, and of the section "Kept verbatim" of a summary.
 
 use serde_json::json;
 
