@@ -144,7 +144,7 @@ fn repeated_runs_merge_summaries_without_looping() {
 
         let elements: Vec<Value> = serde_json::from_slice(&transcript.current_bytes()).unwrap();
         let turns = elements.iter().filter(|element| element["type"] == "turn_start").count();
-        let added = grow(Conversation::new(), turns, 6);
+        let added = grow(Conversation::new(), turns, 7);
         conversation = elements.into_iter().fold(Conversation::new(), Conversation::element);
         conversation = added.elements().iter().cloned().fold(conversation, Conversation::element);
         transcript = world.write_conversation("conversation", &conversation);
