@@ -6,11 +6,10 @@ use jp_compact_core::select::{self, Selection};
 use jp_compact_core::{Bound, Position, Stream, View};
 use jp_compact_engine::compact::{self, Error, RunSettings};
 use jp_compact_engine::plan::range_to_compact;
-use serde_json::Value;
 
 use crate::cuts::summary_tokens;
 use crate::options::whole_selection;
-use crate::subject::Subject;
+use crate::subject::{StoredOverlays, Subject};
 
 /// The result of a compaction that continues earlier ones.
 pub(crate) struct AutomaticOutcome {
@@ -28,7 +27,7 @@ pub(crate) async fn compact_again(
     run: &mut RunSettings,
     events: usize,
     has_ended: bool,
-    overlays: &mut Vec<Value>,
+    overlays: &mut StoredOverlays,
 ) -> Result<AutomaticOutcome, Error> {
     let opened = subject.prefix(events, has_ended, overlays)?;
     let to = if has_ended { None } else { end_of_steps(subject, events, &opened.stream) };
@@ -56,12 +55,7 @@ pub(crate) async fn compact_again(
     run.policy.providers = providers;
     run.strategies.iter_mut().for_each(|strategy| strategy.range = None);
     let compacted = result?;
-    let new: Vec<Value> = compacted
-        .stored_overlays()
-        .and_then(|stored| serde_json::from_slice(&stored).ok())
-        .unwrap_or_default();
-    let is_changed = !new.is_empty();
-    overlays.extend(new);
+    let is_changed = compacted.stored_overlays().is_some_and(|array| overlays.extend(&array));
     let view = compacted.survey.view;
     let summary = match is_changed {
         true => summary_tokens(subject, &view, run, compacted.report.tokens_before),

@@ -14,7 +14,7 @@ use jp_compact_evidence::session::SeenView;
 use crate::options::{EvalOptions, RowKind};
 use crate::outcome::{ControlOutcome, RowOutcome};
 use crate::page_data;
-use crate::subject::{Subject, SubjectCut};
+use crate::subject::{StoredOverlays, Subject, SubjectCut};
 
 /// The view of one prefix.
 struct PrefixView {
@@ -66,7 +66,7 @@ async fn compact_prefix(
     run: &RunSettings,
     outcome: &mut RowOutcome,
 ) -> Result<(), Error> {
-    let opened = subject.prefix(cut.cut.events, true, &[])?;
+    let opened = subject.prefix(cut.cut.events, true, &StoredOverlays::default())?;
     let started = Instant::now();
     let compacted = compact::compact_with_view(run, &opened).await?;
     outcome.time += started.elapsed();

@@ -1,6 +1,8 @@
 //! The replay of a whole session: one request before each step of the assistant, with the view of everything before it.
 //! `auto` compacts before a request that would exceed the threshold.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use jp_compact_core::View;
 use jp_compact_core::view::Part;
 use jp_compact_engine::compact::{Error, RunSettings};
@@ -9,7 +11,7 @@ use jp_compact_evidence::event_text::changed_text;
 use crate::automatic::compact_again;
 use crate::options::{EvalOptions, RowKind};
 use crate::outcome::ReplayOutcome;
-use crate::subject::Subject;
+use crate::subject::{StoredOverlays, Subject};
 
 /// After a compaction that leaves the context above the threshold, the context grows by this part of its tokens before the
 /// next attempt. An attempt before each request would need the square of the session's time, because each reads the whole
@@ -30,7 +32,12 @@ struct Context {
 #[derive(PartialEq, Eq)]
 enum ShownText {
     Whole(usize),
-    Changed { element: Option<usize>, text: String },
+    /// The texts of a large session would need much memory, so only the digest of each stays.
+    Changed {
+        element: Option<usize>,
+        digest: u64,
+        tokens: u64,
+    },
 }
 
 impl Context {
@@ -59,7 +66,7 @@ impl Context {
             }
             tokens += match text {
                 ShownText::Whole(event) => subject.event_tokens[*event],
-                ShownText::Changed { text, .. } => subject.estimator.tokens(text),
+                ShownText::Changed { tokens, .. } => *tokens,
             };
         }
         tokens.min(self.view_tokens)
@@ -71,17 +78,23 @@ fn shown_text(subject: &Subject<'_>, part: &Part) -> Option<ShownText> {
         Part::Kept(element) | Part::Short(element) => {
             subject.session.event_of(*element).map(ShownText::Whole)
         }
-        Part::Emptied(element) => Some(ShownText::Changed { element: Some(*element), text: String::new() }),
+        Part::Emptied(element) => Some(changed(subject, Some(*element), "")),
         part => {
             let (_, text) = changed_text(part)?;
-            Some(ShownText::Changed { element: part.element(), text: text.into_owned() })
+            Some(changed(subject, part.element(), &text))
         }
     }
 }
 
-/// Returns the size of the context at the next attempt.
-fn retry_after(tokens: u64) -> u64 {
-    tokens + tokens / RETRY_PART
+fn changed(subject: &Subject<'_>, element: Option<usize>, text: &str) -> ShownText {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    ShownText::Changed { element, digest: hasher.finish(), tokens: subject.estimator.tokens(text) }
+}
+
+/// Returns the size of the context at the next attempt. Above the window no request succeeds, so the context must double.
+fn retry_after(tokens: u64, window: u64) -> u64 {
+    tokens + if tokens > window { tokens } else { tokens / RETRY_PART }
 }
 
 /// Replays a session with the strategy of a row.
@@ -99,7 +112,7 @@ pub(crate) async fn replay(
     )]
     let threshold = (options.window as f64 * options.threshold_percent / 100.0) as u64;
     let mut outcome = ReplayOutcome::default();
-    let (mut context, mut overlays) = (Context::default(), Vec::new());
+    let (mut context, mut overlays) = (Context::default(), StoredOverlays::default());
     // The end of the last request, and its tokens.
     let (mut last_event, mut last_tokens) = (0, 0);
     let mut retry_at = 0;
@@ -120,11 +133,11 @@ pub(crate) async fn replay(
                     cached = compacted.common_tokens(&context, last_event, subject).min(last_tokens);
                     context = compacted;
                     tokens = context.tokens(subject, *event);
-                    retry_at = if tokens > threshold { retry_after(tokens) } else { 0 };
+                    retry_at = if tokens > threshold { retry_after(tokens, options.window) } else { 0 };
                     outcome.compactions += 1;
                     outcome.cost += summary.0 as f64 + summary.1 as f64 * prices.output;
                 }
-                None => retry_at = retry_after(tokens),
+                None => retry_at = retry_after(tokens, options.window),
             }
         }
         if prices.block > 0 {

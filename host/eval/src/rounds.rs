@@ -7,7 +7,7 @@ use jp_compact_evidence::recall::recall;
 use crate::automatic::compact_again;
 use crate::options::ROUNDS;
 use crate::outcome::RoundOutcome;
-use crate::subject::Subject;
+use crate::subject::{StoredOverlays, Subject};
 
 /// Evaluates a strategy at the last cut after 1, 2, 3, 5, and 10 compactions. The last compaction is at the cut.
 pub(crate) async fn evaluate_rounds(
@@ -19,7 +19,7 @@ pub(crate) async fn evaluate_rounds(
     let steps = subject.requests.partition_point(|request| *request < events);
     let mut rounds = Vec::new();
     for n in ROUNDS.into_iter().filter(|n| *n <= steps) {
-        let mut overlays = Vec::new();
+        let mut overlays = StoredOverlays::default();
         for round in 1..n {
             compact_again(subject, run, subject.requests[steps * round / n], false, &mut overlays).await?;
         }

@@ -42,6 +42,34 @@ pub(crate) struct SubjectCut {
     pub(crate) texts: Vec<String>,
 }
 
+/// Overlays in their stored form. As JSON values, those of a large session would need several times the memory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StoredOverlays {
+    /// The elements of an array, without its brackets.
+    elements: Vec<u8>,
+}
+
+impl StoredOverlays {
+    /// Adds the elements of an array. Returns whether it has any.
+    pub(crate) fn extend(&mut self, array: &[u8]) -> bool {
+        let elements = array.trim_ascii().strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
+        let elements = elements.unwrap_or_default();
+        if !elements.is_empty() && !self.elements.is_empty() {
+            self.elements.push(b',');
+        }
+        self.elements.extend_from_slice(elements);
+        !elements.is_empty()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.elements.is_empty()
+    }
+
+    fn array(&self) -> Vec<u8> {
+        [b"[", self.elements.as_slice(), b"]"].concat()
+    }
+}
+
 impl<'a> Subject<'a> {
     /// Reads a transcript without overlays.
     pub(crate) fn new(opened: &'a Opened, options: &EvalOptions) -> Self {
@@ -94,15 +122,15 @@ impl<'a> Subject<'a> {
         &self,
         events: usize,
         has_ended: bool,
-        overlays: &[serde_json::Value],
+        overlays: &StoredOverlays,
     ) -> Result<Opened, Error> {
         let mut part = self.session.stream.prefix(self.elements(events));
         if has_ended {
             part = part.ended();
         }
         if !overlays.is_empty() {
-            let stored = serde_json::to_vec(overlays).unwrap_or_default();
-            let with_overlays = index::index(stored.into()).and_then(|index| part.with_overlays(&index));
+            let with_overlays =
+                index::index(overlays.array().into()).and_then(|index| part.with_overlays(&index));
             let unreadable = |source| Error::Unreadable { path: self.opened.place.path().to_owned(), source };
             part = with_overlays.map_err(unreadable)?;
         }
