@@ -272,17 +272,20 @@ fn kind_weight(kind: NameKind) -> u64 {
 
 fn render(candidate: &LongCall<'_>, parts: Parts<'_>) -> String {
     let mut text = String::new();
-    if candidate.arguments.is_some() {
-        let (total, kept) = (parts.arguments.len(), kept_texts(&parts.arguments));
-        text.push_str(&format!("[arguments: {} of {total} lines]\n", kept.len()));
-        kept.iter().for_each(|line| push_line(&mut text, line));
+    let arguments = kept_texts(&parts.arguments);
+    // The call shows that its arguments are gone, so a mark without lines has no information.
+    if !arguments.is_empty() {
+        text.push_str(&format!("[arguments: {}/{} lines]\n", arguments.len(), parts.arguments.len()));
+        arguments.iter().for_each(|line| push_line(&mut text, line));
     }
     if candidate.shortens_output {
-        let (total, kept) = (parts.output.len(), kept_texts(&parts.output));
-        text.push_str(&format!("[{} of {total} lines]\n", kept.len()));
+        let kept = kept_texts(&parts.output);
+        text.push_str(&format!("[{}/{} lines]\n", kept.len(), parts.output.len()));
         kept.iter().for_each(|line| push_line(&mut text, line));
     } else {
-        text.push_str("[output]\n");
+        if !arguments.is_empty() {
+            text.push_str("[output]\n");
+        }
         text.push_str(candidate.output);
     }
     text.truncate(text.trim_end_matches('\n').len());

@@ -1,9 +1,9 @@
 //! The lines of one text, and which of them always stay.
 
-/// The maximum size of a line that is kept because of its place or its meaning. A longer line is cut.
-const FIXED_LINE_BYTES_MAX: usize = 500;
-/// The maximum size of a last line that is not an error.
-const LAST_LINE_BYTES_MAX: usize = 160;
+/// The limits of the size of an error or an exit code. A longer line is cut at three times `line_bytes`.
+const ERROR_BYTES: (usize, usize) = (120, 500);
+/// The limits of the size of a last line that is not an error. A longer line is cut at `line_bytes`.
+const LAST_LINE_BYTES: (usize, usize) = (40, 160);
 /// Words that mark a line as an error.
 const ERROR_WORDS: [&str; 4] = ["error", "failed", "panicked", "Traceback"];
 /// Words that mark a line with the exit code of a command.
@@ -48,7 +48,7 @@ pub(crate) fn split(text: &str, line_bytes: usize, edge_lines: usize, is_output:
     for (index, text) in texts.into_iter().enumerate() {
         let role = line((index, text));
         // The rest of a cut line can still show its names.
-        let fixed = if role == LineRole::Fixed { cut(text) } else { text };
+        let fixed = if role == LineRole::Fixed { cut(text, line_bytes) } else { text };
         lines.push(Line { text: fixed, role });
         if fixed.len() < text.len() {
             lines.push(Line { text: &text[fixed.len()..], role: LineRole::Names });
@@ -70,8 +70,11 @@ fn is_numbered(line: &str) -> bool {
 }
 
 /// Returns the part of a line that is kept.
-fn cut(line: &str) -> &str {
-    let bytes_max = if is_error_or_exit(line) { FIXED_LINE_BYTES_MAX } else { LAST_LINE_BYTES_MAX };
+fn cut(line: &str, line_bytes: usize) -> &str {
+    let bytes_max = match is_error_or_exit(line) {
+        true => line_bytes.saturating_mul(3).clamp(ERROR_BYTES.0, ERROR_BYTES.1),
+        false => line_bytes.clamp(LAST_LINE_BYTES.0, LAST_LINE_BYTES.1),
+    };
     &line[..line.floor_char_boundary(bytes_max)]
 }
 
@@ -120,6 +123,8 @@ mod tests {
         let lines = split(&long, 160, 0, true);
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[0].text.len() + lines[1].text.len(), long.len());
-        assert!(lines[0].text.len() <= FIXED_LINE_BYTES_MAX);
+        assert!((479..=480).contains(&lines[0].text.len()));
+        assert_eq!(split(&long, 10, 0, true)[0].text.len(), 119, "an `ä` has two bytes");
+        assert_eq!(split(&"x".repeat(99), 10, 0, true)[0].text.len(), 40);
     }
 }

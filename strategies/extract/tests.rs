@@ -81,14 +81,14 @@ fn bare(budget: f64) -> Value {
 fn lines_with_new_names_stay() {
     let content = format!("{}see src/lexer.rs\n{}done", prose(10), prose(10));
     let found = replaced("Look.", &[row(0, &content)], &bare(0.2));
-    assert_eq!(found, [(0, "[2 of 22 lines]\nsee src/lexer.rs\ndone".to_owned())]);
+    assert_eq!(found, [(0, "[2/22 lines]\nsee src/lexer.rs\ndone".to_owned())]);
 }
 
 #[test]
 fn lines_whose_names_the_view_shows_elsewhere_are_dropped() {
     let content = format!("{}see src/lexer.rs\n{}done", prose(10), prose(10));
     let found = replaced("Look at src/lexer.rs.", &[row(0, &content)], &bare(0.2));
-    assert_eq!(found, [(0, "[1 of 22 lines]\ndone".to_owned())]);
+    assert_eq!(found, [(0, "[1/22 lines]\ndone".to_owned())]);
     // The view also shows the result of a kept step.
     let rows = [row(0, &content), row(1, "src/lexer.rs")];
     let mut options = bare(0.2);
@@ -119,7 +119,7 @@ fn long_lines_are_reduced_to_their_names() {
     let content =
         format!("{} src/lexer.rs {} lexer_state 40400\ndone", "word ".repeat(40), "word ".repeat(40));
     let found = replaced("Look.", &[row(0, &content)], &bare(0.2));
-    let text = "[2 of 2 lines]\nsrc/lexer.rs lexer_state 40400\ndone";
+    let text = "[2/2 lines]\nsrc/lexer.rs lexer_state 40400\ndone";
     assert_eq!(found, [(0, text.to_owned())]);
 }
 
@@ -128,7 +128,7 @@ fn errors_exit_codes_and_the_last_line_stay_without_budget() {
     let content =
         format!("{}error: unexpected token\n{}exit code 101\n{}last words", prose(9), prose(9), prose(9));
     let found = replaced("Look.", &[row(0, &content)], &bare(0.0));
-    let text = "[3 of 30 lines]\nerror: unexpected token\nexit code 101\nlast words";
+    let text = "[3/30 lines]\nerror: unexpected token\nexit code 101\nlast words";
     assert_eq!(found, [(0, text.to_owned())]);
 }
 
@@ -138,7 +138,7 @@ fn first_and_last_lines_stay() {
     let mut options = bare(0.0);
     options["edge_lines"] = json!(2);
     let found = replaced("Look.", &[row(0, &content)], &options);
-    let text = "[4 of 24 lines]\nhead 1\nhead 2\ntail 1\ntail 2";
+    let text = "[4/24 lines]\nhead 1\nhead 2\ntail 1\ntail 2";
     assert_eq!(found, [(0, text.to_owned())]);
 }
 
@@ -149,7 +149,7 @@ fn long_arguments_are_shortened_into_the_result() {
     let calls = calls(&asked(&bare(0.2)), &events("Write.", &rows));
     let [request, response] = &calls[..] else { panic!("{calls:?}") };
     assert_eq!((request.seq, request.request), (1, Some(RequestAction::Strip)));
-    let text = "[arguments: 1 of 21 lines]\nsrc/lexer.rs\n[output]\nwritten";
+    let text = "[arguments: 1/21 lines]\nsrc/lexer.rs\n[output]\nwritten";
     assert_eq!((response.seq, &response.response), (2, &Some(ResponseAction::Replace(text.to_owned()))));
 }
 

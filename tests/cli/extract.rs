@@ -44,7 +44,7 @@ fn old_results_keep_lines_with_new_names() {
     let lengths: Vec<usize> =
         results.iter().map(|result| result["content"].as_str().unwrap().lines().count()).collect();
     assert_eq!(lengths, [3, 3, 82, 82, 82], "the newest three steps stay");
-    assert_eq!(results[0]["content"], "[2 of 82 lines]\nuses lib/part0.rs here\nend");
+    assert_eq!(results[0]["content"], "[2/82 lines]\nuses lib/part0.rs here\nend");
     world.run(&["conversation", "--reset"]).exits(0);
     transcript.assert_same_bytes();
 }
@@ -57,7 +57,7 @@ fn long_arguments_move_into_the_result() {
     world.write_conversation("conversation", &conversation);
     world.run(&["conversation", "--strategy", "extract:keep_steps=0", "--keep-last", "0"]).exits(0);
     assert_eq!(view(&world, "tool_call_request")[0]["arguments"], json!({}));
-    let text = "[arguments: 1 of 41 lines]\nsrc/lexer.rs\n[output]\nwritten";
+    let text = "[arguments: 1/41 lines]\nsrc/lexer.rs\n[output]\nwritten";
     assert_eq!(view(&world, "tool_call_response")[0]["content"], text);
 }
 
