@@ -41,6 +41,19 @@ pub(crate) struct Verbosity {
         hide_possible_values = true
     )]
     pub(crate) log_format: LogFormat,
+    /// Color the text for people
+    ///
+    /// `auto` colors text on a terminal, unless NO_COLOR is set. CLICOLOR_FORCE=1 is `always`.
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Global options",
+        value_name = "auto|always|never",
+        value_parser = ["auto", "always", "never"],
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    pub(crate) color: String,
 }
 
 /// The format of stderr.

@@ -22,7 +22,7 @@ use jp_compact_sessions::SessionError;
 use jp_compact_store::{StoreError, StoreErrorKind};
 
 use hint::run_hint;
-pub(crate) use hint::{ErrorHint, missing_permissions_hint};
+pub(crate) use hint::{DEBUG_OUTPUT_HINT, ErrorHint, missing_permissions_hint};
 pub(crate) use usage::usage_error;
 
 use crate::exit::Exit;

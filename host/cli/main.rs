@@ -16,7 +16,6 @@ mod interrupt;
 mod jp;
 mod output;
 mod prices;
-mod progress;
 mod prompt;
 mod reports;
 mod resolve;
@@ -32,7 +31,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
-use jp_compact_help::{completion, with_layout};
+use jp_compact_help::{completion, typed_color, with_layout};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_terminal::{escape, lines};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -59,6 +58,7 @@ fn run() -> Exit {
     if arguments.len() == 1 {
         return jp::serve(run_arguments);
     }
+    output::set_colors(typed_color(&arguments));
     if let Some(exit) = answer_shell(&arguments) {
         return exit;
     }
@@ -114,7 +114,7 @@ fn answer_shell(arguments: &[OsString]) -> Option<Exit> {
 
 /// Prints the help in its layout. The layout is only made here, because parsing does not need it.
 fn print_help(arguments: &[OsString], plain: &clap::Error) {
-    let command = with_layout(Cli::command(), arguments.iter().map(OsString::as_os_str));
+    let command = with_layout(Cli::command(), arguments);
     let laid_out = command.try_get_matches_from(arguments).err();
     let laid_out = laid_out.filter(|_| plain.kind() == ErrorKind::DisplayHelp);
     output::help(laid_out.as_ref().unwrap_or(plain));

@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jp_compact_jp_plugin::{Connection, MessageLevel};
+use jp_compact_runtime::environment::Variables;
 use jp_compact_schema::document::{Failure, LogLevel, LogLine};
+use jp_compact_terminal::colors::{ColorMode, TABLE_HEADING, with_colored_labels};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -76,6 +78,37 @@ pub(crate) fn failure(failure: &Failure, text: &EscapedLines) {
     log(LogLevel::Error, "failed", failure, text);
 }
 
+/// Whether text for people is colored.
+static STDERR_HAS_COLORS: AtomicBool = AtomicBool::new(false);
+static STDOUT_HAS_COLORS: AtomicBool = AtomicBool::new(false);
+
+/// Decides about colors, for stdout and stderr each.
+pub(crate) fn set_colors(mode: ColorMode) {
+    let variable = |name: &str| Variables::OfProcess.get(name);
+    STDERR_HAS_COLORS.store(mode.has_colors(io::stderr().is_terminal(), variable), Ordering::Relaxed);
+    STDOUT_HAS_COLORS.store(mode.has_colors(stdout_is_terminal(), variable), Ordering::Relaxed);
+}
+
+pub(crate) fn has_colors_on_stdout() -> bool {
+    STDOUT_HAS_COLORS.load(Ordering::Relaxed)
+}
+
+/// Writes a table to stdout, with its first line as the heading.
+///
+/// # Errors
+/// See [`data`].
+pub(crate) fn table(lines: &[String]) -> io::Result<()> {
+    let mut table = EscapedLines::new();
+    for (index, line) in lines.iter().enumerate() {
+        if index == 0 && has_colors_on_stdout() {
+            table.styled(TABLE_HEADING, line)
+        } else {
+            table.line(line)
+        }
+    }
+    text(&table)
+}
+
 /// Whether only errors are printed.
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
@@ -119,7 +152,12 @@ pub(crate) fn log(level: LogLevel, message: &'static str, fields: &impl Serializ
         return jp.report(level, text.as_str());
     }
     if !is_json() {
-        let _ = io::stderr().write_all(text.as_str().as_bytes());
+        let text = if STDERR_HAS_COLORS.load(Ordering::Relaxed) {
+            with_colored_labels(text.as_str())
+        } else {
+            text.as_str().to_owned()
+        };
+        let _ = io::stderr().write_all(text.as_bytes());
         return;
     }
     let mut members = Map::new();

@@ -57,12 +57,17 @@ pub(crate) fn grants_for(subject: &TestedPlugin) -> Result<Vec<Grant>, Report> {
     missing.iter().for_each(|grant| text.line(format_args!("  asks      {grant}")));
     let permissions: Vec<_> = missing.iter().map(ToString::to_string).collect();
     output::info("asks for permissions", &json!({ "name": subject.name, "permissions": permissions }), &text);
-    output::question("Grant these permissions for this run? [y/N] ");
-    let mut line = String::new();
-    std::io::stdin()
-        .read_line(&mut line)
-        .map_err(|error| Report::of_system("failed to read the answer", &error))?;
+    let line = read_answer("Grant these permissions for this run? [y/N] ")?;
     Ok(if is_yes(&line) { missing } else { Vec::new() })
+}
+
+/// Prints a question, and waits for the line that the user types.
+pub(crate) fn read_answer(question: &'static str) -> Result<String, Report> {
+    output::question(question);
+    let mut line = String::new();
+    let read = std::io::stdin().read_line(&mut line);
+    read.map_err(|error| Report::of_system("failed to read the answer", &error))?;
+    Ok(line)
 }
 
 /// Returns the text that precedes the question whether to trust a plugin.

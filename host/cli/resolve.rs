@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use jp_compact_help::nearest;
+use jp_compact_help::intended_command;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::trust::quoted;
 use jp_compact_store::{self as store, StoreError};
@@ -19,21 +19,6 @@ use crate::transcript_results::TranscriptResults;
 
 /// Lists the names of the commands. Only an unknown argument needs them.
 pub(crate) type CommandNames = fn() -> Vec<String>;
-
-/// Words of other programs, each with the command or option that does the same here. The empty text represents
-/// compacting, which needs neither.
-const SYNONYMS: [(&str, &str); 10] = [
-    ("undo", "--reset"),
-    ("reset", "--reset"),
-    ("revert", "--reset"),
-    ("restore", "--reset"),
-    ("preview", "--dry-run"),
-    ("dry-run", "--dry-run"),
-    ("compact", ""),
-    ("run", ""),
-    ("view", "print"),
-    ("check", "lint"),
-];
 
 /// Locates every transcript. If some cannot be used, prints the errors and returns the exit code. The caller must then
 /// compact none.
@@ -105,7 +90,7 @@ fn unknown_argument(
     let located =
         arguments.iter().find(|other| *other != argument && store::locate(other, environment).is_ok());
     let transcript = located.map_or_else(|| "TRANSCRIPT".to_owned(), |located| quoted(Path::new(located)));
-    let hint = match suggest(argument, commands).as_deref() {
+    let hint = match intended_command(argument, commands).as_deref() {
         Some("") => format!("compacting needs no command: `jp-compact {transcript}`"),
         Some("--reset") => format!("`jp-compact {transcript} --reset` removes overlays"),
         Some("--dry-run") => {
@@ -127,48 +112,4 @@ fn conversation_id(argument: &str) -> Option<&str> {
     let (id, _) = argument.split_once('-')?;
     let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
     is_id.then_some(id)
-}
-
-/// Returns the command or option that the user probably meant, or the empty text for compacting.
-fn suggest(argument: &str, commands: &[String]) -> Option<String> {
-    let words: Vec<_> =
-        commands.iter().map(|command| (command.as_str(), command.as_str())).chain(SYNONYMS).collect();
-    let near = nearest(argument, words.iter().map(|(word, _)| *word))?;
-    words.into_iter().find(|(word, _)| *word == near).map(|(_, meaning)| meaning.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(argument: &str, expected: Option<&str>) {
-        let commands = ["print", "query", "show", "stats", "schema", "strategy"].map(str::to_owned);
-        assert_eq!(suggest(argument, &commands).as_deref(), expected);
-    }
-
-    #[test]
-    fn suggests_nearest_command() {
-        check("prin", Some("print"));
-        check("shwo", Some("show"));
-        check("Stat", Some("stats"));
-        check("schemas", Some("schema"));
-        check("strategies", None);
-    }
-
-    #[test]
-    fn recognizes_words_of_other_programs() {
-        check("undo", Some("--reset"));
-        check("reset", Some("--reset"));
-        check("preview", Some("--dry-run"));
-        check("dryrun", Some("--dry-run"));
-        check("compact", Some(""));
-    }
-
-    #[test]
-    fn suggests_nothing_for_distant_words() {
-        for argument in ["conversation", "cat", "x", "nowhere", "ünïcode"] {
-            check(argument, None);
-        }
-    }
 }

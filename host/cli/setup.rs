@@ -18,8 +18,8 @@ use crate::error::Report;
 use crate::input::{open_as, warnings};
 use crate::output;
 use crate::prices::read_prices;
-use crate::progress::ProgressLine;
 use crate::prompt;
+use jp_compact_help::progress::ProgressLine;
 
 /// The planner of a command, and its progress line.
 pub(crate) struct Setup<'a> {
@@ -56,7 +56,7 @@ impl<'a> Setup<'a> {
         asker: Asker,
         environment: &'a Environment,
     ) -> Result<Self, Report> {
-        let progress = Arc::new(ProgressLine::new(quiet));
+        let progress = Arc::new(ProgressLine::new(quiet || output::is_json()));
         let registry_and_trust = (args.discovery.registry(environment)?, args.discovery.trust(environment)?);
         let user = user(asker, &progress);
         let options = options(args, environment)?;

@@ -169,3 +169,22 @@ fn mistyped_names_are_corrected() {
     check(&["17738399648"], 4, "17738399468");
     check(&["fork", "17738399648", "--compact"], 4, "17738399468");
 }
+
+#[test]
+fn color_is_for_terminals_and_on_request() {
+    let world = World::new();
+    let error = |arguments: &[&str], variable: Option<(&str, &str)>| {
+        let mut command = world.command(&[&["show", "nowhere"], arguments].concat());
+        command.envs(variable);
+        world.finish(&mut command).exits(4).stderr
+    };
+    assert!(error(&[], None).starts_with("error: "));
+    let colored = "\u{1b}[1m\u{1b}[31merror:\u{1b}[0m ";
+    assert!(error(&["--color", "always"], None).starts_with(colored));
+    assert!(error(&["--color=always"], Some(("NO_COLOR", "1"))).starts_with(colored));
+    assert!(error(&[], Some(("CLICOLOR_FORCE", "1"))).starts_with(colored));
+    assert!(error(&["--color=never"], Some(("CLICOLOR_FORCE", "1"))).starts_with("error: "));
+    assert!(world.run(&["-h", "--color=always"]).exits(0).text().contains("\u{1b}["));
+    assert!(!world.run(&["-h"]).exits(0).text().contains("\u{1b}["));
+    world.run(&["show", "nowhere", "--color", "red"]).exits(2);
+}

@@ -13,14 +13,15 @@ fn strategy_list_prints_bundled_strategies() {
     let output = world.run(&["strategy", "list"]).exits(0);
     assert_eq!(output.stderr, "");
     insta::assert_snapshot!(world.normalize(output.text()), @r"
-    collapse         bundled      trusted    not described yet  ([bin]/compact-strategy-collapse)
-    digest           bundled      trusted    not described yet  ([bin]/compact-strategy-digest)
-    extract          bundled      trusted    not described yet  ([bin]/compact-strategy-extract)
-    micro            bundled      trusted    not described yet  ([bin]/compact-strategy-micro)
-    strip-reasoning  bundled      trusted    not described yet  ([bin]/compact-strategy-strip-reasoning)
-    strip-tools      bundled      trusted    not described yet  ([bin]/compact-strategy-strip-tools)
-    summarize        bundled      trusted    not described yet  ([bin]/compact-strategy-summarize)
-    trim             bundled      trusted    not described yet  ([bin]/compact-strategy-trim)
+    NAME             FROM     TRUST    DESCRIPTION
+    collapse         bundled  trusted  Let a model summarize the oldest turns, and merge earlier summaries
+    digest           bundled  trusted  Replace turns by a list of requests, files, commands and errors, without a model
+    extract          bundled  trusted  Shorten old tool calls to the lines that introduce names
+    micro            bundled  trusted  Replace old and long tool results by placeholders
+    strip-reasoning  bundled  trusted  Remove reasoning from the view
+    strip-tools      bundled  trusted  Strip or omit tool calls
+    summarize        bundled  trusted  Let a model write a summary of the turns
+    trim             bundled  trusted  Clear or cut old tool results by a fixed rule
     ");
     let line = world.run(&["strategy", "list", "--json"]).exits(0).line();
     let names: Vec<_> =
@@ -29,6 +30,18 @@ fn strategy_list_prints_bundled_strategies() {
         names,
         ["collapse", "digest", "extract", "micro", "strip-reasoning", "strip-tools", "summarize", "trim"]
     );
+}
+
+#[test]
+fn known_descriptions_of_bundled_strategies_are_their_own() {
+    let world = World::new();
+    let list = world.run(&["strategy", "list", "--json"]).exits(0).line();
+    for row in list["strategies"].as_array().unwrap() {
+        assert_eq!(row["described"], false, "{row}");
+        let name = row["name"].as_str().unwrap();
+        let shown = world.run(&["strategy", "show", name, "--json"]).exits(0).line();
+        assert_eq!(row["description"], shown["description"]["description"], "{name}");
+    }
 }
 
 #[test]
@@ -64,7 +77,7 @@ fn strategy_list_executes_nothing() {
     world.write_file("plugins/README.md", b"not a strategy\n");
     world.write_script("plugins/Not_A_Name", "#!/bin/sh\n");
     let output = world.run(&["strategy", "list", "--trust-dir", "plugins"]).exits(0);
-    assert_eq!(output.text().lines().count(), 9, "{}", output.text());
+    assert_eq!(output.text().lines().count(), 11, "{}", output.text());
     assert!(!started.exists());
 }
 

@@ -10,6 +10,7 @@
 mod agent_formats;
 mod agent_profile;
 mod aimock;
+mod authors;
 mod auto;
 mod bad_input;
 mod bounds;

@@ -29,7 +29,7 @@ fn check_rejected(text: &str, code: i32, message: &str) {
 fn reports_unknown_strategy() {
     let (world, transcript) = world();
     let output = world.run(&["conversation", "--strategy", "strip-tolls"]).exits(10);
-    assert!(output.stderr.contains("`strip-reasoning`, `strip-tools`"), "{}", output.stderr);
+    assert!(output.stderr.contains("did you mean `strip-tools`?"), "{}", output.stderr);
     world.run(&["conversation", "--strategy", "../strip-tools"]).exits(10);
     world.run(&["strategy", "show", "strip-tolls"]).exits(10);
     transcript.assert_untouched();
@@ -138,16 +138,19 @@ fn first_folder_wins_for_same_name() {
 
     let list = world.run(&[&["strategy", "list"][..], &folders("plugins", "others")].concat()).exits(0);
     insta::assert_snapshot!(world.normalize(list.text()), @r"
-    mine             trust-dir    trusted    a test  (/here/plugins/mine)
-    mine             shadowed     trusted    a test  (/here/others/mine.sh)
-    collapse         bundled      trusted    not described yet  ([bin]/compact-strategy-collapse)
-    digest           bundled      trusted    not described yet  ([bin]/compact-strategy-digest)
-    extract          bundled      trusted    not described yet  ([bin]/compact-strategy-extract)
-    micro            bundled      trusted    not described yet  ([bin]/compact-strategy-micro)
-    strip-reasoning  bundled      trusted    not described yet  ([bin]/compact-strategy-strip-reasoning)
-    strip-tools      bundled      trusted    not described yet  ([bin]/compact-strategy-strip-tools)
-    summarize        bundled      trusted    not described yet  ([bin]/compact-strategy-summarize)
-    trim             bundled      trusted    not described yet  ([bin]/compact-strategy-trim)
+    NAME             FROM       TRUST    DESCRIPTION
+    mine             trust-dir  trusted  a test
+      plugins/mine
+    mine             shadowed   trusted  a test
+      others/mine.sh
+    collapse         bundled    trusted  Let a model summarize the oldest turns, and merge earlier summaries
+    digest           bundled    trusted  Replace turns by a list of requests, files, commands and errors, without a model
+    extract          bundled    trusted  Shorten old tool calls to the lines that introduce names
+    micro            bundled    trusted  Replace old and long tool results by placeholders
+    strip-reasoning  bundled    trusted  Remove reasoning from the view
+    strip-tools      bundled    trusted  Strip or omit tool calls
+    summarize        bundled    trusted  Let a model write a summary of the turns
+    trim             bundled    trusted  Clear or cut old tool results by a fixed rule
     ");
     let list =
         world.run(&[&["strategy", "list", "--json"][..], &folders("others", "plugins")].concat()).line();

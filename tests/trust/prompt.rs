@@ -217,3 +217,17 @@ fn terminal_prompt_grants_the_needs_of_a_bare_file() {
     assert_eq!(code, Some(0), "{screen}");
     assert!(screen.contains("  asks      llm\r\n"), "{screen}");
 }
+
+#[test]
+fn shell_script_with_a_pipe_runs_after_one_question() {
+    let home = Home::new();
+    let script = home.script("piped", "");
+    // The description needs a second process, too.
+    let piped = script.replacen("\n", "\nprintf '' | cat\n", 1);
+    home.install("piped", &piped);
+    let compact = home.compact("./piped", &[]);
+    let (code, screen) = run_on_terminal(&home, &compact, "y\n");
+    assert!(screen.contains("asks      subprocess"), "{screen}");
+    assert_eq!(screen.matches("[y/N]").count(), 1, "{screen}");
+    assert_eq!(code, Some(0), "{screen}");
+}

@@ -53,7 +53,13 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 23] = [
     ),
     (
         "jp-compact-help",
-        &["jp-compact-schema", "jp-compact-runtime", "jp-compact-config", "jp-compact-sessions"],
+        &[
+            "jp-compact-schema",
+            "jp-compact-runtime",
+            "jp-compact-config",
+            "jp-compact-sessions",
+            "jp-compact-terminal",
+        ],
     ),
     ("jp-compact-evidence", &["jp-compact-core"]),
     (
@@ -123,7 +129,7 @@ const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 27] = [
     ("clap", &["jp-compact", "jp-compact-help"]),
     ("clap_complete", &["jp-compact-help"]),
     ("clap_mangen", &["jp-compact-help"]),
-    ("indicatif", &["jp-compact"]),
+    ("indicatif", &["jp-compact-help"]),
     ("mimalloc", &["jp-compact"]),
     ("rmcp", &["jp-compact"]),
     ("terminal_size", &["jp-compact"]),
@@ -193,7 +199,6 @@ const NAMED_CRATES: [(&str, &[&str]); 4] = [
             "jp_compact_page",
             "jp_compact_reports",
             "clap",
-            "indicatif",
             "jiff",
             "mimalloc",
             "rmcp",

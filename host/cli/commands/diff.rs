@@ -84,10 +84,10 @@ fn overlay_number(text: &str) -> Result<usize, String> {
 pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     if is_dry_run(args) {
         let (input, run) = until_interrupted(dry_run(args, quiet, environment))?;
-        return report(args, &input, Some(&run), environment);
+        return report(args, &input, Some(&run));
     }
     let input = read_as(&args.transcript, args.run_args.input.format, environment)?;
-    report(args, &input, None, environment)
+    report(args, &input, None)
 }
 
 /// Returns whether strategies run. Any option that selects strategies or turns requests that.
@@ -127,12 +127,7 @@ async fn dry_run(
     Ok((input, DryRun { report, document }))
 }
 
-fn report(
-    args: &Args,
-    input: &InputTranscript,
-    run: Option<&DryRun>,
-    environment: &Environment,
-) -> Result<Exit, Report> {
+fn report(args: &Args, input: &InputTranscript, run: Option<&DryRun>) -> Result<Exit, Report> {
     let stream = input.stream.stream();
     let range = args.turn.map(|position| range_of(stream, position)).transpose()?;
     let choice = choice(args, input, run)?;
@@ -172,7 +167,7 @@ fn report(
         output::json_line(&report)?;
         return Ok(Exit::Done);
     }
-    let palette = Palette::for_stdout(output::stdout_is_terminal(), environment);
+    let palette = Palette::new(output::has_colors_on_stdout());
     let jp_note = jp_note(stream, &choice, &tokens);
     let sums = diff::sums(&report, jp_note.as_deref());
     if args.stat {

@@ -27,8 +27,8 @@ use crate::human::{counted, relative_path};
 use crate::input::{find_transcripts, no_transcript};
 use crate::output;
 use crate::prices::read_prices;
-use crate::progress::EvalBar;
 use crate::setup::Setup;
+use jp_compact_help::progress::EvalBar;
 
 /// Measure what strategies keep of what is needed later
 ///
@@ -187,6 +187,16 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     conclude(&report, gates_met, args.run_args.json)
 }
 
+/// Evaluates without gates and without output.
+pub(crate) fn measure(args: &Args, quiet: bool, environment: &Environment) -> Result<EvalReport, Report> {
+    let transcripts = find_transcripts(&args.transcripts, environment);
+    let evaluation = evaluate(args, &options(args, environment)?, &transcripts, quiet, environment)?;
+    match failure_of_all(&evaluation.report) {
+        Some(failure) => Err(failure),
+        None => Ok(evaluation.report),
+    }
+}
+
 fn write_page(args: &Args, evaluation: &Evaluation, environment: &Environment) -> Result<(), Report> {
     let Some(file) = &args.html else { return Ok(()) };
     let texts = if args.no_text { Texts::Hidden } else { Texts::Shown };
@@ -277,7 +287,7 @@ fn evaluate(
         make_runs: &make_runs,
         describe: &|error| Report::from(error).document(),
     };
-    let bar = EvalBar::new(quiet, (paths.len() * rows.len()) as u64);
+    let bar = EvalBar::new(quiet || output::is_json(), (paths.len() * rows.len()) as u64);
     let evaluation = jp_compact_eval::evaluate(&request, |rows| bar.add_rows(rows as u64));
     bar.finish();
     runtime.shutdown_background();

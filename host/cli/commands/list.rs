@@ -10,7 +10,6 @@ use jp_compact_transcripts::Format;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::interrupt::until_interrupted;
-use crate::lines::EscapedLines;
 use crate::output;
 
 /// List the sessions of agents, and JP's conversations
@@ -48,11 +47,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     if args.json {
         output::json_line(&document)?;
     } else {
-        let mut text = EscapedLines::new();
-        sessions::table(&document, hidden, output::columns(), Clock::System.now(), environment)
-            .iter()
-            .for_each(|line| text.line(line));
-        output::text(&text)?;
+        let now = Clock::System.now();
+        output::table(&sessions::table(&document, hidden, output::columns(), now, environment))?;
     }
     Ok(Exit::Done)
 }

@@ -11,6 +11,7 @@ mod doctor;
 mod eval;
 mod fork;
 mod import;
+mod init;
 mod lint;
 mod list;
 mod man;
@@ -23,13 +24,14 @@ mod show;
 mod stats;
 mod strategy;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use jp_compact_help::with_layout;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_schema::document::EvalReport;
 
 use crate::args::Verbosity;
 use crate::error::Report;
@@ -121,7 +123,7 @@ pub(crate) fn writes_data(arguments: &[OsString]) -> bool {
 
 /// Returns the help of a program with another name.
 pub(crate) fn help_of(name: &'static str, usage: &'static str, introduction: &'static str) -> String {
-    let command = with_layout(Cli::command(), [OsStr::new(name), OsStr::new("-h")]);
+    let command = with_layout(Cli::command(), &[OsString::from(name), "-h".into()]);
     let command = command.bin_name(name).override_usage(usage).before_help(introduction).after_help("");
     command.term_width(100).render_help().to_string()
 }
@@ -166,6 +168,7 @@ pub(crate) enum Command {
     Fork(Box<fork::Args>),
     Resume(Box<resume::Args>),
     Import(import::Args),
+    Init(init::Args),
     Print(print::Args),
     Query(Box<query::Args>),
     Show(show::Args),
@@ -199,12 +202,43 @@ pub(crate) fn run(cli: Cli, environment: &Environment) -> Result<Exit, Report> {
         Some(Command::Stats(args)) => stats::run(&args, environment),
         Some(Command::Lint(args)) => lint::run(&args, environment),
         Some(Command::Mcp(args)) => mcp::run(*args, quiet, environment),
+        Some(Command::Strategy(args)) if args.dev().is_some() => show_while_developing(&args, environment),
+        Some(Command::Init(args)) => {
+            init::run(&args, environment, |paths, rows| measure(paths, rows, quiet, environment))
+        }
         Some(Command::Strategy(args)) => strategy::run(&args, cli.verbosity.verbose > 0, environment),
         Some(Command::Config(args)) => config::run(&args, environment),
         Some(Command::Doctor(args)) => doctor::run(&args, environment),
         Some(Command::Schema(args)) => schema::run(&args),
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man(args)) => man::run(&args, Cli::command(), environment),
+    }
+}
+
+/// Runs `strategy dev`: the effect is that of `diff`.
+fn show_while_developing(args: &strategy::Args, environment: &Environment) -> Result<Exit, Report> {
+    let Some(dev) = args.dev() else { return Err(Report::bug()) };
+    let arguments = dev.diff_arguments(environment);
+    dev.watch(environment, || match Cli::read(arguments.iter().cloned()).map(|cli| cli.command) {
+        Ok(Some(Command::Diff(args))) => diff::run(&args, true, environment).map(drop),
+        _ => Err(Report::bug()),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Evaluates strategies for `init`.
+fn measure(
+    paths: &[OsString],
+    rows: &[&str],
+    quiet: bool,
+    environment: &Environment,
+) -> Result<EvalReport, Report> {
+    let rows = rows.iter().flat_map(|row| ["--strategy".into(), OsString::from(row)]);
+    let arguments =
+        ["jp-compact", "eval"].map(OsString::from).into_iter().chain(rows).chain(paths.iter().cloned());
+    match Cli::read(arguments).map(|cli| cli.command) {
+        Ok(Some(Command::Eval(args))) => eval::measure(&args, quiet, environment),
+        _ => Err(Report::bug()),
     }
 }
 

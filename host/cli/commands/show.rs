@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Parser;
+use jp_compact_reports::steps;
 use jp_compact_runtime::environment::Environment;
 
 use crate::args::{FormatArgs, TokenArgs};
@@ -10,7 +11,7 @@ use crate::error::Report;
 use crate::exit::Exit;
 use crate::input::read_as;
 use crate::output;
-use crate::reports::{overlays, steps};
+use crate::reports::overlays;
 
 /// List the overlays of a conversation and their savings
 #[derive(Debug, Parser)]

@@ -2,6 +2,7 @@
 //! repeat the cause.
 
 use jp_compact_core::append::NotAppendable;
+use jp_compact_core::reply::ReplyViolation;
 use jp_compact_core::validate::Refusal;
 use jp_compact_engine::compact::{self, StrategyRunError};
 use jp_compact_help::hint_for;
@@ -21,7 +22,7 @@ pub(crate) struct ErrorHint(pub(super) Vec<String>);
 
 impl ErrorHint {
     /// Creates a hint of one line. Newlines in the text are escaped.
-    pub(super) fn line(text: impl Into<String>) -> Self {
+    pub(crate) fn line(text: impl Into<String>) -> Self {
         Self(vec![text.into()])
     }
 
@@ -208,12 +209,17 @@ fn session_hint(name: &str, error: &session::Error) -> Option<ErrorHint> {
         E::BadDescription { .. } => {
             "`jp-compact schema description` prints the schema of the answer to `describe`"
         }
+        E::Violation(ReplyViolation::NotAMessage { .. }) => DEBUG_OUTPUT_HINT,
         E::Violation(_) => "nothing was appended; `jp-compact schema reply` prints the schema of a reply",
         E::Crashed { .. } => return Some(stderr_hint(name)),
         _ => return None,
     };
     Some(ErrorHint::from_host(text))
 }
+
+/// The hint after a line on stdout that is not a message.
+pub(crate) const DEBUG_OUTPUT_HINT: &str =
+    "stdout is only for replies; print debug text to stderr (`>&2` in a shell, `file=sys.stderr` in Python)";
 
 fn stderr_hint(name: &str) -> ErrorHint {
     ErrorHint::line(format!("nothing was appended; `jp-compact -v ...` prints the stderr of `{name}`"))

@@ -5,4 +5,3 @@ pub(crate) mod conversation;
 pub(crate) mod overlays;
 pub(crate) mod sent_tokens;
 pub(crate) mod stats;
-pub(crate) mod steps;

@@ -11,6 +11,7 @@
 //! The interface is not stable.
 
 mod ask;
+mod changes;
 mod checks;
 mod conversation;
 mod describe;
@@ -29,6 +30,7 @@ use jp_compact_schema::{Description, Determinism};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub use changes::{FileStamp, file_stamps};
 pub use checks::{CHECKS, Check, CheckLevel, find};
 pub use exchange::{CheckSetup, Speaker};
 pub use plugin::TestedPlugin;

@@ -52,6 +52,7 @@ impl TestedPlugin {
         } else {
             // Bundled strategies are tested like all others.
             let stem = stem.strip_prefix("compact-strategy-").unwrap_or(stem);
+            check_interpreter(&path)?;
             (path.clone(), Vec::new(), stem)
         };
         Ok(Self {
@@ -77,6 +78,7 @@ impl TestedPlugin {
             Program::Dylib(file) => (runner.to_owned(), library_args(&folder.join(file))?),
             Program::Command(command) => {
                 let (first, rest) = command.split_first().ok_or("`command` names no program")?;
+                check_built(folder, first, &text)?;
                 // An argument that names a file of the folder is replaced by the path of the file, because the
                 // process has another working folder.
                 let args = rest.iter().map(|arg| {
@@ -186,6 +188,38 @@ impl TestedPlugin {
         let is_library = self.args.first().is_some_and(|arg| arg == "--dylib");
         Some(if is_library { jail.with_program(&self.program) } else { jail })
     }
+}
+
+/// Rejects a folder whose program is not built yet. A manifest of `strategy new` has the command in a comment.
+fn check_built(folder: &Path, program: &str, manifest: &str) -> Result<(), String> {
+    let path = folder.join(program);
+    if !program.contains('/') {
+        return Ok(());
+    }
+    if path.is_file() {
+        return check_interpreter(&path);
+    }
+    let command = manifest.lines().find_map(|line| line.strip_prefix("# Build:")).map(str::trim);
+    let command = command.or_else(|| folder.join("Cargo.toml").is_file().then_some("cargo build"));
+    let advice = command.map_or_else(String::new, |command| format!("\nbuild it first: {command}"));
+    Err(format!("`{program}` is missing{advice}"))
+}
+
+/// The longest `#!` line that is read.
+const SHEBANG_BYTES_MAX: u64 = 256;
+
+/// Rejects a script whose interpreter is not installed. The system would only report that a file is missing.
+fn check_interpreter(script: &Path) -> Result<(), String> {
+    let start = small_file::read_start(script, SHEBANG_BYTES_MAX).unwrap_or_default();
+    let start = String::from_utf8_lossy(&start);
+    let Some(line) = start.strip_prefix("#!").and_then(|rest| rest.lines().next()) else { return Ok(()) };
+    let mut words = line.split_whitespace();
+    let Some(program) = words.next() else { return Ok(()) };
+    let name = if program == ENV { words.next().unwrap_or(program) } else { program };
+    if name.starts_with('-') || find_program(Path::new("/"), name).is_ok_and(|path| path.exists()) {
+        return Ok(());
+    }
+    Err(format!("the interpreter `{name}` of its `#!` line is not installed"))
 }
 
 /// Finds the program of a command: a path in the folder, or a name on PATH.

@@ -1,7 +1,7 @@
 //! Two examples for each command. They are the end of `-h`, so each fits a line of 80 columns.
 
 /// The commands, each with two examples.
-pub(crate) const EXAMPLES: [(&str, [&str; 2]); 32] = [
+pub(crate) const EXAMPLES: [(&str, [&str; 2]); 34] = [
     ("", ["jp-compact 17738399468", "jp-compact 17738399468 -s strip-tools:mode=omit --keep-last 1 -n"]),
     ("auto", ["jp-compact auto 17738399468", "jp-compact auto 17738399468 --context-window 200000 -n"]),
     (
@@ -73,6 +73,11 @@ pub(crate) const EXAMPLES: [(&str, [&str; 2]); 32] = [
             "jp-compact strategy run ./mine 17738399468 --keep-last 1",
         ],
     ),
+    (
+        "strategy dev",
+        ["jp-compact strategy dev ./mine 17738399468", "jp-compact strategy dev ./mine session.jsonl --stat"],
+    ),
+    ("init", ["jp-compact init", "jp-compact init --yes --max 10"]),
     (
         "config",
         ["jp-compact config --explain", "jp-compact config --example > ~/.config/jp-compact/config.toml"],

@@ -2,7 +2,10 @@
 //! option. This is a table of its own, so that a shared option looks the same in all commands. The table must not change
 //! how a command line is parsed.
 
-use clap::{Arg, ArgAction, Command};
+use std::ffi::OsString;
+
+use clap::{Arg, ArgAction, ColorChoice, Command};
+use jp_compact_terminal::colors::ColorMode;
 
 use crate::examples::EXAMPLES;
 use crate::texts::{COMMON, HEADINGS, TEXTS};
@@ -19,11 +22,29 @@ enum Form {
     Long,
 }
 
-/// Returns the command line with the layout of its help. `arguments` are the arguments of the process. They show whether
-/// the user typed `-h` or `--help`.
-pub fn with_layout<'a>(cli: Command, arguments: impl IntoIterator<Item = &'a std::ffi::OsStr>) -> Command {
-    let is_long = arguments.into_iter().any(|argument| argument == "--help" || argument == "help");
-    arrange(cli, "", if is_long { Form::Long } else { Form::Short })
+/// Returns the command line with the layout and the colors of its help. `arguments` are those of the process.
+#[must_use]
+pub fn with_layout(cli: Command, arguments: &[OsString]) -> Command {
+    let color = match typed_color(arguments) {
+        ColorMode::Auto => ColorChoice::Auto,
+        ColorMode::Always => ColorChoice::Always,
+        ColorMode::Never => ColorChoice::Never,
+    };
+    let is_long = arguments.iter().any(|argument| argument == "--help" || argument == "help");
+    arrange(cli.color(color), "", if is_long { Form::Long } else { Form::Short })
+}
+
+/// Returns the value of `--color`. The raw arguments are searched, because errors of the command line are colored, too.
+#[must_use]
+pub fn typed_color(arguments: &[OsString]) -> ColorMode {
+    let following = arguments.iter().skip(1).map(Some).chain([None]);
+    let value = arguments.iter().zip(following).filter_map(|(argument, next)| {
+        match argument.to_str()?.strip_prefix("--color")? {
+            "" => next?.to_str(),
+            value => value.strip_prefix('='),
+        }
+    });
+    value.filter_map(ColorMode::of_name).last().unwrap_or_default()
 }
 
 /// Returns the command line with the layout of `--help`.

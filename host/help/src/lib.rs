@@ -1,4 +1,5 @@
-//! The help of the command line: the short help, manual pages, completions in shells, and suggestions for mistyped names.
+//! The help of the command line: the short help, manual pages, completions in shells, suggestions for mistyped names, and
+//! the progress on a terminal.
 //!
 //! The interface is not stable. It exists so that the command line only parses and prints. Nothing here may execute a
 //! strategy or another program: help must be quick and harmless.
@@ -6,12 +7,17 @@
 
 pub mod completion;
 mod examples;
+pub mod init;
+mod intended;
 mod layout;
 pub mod manual;
 mod nearest;
 mod overview;
+pub mod progress;
+pub mod strategies;
 mod texts;
 
-pub use layout::{with_layout, with_long_layout};
+pub use intended::intended_command;
+pub use layout::{typed_color, with_layout, with_long_layout};
 pub use nearest::{hint_for, nearest};
 pub use overview::overview;

@@ -15,8 +15,8 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
             completed.push(name);
         }
         let distance = edit_distance(&lower, &typed);
-        // At most a third of a long name differs, and at most half of a short one.
-        let limit = if name.len() < 6 { name.len() / 2 } else { name.len() / 3 };
+        // At most a third of a long name differs, and at most one letter of a short one.
+        let limit = if name.len() < 6 { 1 } else { name.len() / 3 };
         if distance <= limit.min(4) && nearest.is_none_or(|(smallest, _)| distance < smallest) {
             nearest = Some((distance, name));
         }

@@ -124,7 +124,7 @@ impl Client {
             // The library logs bodies, and the body of a provider may quote the key.
             .with_subscriber(NoSubscriber::new())
             .await;
-        answer.map(model_answer).map_err(|error| request_error(error, key))
+        answer.map(model_answer).map_err(|error| unreachable_at(target, request_error(error, key)))
     }
 
     /// Sends a request about a model, without any part of a conversation. Returns the JSON answer. With a `body`, the request
@@ -172,7 +172,7 @@ impl Client {
                 .map_err(|_| final_error("the provider's answer is not valid JSON".into()))
         };
         // The libraries log headers, and a header may contain the key.
-        answer.with_subscriber(NoSubscriber::new()).await
+        answer.with_subscriber(NoSubscriber::new()).await.map_err(|error| unreachable_at(target, error))
     }
 
     /// Returns the connections for an address, and creates them on first use.
@@ -307,6 +307,21 @@ fn provider_message(body: &str) -> Option<String> {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     Some(line.chars().take(MESSAGE_CHARS_MAX).collect())
 }
+
+/// Names the address of a server that refuses connections. On this machine, a retry does not help.
+fn unreachable_at(target: &Target, error: RequestError) -> RequestError {
+    if !error.message.contains(REFUSED) {
+        return error;
+    }
+    let message = format!("nothing answers at {}: is the server running?", target.address);
+    let host = reqwest::Url::parse(&target.address).ok().and_then(|url| url.host_str().map(str::to_owned));
+    let is_local =
+        host.is_some_and(|host| host == "localhost" || host == "[::1]" || host.starts_with("127."));
+    RequestError { message, retry: if is_local { None } else { error.retry }, ..error }
+}
+
+/// The text of the system for a port without a server.
+const REFUSED: &str = "Connection refused";
 
 fn connection_error(error: &reqwest::Error) -> RequestError {
     if error.is_timeout() && !error.is_connect() {

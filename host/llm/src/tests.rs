@@ -212,14 +212,20 @@ async fn retries_and_waits_are_limited() {
 }
 
 #[tokio::test]
-async fn connection_refused_is_retried_then_fails() {
+async fn refused_connection_names_the_address_and_is_not_retried_on_this_machine() {
     let server = MockServer::start().await;
     // A port that was just released.
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let variables = BTreeMap::from([("OPENAI_BASE_URL".to_owned(), format!("http://{closed}/v1"))]);
     let models = Models { variables: Variables::These(variables), ..models(&server) };
     let answer = models.answer(&question("what?", None), Some("openai/g")).await;
-    check_error(&answer, "llm_unavailable", "after 4 tries");
+    check_error(
+        &answer,
+        "llm_unavailable",
+        &format!("nothing answers at http://{closed}/v1/: is the server running?"),
+    );
+    let message = format!("{answer:?}");
+    assert!(!message.contains("tries"), "{message}");
 }
 
 #[tokio::test]

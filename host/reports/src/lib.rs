@@ -8,3 +8,4 @@ pub mod diff;
 pub mod eval;
 pub mod lost_paths;
 pub mod palette;
+pub mod steps;

@@ -5,6 +5,7 @@
 #![expect(missing_docs, reason = "the interface is not stable, so only unclear names need a comment")]
 
 pub mod bar_chart;
+pub mod colors;
 pub mod escape;
 pub mod lines;
 pub mod numbers;

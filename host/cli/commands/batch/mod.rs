@@ -22,10 +22,11 @@ use jp_compact_runtime::environment::Environment;
 use crate::args::{Providers, RunArgs, StrategyChoiceArgs, providers, typed_options};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::progress::BatchProgress;
+use crate::output;
 use crate::selection::SelectionArgs;
 use crate::setup::Setup;
 use finish::{FinishedBatch, file_error};
+use jp_compact_help::progress::BatchProgress;
 use reporter::BatchReporter;
 
 /// Compact folders of transcripts in one run
@@ -168,7 +169,7 @@ fn compact_files(args: &Args, quiet: bool, environment: &Environment) -> Result<
         checks_lint: lines.is_some() || gates.require_valid.is_some(),
         environment,
     };
-    let bar = BatchProgress::new(quiet, files.len() as u64, files.bytes(), &progress);
+    let bar = BatchProgress::new(quiet || output::is_json(), files.len() as u64, files.bytes(), &progress);
     let mut reporter = BatchReporter::new(Tally::new(files.faults().len() as u64), bar, quiet);
     reporter.report_faults(&files, lines.as_ref())?;
     let run_result = batch::run(&planner, &config, &|error| Report::from(error).document(), |event| {

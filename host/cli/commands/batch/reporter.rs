@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::lines::EscapedLines;
 use crate::output;
-use crate::progress::BatchProgress;
+use jp_compact_help::progress::BatchProgress;
 
 /// The limit of printed hints. The report has all of them.
 const HINTS_MAX: usize = 8;

@@ -1,7 +1,10 @@
 //! `jp-compact strategy list`: lists all strategies with their manifests or cached descriptions. It must not execute a
 //! strategy.
 
+use std::path::Path;
+
 use clap::Parser;
+use jp_compact_help::strategies::{self, StrategyLine};
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::registry::{Plugin, PluginForm};
@@ -12,12 +15,12 @@ use super::plugin::{origin, trust_status};
 use crate::args::StrategyArgs;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::lines::EscapedLines;
+use crate::human::relative_path;
 use crate::output;
 
 /// List the strategies, without executing them
 ///
-/// "not described yet" marks a strategy that was not executed yet. `jp-compact strategy show NAME` executes it and caches its description.
+/// "not described yet" marks a plugin that was not executed yet. `jp-compact strategy show NAME` executes it and caches its description.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
     /// Print one line of JSON
@@ -58,10 +61,19 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         output::json_line(&StrategyListReport { strategies, folders })?;
         return Ok(Exit::Done);
     }
-    let width = rows.iter().map(|row| row.plugin.name.as_str().len()).max().unwrap_or(0);
-    let mut text = EscapedLines::new();
-    rows.iter().for_each(|row| text.line(row.text(width)));
-    output::text(&text)?;
+    let mut lines: Vec<StrategyLine> = rows.iter().map(|row| row.line(environment)).collect();
+    let is_listed = |path: &Path| rows.iter().any(|row| row.plugin.real == path);
+    for record in trust.records().into_iter().filter(|record| !is_listed(Path::new(&record.path))) {
+        let path = Path::new(&record.path);
+        lines.push(StrategyLine {
+            name: record.name.as_str().to_owned(),
+            origin: "path".to_owned(),
+            trust: if path.exists() { "trusted" } else { "missing" }.to_owned(),
+            description: "trusted by its path".to_owned(),
+            path: Some(relative_path(path, environment)),
+        });
+    }
+    output::table(&strategies::table(&lines, output::columns()))?;
     Ok(Exit::Done)
 }
 
@@ -73,7 +85,11 @@ impl<'a> Row<'a> {
         let (version, description) = match (plugin.manifest(), cached) {
             (Some(manifest), _) => (Some(manifest.version.clone()), Some(manifest.description.clone())),
             (None, Some(cached)) => (Some(cached.description.version), Some(cached.description.description)),
-            (None, None) => (None, None),
+            (None, None) => {
+                let known =
+                    plugin.bundled().then(|| strategies::bundled_description(plugin.name.as_str())).flatten();
+                (None, known.map(str::to_owned))
+            }
         };
         let problem = match &plugin.form {
             PluginForm::Broken(problem) => Some(problem.as_str()),
@@ -82,16 +98,21 @@ impl<'a> Row<'a> {
         Self { plugin, trust_status, sha256, version, description, is_described, problem }
     }
 
-    fn text(&self, width: usize) -> String {
-        let (name, path) = (self.plugin.name.as_str(), self.plugin.path.display());
+    fn line(&self, environment: &Environment) -> StrategyLine {
         let description = match (self.problem, &self.description) {
             (Some(problem), _) => format!("broken: {}", problem.lines().next().unwrap_or_default()),
-            (None, Some(description)) if self.is_described => description.clone(),
+            (None, Some(description)) if self.is_described || self.plugin.bundled() => description.clone(),
             (None, Some(description)) => format!("{description} (its manifest; not described yet)"),
             (None, None) => "not described yet".into(),
         };
-        let (origin, trust_status) = (origin(self.plugin), self.trust_status);
-        format!("{name:<width$}  {origin:<11}  {trust_status:<9}  {description}  ({path})")
+        let path = (!self.plugin.bundled()).then(|| relative_path(&self.plugin.path, environment));
+        StrategyLine {
+            name: self.plugin.name.as_str().to_owned(),
+            origin: origin(self.plugin).to_owned(),
+            trust: self.trust_status.to_owned(),
+            description,
+            path,
+        }
     }
 
     fn document(&self) -> StrategyRow {

@@ -1,5 +1,6 @@
 //! `jp-compact strategy ...`: lists, describes, trusts, creates and tests strategies, with one file for each command.
 
+pub(crate) mod dev;
 mod list;
 mod new;
 mod plugin;
@@ -35,6 +36,17 @@ enum Command {
     Test(test::Args),
     New(new::Args),
     Run(run::Args),
+    Dev(dev::Args),
+}
+
+impl Args {
+    /// Returns the arguments of `strategy dev`. It shows a difference, so it is not run here.
+    pub(crate) fn dev(&self) -> Option<&dev::Args> {
+        match &self.command {
+            Command::Dev(args) => Some(args),
+            _ => None,
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args, verbose: bool, environment: &Environment) -> Result<Exit, Report> {
@@ -46,5 +58,6 @@ pub(crate) fn run(args: &Args, verbose: bool, environment: &Environment) -> Resu
         Command::Test(args) => test::run(args, verbose, environment),
         Command::New(args) => new::run(args, environment),
         Command::Run(args) => run::run(args, environment),
+        Command::Dev(_) => Err(Report::bug()),
     }
 }

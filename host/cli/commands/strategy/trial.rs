@@ -59,7 +59,7 @@ pub(super) fn missing_grants_hint(
     }
     let (requested, attempted) = plugin.missing_permissions(failure);
     if requested.is_empty() && attempted.is_none() {
-        return None;
+        return failure.contains("is not a valid message").then(|| ErrorHint::line(error::DEBUG_OUTPUT_HINT));
     }
     let missing: Vec<_> = requested.iter().cloned().chain(attempted.clone()).collect();
     let all_grants = grants::joined(&plugin.all_with(&missing));
@@ -70,9 +70,16 @@ pub(super) fn missing_grants_hint(
 fn find_plugin(path: &Path, registry: &Registry, environment: &Environment) -> Result<TestedPlugin, Report> {
     TestedPlugin::at(&environment.cwd.join(path), registry.runner()).map_err(|reason| {
         let exit = if reason.starts_with("plugin.toml") { Exit::BadDescription } else { Exit::NotFound };
-        let hint = "give an executable, a shared library, or a folder with a plugin.toml";
+        let (cause, advice) = reason.split_once('\n').unwrap_or((&reason, ""));
+        let hint = match advice {
+            "" if reason.starts_with("the interpreter") => {
+                "install it, or name another one in the first line"
+            }
+            "" => "give an executable, a shared library, or a folder with a plugin.toml",
+            advice => advice,
+        };
         let mut report = Report::new(exit, format!("{} is not a strategy", path.display()), Some(hint));
-        report.causes.push(reason);
+        report.causes.push(cause.to_owned());
         report
     })
 }

@@ -52,7 +52,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let mut trust = args.discovery.trust(environment)?;
     let mut candidate = trust.candidate(&plugin).map_err(|source| failed(source.into()))?;
     describe(args, &mut candidate, &registry, &trust, environment)?.map_err(failed)?;
-    let record = trust.grant(&candidate, &args.grants).map_err(|source| failed(source.into()))?;
+    let grants = with_granted_questions(args, &candidate)?;
+    let record = trust.grant(&candidate, &grants).map_err(|source| failed(source.into()))?;
     let granted = grants::grants(&record.permissions);
     let missing = grants::missing(&candidate.asked, &record.permissions);
     if args.json {
@@ -92,6 +93,20 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let fields = json!({ "name": record.name, "path": record.path, "sha256": record.sha256 });
     output::info("trusted", &fields, &text);
     Ok(Exit::Done)
+}
+
+/// Returns the typed grants. Without any, the user is asked for the permissions that the plugin requests.
+fn with_granted_questions(args: &Args, candidate: &Candidate) -> Result<Vec<Grant>, Report> {
+    let questions = candidate.questions();
+    if !args.grants.is_empty() || questions.is_empty() || args.json || !output::can_ask() {
+        return Ok(args.grants.clone());
+    }
+    let mut text = EscapedLines::for_consent();
+    text.line(format_args!("Strategy `{}` asks for permissions.", candidate.plugin.name));
+    prompt::add_facts(candidate, &mut text);
+    output::info("asks for permissions", &json!({ "name": candidate.plugin.name }), &text);
+    let answer = prompt::read_answer("Grant them? [y/N] ")?;
+    Ok(if prompt::is_yes(&answer) { questions } else { Vec::new() })
 }
 
 /// Lets the plugin describe itself in a jail, before the trust is recorded. The inner error is the plugin's.

@@ -153,7 +153,13 @@ impl Preparation<'_> {
                 session::check(&known, &candidate.plugin)?;
                 candidate.set_description(known.description);
             }
-            Err(error) => candidate.outcome = DescribeOutcome::Failed(with_stderr_tail(&error)),
+            Err(error) => {
+                let reason = with_stderr_tail(&error);
+                // A script that starts programs cannot even describe itself without this permission.
+                let lacks = session::guess(&reason, &candidate.asked, &candidate.plugin.real);
+                candidate.asked.subprocess |= lacks == Some(Grant::Subprocess);
+                candidate.outcome = DescribeOutcome::Failed(reason);
+            }
         }
         Ok(())
     }

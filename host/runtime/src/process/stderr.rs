@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::path::Path;
 
 /// The limit for each end.
 const END_BYTES_MAX: usize = 32 << 10;
@@ -67,6 +68,18 @@ impl Stderr {
         if lines_max == 0 { String::new() } else { text[start..].to_owned() }
     }
 
+    /// Replaces a path in the output by another one. The user does not know the path of a copy.
+    pub(crate) fn replace_path(&mut self, path: &Path, shown: &Path) {
+        let (path, shown) = (path.to_string_lossy(), shown.to_string_lossy());
+        let dropped = self.dropped_bytes();
+        for end in [&mut self.head, &mut self.tail] {
+            if let Ok(text) = std::str::from_utf8(end) {
+                *end = text.replace(&*path, &shown).into_bytes();
+            }
+        }
+        self.bytes = dropped + (self.head.len() + self.tail().len()) as u64;
+    }
+
     /// Appends output and drops bytes between head and tail.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
@@ -105,6 +118,13 @@ mod tests {
         assert!(stderr_ends.tail() == &text[tail_start..], "tail of {} by {chunk_bytes}", text.len());
         assert_eq!(stderr_ends.bytes(), text.len() as u64);
         assert_eq!(stderr_ends.dropped_bytes(), (tail_start - head_end) as u64);
+    }
+
+    #[test]
+    fn path_of_a_copy_is_replaced() {
+        let mut stderr = stderr(&[b"File \"/store/ab12/mine.py\", line 3\n"]);
+        stderr.replace_path(Path::new("/store/ab12/mine.py"), Path::new("/home/u/mine.py"));
+        assert_eq!(stderr.text(), "File \"/home/u/mine.py\", line 3\n");
     }
 
     #[test]

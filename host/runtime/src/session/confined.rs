@@ -91,6 +91,17 @@ impl Confined {
         names.filter_map(|name| Some((name.clone(), Environment::granted(name)?))).collect()
     }
 
+    /// Returns the path of the copy that runs, and the path of the plugin.
+    pub(super) fn copy_and_original(&self) -> (PathBuf, &Path) {
+        let plugin = &self.cleared.plugin;
+        let name = plugin.real.file_name().unwrap_or_default();
+        let is_copy = |path: &&PathBuf| path.file_name() == Some(name) && **path != plugin.real;
+        let argument = self.args.iter().map(PathBuf::from).find(|path| is_copy(&path));
+        let program = Some(&self.program).filter(is_copy).cloned();
+        let copy = self.cleared.folder.clone().or(program).or(argument);
+        (copy.unwrap_or_else(|| plugin.real.clone()), &plugin.path)
+    }
+
     /// Returns the path for error messages. The path of the copy would mean nothing to the user.
     pub(super) fn display_path(&self, program: PathBuf) -> PathBuf {
         let is_copy = self.cleared.folder.is_none() && program == self.cleared.program;

@@ -177,6 +177,7 @@ impl Sessions {
             return Err(Error::Process(ProcessError::Io(std::io::Error::other("the run is stopping"))));
         }
         for rounds_before in 0.. {
+            self.watch.waits(&header.id, &described.description.name);
             let answer = self.send_once(described, &header, body).await;
             self.watch.ended(&header.id);
             let previous_error = unanswered.take();
@@ -208,10 +209,14 @@ impl Sessions {
                 header.answers.clear();
             }
             for (key, request) in needs.requests {
+                if let Some(subject) = needs::subject(&request, model) {
+                    self.watch.waits(&header.id, &subject);
+                }
                 let answer = needs::answer(&request, &*self.answers, model, known_error.as_ref()).await;
                 unanswered = unanswered.or_else(|| needs::unanswered(&request, &answer));
                 header.answers.insert(key, answer);
             }
+            self.watch.ended(&header.id);
             header.state = needs.state;
         }
         unreachable!("`check_needs` limits the number of rounds")

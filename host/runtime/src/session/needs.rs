@@ -35,6 +35,14 @@ pub(super) fn asks_model(needs: &Needs) -> bool {
     needs.requests.values().any(|request| matches!(request, NeedRequest::LlmComplete { .. }))
 }
 
+/// Returns the text for a person who waits for the answer of a model. `model` is used if the request names none.
+pub(super) fn subject(request: &NeedRequest, model: Option<&str>) -> Option<String> {
+    let NeedRequest::LlmComplete { model: own_model, max_tokens, .. } = request else { return None };
+    let model = own_model.as_deref().or(model).unwrap_or("a model");
+    let limit = max_tokens.map_or_else(String::new, |tokens| format!(", {tokens} tokens at most"));
+    Some(format!("asking {model}{limit}"))
+}
+
 /// Answers every request with an error, for a host without models.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoModel;

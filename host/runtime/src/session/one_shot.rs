@@ -82,6 +82,11 @@ impl Starter {
             Ok(Ended { stderr, .. }) | Err(ProcessError::Deadline { stderr, .. }) => stderr_log.end(stderr),
             Err(_) => stderr_log.end(&Stderr::default()),
         }
+        let (copy, original) = confined.copy_and_original();
+        let ended = ended.map(|mut ended| {
+            ended.stderr.replace_path(&copy, original);
+            ended
+        });
         let ended = ended.map_err(|error| {
             Error::Process(match error {
                 ProcessError::Start { program, reason } => {

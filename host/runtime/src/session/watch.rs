@@ -13,6 +13,9 @@ pub trait Watch: Debug + Send + Sync {
     /// Called when the strategy reports progress of the request `id`.
     fn progress(&self, strategy: &str, id: &str, progress: &Progress);
 
+    /// Called when the host begins to wait for `subject`, as a part of the request `id`.
+    fn waits(&self, _id: &str, _subject: &str) {}
+
     /// Called when the request `id` has ended.
     fn ended(&self, id: &str);
 }

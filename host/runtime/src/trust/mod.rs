@@ -140,7 +140,7 @@ impl Trust {
         // `--trust-dir` trusts a plugin without a record, and grants the permissions that it asks for. It does not
         // override a lock file. If the lock file names other bytes, the two options contradict each other, and the
         // plugin does not run. A plugin that runs files outside the trusted folders is not covered either.
-        if plugin.origin == PluginOrigin::TrustDir
+        if matches!(plugin.origin, PluginOrigin::TrustDir | PluginOrigin::Path)
             && !is_locked
             && identity.runs.iter().all(|file| self.dirs.iter().any(|dir| file.real.starts_with(dir)))
             && self.trusted_dir(plugin).is_some()
@@ -284,6 +284,13 @@ impl Trust {
             state.records.write(&record).map_err(unwritable(&state.folder))?;
         }
         Ok(record)
+    }
+
+    /// Returns the records of plugins that were trusted by their path or name. Records that cannot be read are left out.
+    #[must_use]
+    pub fn records(&self) -> Vec<TrustRecord> {
+        let records = self.state.as_ref().map(|state| state.records.all().unwrap_or_default());
+        records.unwrap_or_default()
     }
 
     /// Removes trust from a real path, or from every plugin with this name. Returns the number of removed records.

@@ -7,8 +7,8 @@ use jp_compact_core::estimate::tokens;
 use jp_compact_core::event::Kind;
 use jp_compact_core::{Position, Stream, Survey, open};
 
-use crate::human::{counted, grouped};
-use crate::lines::EscapedLines;
+use jp_compact_terminal::lines::EscapedLines;
+use jp_compact_terminal::numbers::{counted, grouped};
 
 #[derive(Default)]
 struct StepRow {
@@ -18,7 +18,7 @@ struct StepRow {
 }
 
 /// Returns the steps as text.
-pub(crate) fn text(stream: &Stream, estimator: Estimator) -> EscapedLines {
+pub fn text(stream: &Stream, estimator: Estimator) -> EscapedLines {
     let survey = Survey::with_estimator(stream, estimator);
     let last_turn = stream.turns().saturating_sub(1);
     // Only the last turn can have open steps.

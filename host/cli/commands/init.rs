@@ -1,0 +1,104 @@
+//! `jp-compact init`: measures a few strategies on the user's own last sessions, and writes the configuration with the best
+//! profile after asking. It must not replace a configuration.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+
+use clap::Parser;
+use jp_compact_help::init::{self, Choice};
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::private_file;
+use jp_compact_schema::document::EvalReport;
+use jp_compact_sessions as sessions;
+use serde_json::json;
+
+use crate::error::Report;
+use crate::exit::Exit;
+use crate::lines::EscapedLines;
+use crate::{output, prompt};
+
+/// Write a configuration for your own sessions
+///
+/// Measures the bundled strategies that need no model on the last sessions: those of the workspace, or of all agents. It then asks whether to write the profile that saves most and keeps at least 80 % of the names that the sessions used again. A workspace gets `.jp-compact.toml`; elsewhere, your own configuration is written. An existing file is never replaced.
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:\n  jp-compact init\n  jp-compact init --yes --max 10")]
+pub(crate) struct Args {
+    /// Measure at most N sessions, the last written first
+    #[arg(short = 'n', long = "max", value_name = "N", default_value_t = 5)]
+    max: usize,
+    /// Write without asking
+    #[arg(short, long)]
+    yes: bool,
+}
+
+/// The permissions of a configuration.
+const CONFIG_MODE: u32 = 0o644;
+
+pub(crate) fn run(
+    args: &Args,
+    environment: &Environment,
+    measure: impl FnOnce(&[OsString], &[&str]) -> Result<EvalReport, Report>,
+) -> Result<Exit, Report> {
+    let Some(target) = init::target(environment) else {
+        let hint = "set HOME, or run the command in a workspace";
+        return Err(Report::new(Exit::Usage, "failed to find a folder for the configuration", Some(hint)));
+    };
+    if target.exists() {
+        let hint = "`jp-compact config --explain` shows it; change it with an editor";
+        return Err(Report::new(Exit::Usage, format!("{} exists", target.display()), Some(hint)));
+    }
+    let sessions: Vec<OsString> = sessions::recorded_sessions(args.max, environment)
+        .into_iter()
+        .filter_map(|session| session.path.map(OsString::from))
+        .collect();
+    if sessions.is_empty() {
+        let hint = "`jp-compact config --example` prints an example with every key";
+        return Err(Report::new(Exit::Transcript, "there are no sessions to measure", Some(hint)));
+    }
+    let report = measure(&sessions, &init::ROWS)?;
+    let choices = init::choices(&report);
+    output::table(&init::table(&choices))?;
+    let Some(best) = init::best(&choices) else {
+        let text = "no strategy saves enough and keeps what these sessions used again; nothing was written";
+        output::info("nothing was written", &json!({}), &EscapedLines::single(text));
+        return Ok(Exit::Done);
+    };
+    if !is_confirmed(args, best)? {
+        output::info("nothing was written", &json!({}), &EscapedLines::single("nothing was written"));
+        return Ok(Exit::Done);
+    }
+    write(best, &target)?;
+    let mut text = EscapedLines::single(format_args!("wrote {}", target.display()));
+    text.line("A hook compacts sessions automatically, for example `Stop` in ~/.claude/settings.json:");
+    text.line(format_args!("  {}", init::HOOK));
+    output::info("wrote the configuration", &json!({ "path": target, "profile": best.profile }), &text);
+    Ok(Exit::Done)
+}
+
+fn is_confirmed(args: &Args, best: &Choice) -> Result<bool, Report> {
+    if args.yes {
+        return Ok(true);
+    }
+    if !output::can_ask() {
+        let message = format!("the best profile is `{}`, and no user can confirm it here", best.profile);
+        let hint = "`jp-compact init --yes` writes it without asking";
+        return Err(Report::new(Exit::Usage, message, Some(hint)));
+    }
+    let text = format_args!("The best profile for these sessions is `{}`.", best.profile);
+    output::info("asks", &json!({ "profile": best.profile }), &EscapedLines::single(text));
+    Ok(prompt::is_yes(&prompt::read_answer("Make it the default? [y/N] ")?))
+}
+
+fn write(best: &Choice, target: &std::path::Path) -> Result<(), Report> {
+    let failed = |error: std::io::Error| {
+        let message = format!("failed to write {}", target.display());
+        match error.kind() {
+            ErrorKind::AlreadyExists => Report::new(Exit::Usage, format!("{message}: it exists"), None),
+            _ => Report::of_system(&message, &error),
+        }
+    };
+    if let Some(folder) = target.parent() {
+        private_file::make_folder(folder).map_err(failed)?;
+    }
+    private_file::write(target, init::config(best).as_bytes(), CONFIG_MODE).map_err(failed)
+}

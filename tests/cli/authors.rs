@@ -1,0 +1,151 @@
+//! The way of an author of strategies: errors name the next step, a typed path in a trusted folder runs, and `strategy dev`
+//! shows the effect of every save.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+
+use serde_json::json;
+
+use crate::support::{Conversation, STRIP, World, plugin_script};
+
+fn world() -> World {
+    let world = World::new();
+    world.write_conversation("conversation", &Conversation::with_turns(3));
+    world
+}
+
+#[test]
+fn folder_that_is_not_built_names_the_command() {
+    let world = world();
+    world.run(&["strategy", "new", "rusty", "--lang", "rust"]).exits(0);
+    for command in ["test", "run"] {
+        let mut arguments = vec!["strategy", command, "rusty"];
+        arguments.extend((command == "run").then_some("conversation"));
+        let output = world.run(&arguments).exits(10).reports("`./rusty` is missing");
+        assert_eq!(output.text(), "", "no check may run");
+        output.reports("hint: build it first: cargo build --release");
+    }
+}
+
+#[test]
+fn missing_interpreter_is_named() {
+    let world = world();
+    for (line, name) in [("#!/usr/bin/nothere -x", "/usr/bin/nothere"), ("#!/usr/bin/env nothere", "nothere")]
+    {
+        world.write_script("plugins/odd", &format!("{line}\n"));
+        let message = format!("the interpreter `{name}` of its `#!` line is not installed");
+        world.run(&["strategy", "test", "plugins/odd"]).exits(10).reports(&message);
+    }
+}
+
+#[test]
+fn debug_output_on_stdout_points_to_stderr() {
+    let world = world();
+    world.write_plugin("chatty", &format!("echo debug\n{STRIP}"));
+    let hint = "hint: stdout is only for replies; print debug text to stderr";
+    world.run_plugin("chatty", &[]).exits(15).reports(hint);
+    let arguments =
+        ["strategy", "run", "plugins/chatty", "conversation", "--sandbox=contained", "--keep-last=0"];
+    world.run(&arguments).exits(15).reports(hint);
+    world.run(&["strategy", "test", "plugins/chatty", "--sandbox=contained"]).exits(15).reports(hint);
+}
+
+#[test]
+fn message_of_a_failing_script_names_the_file_of_its_author() {
+    let world = world();
+    world.write_plugin("failing", "echo \"$0: line 7: no\" >&2\nexit 1");
+    let output = world.run_plugin("failing", &[]).exits(13).reports("| /here/plugins/failing: line 7: no");
+    assert!(!output.stderr.contains("dropped") && !output.stderr.contains("/store/"), "{}", output.stderr);
+}
+
+#[test]
+fn typed_path_inside_a_trusted_folder_is_trusted() {
+    let world = world();
+    let plugin = world.write_plugin("mine", STRIP);
+    fs::copy(&plugin, world.path("outside")).unwrap();
+    let run = |path: &str, code: i32| {
+        let options = ["--trust-dir", "plugins", "--sandbox=contained", "-n", "--keep-last=0"];
+        world.run(&[&["conversation", "-s", path], &options[..]].concat()).exits(code)
+    };
+    run("./plugins/mine", 0);
+    run("./outside", 11);
+}
+
+#[test]
+fn list_has_strategies_that_were_trusted_by_path() {
+    let world = world();
+    world.write_script("elsewhere/mine", &plugin_script("mine", &json!({}), STRIP));
+    world.run(&["strategy", "trust", "./elsewhere/mine"]).exits(0);
+    let list = world.run(&["strategy", "list"]).exits(0);
+    assert!(
+        list.text().contains("mine             path     trusted  trusted by its path\n  elsewhere/mine\n"),
+        "{}",
+        list.text()
+    );
+    fs::remove_file(world.path("elsewhere/mine")).unwrap();
+    let list = world.run(&["strategy", "list"]).exits(0);
+    assert!(list.text().contains("mine             path     missing"), "{}", list.text());
+}
+
+#[test]
+fn failures_of_a_test_come_first() {
+    let world = world();
+    world.write_plugin("chatty", &format!("echo debug\n{STRIP}"));
+    let arguments = ["strategy", "test", "plugins/chatty", "--sandbox=contained"];
+    let output = world.run(&arguments).exits(15);
+    assert!(output.text().lines().next().unwrap().contains("  FAILED  "), "{}", output.text());
+    assert!(!output.text().contains("  ok  ") && output.text().ends_with("`-v` lists all checks\n"));
+    let verbose = world.run(&[&arguments[..], &["-v"]].concat()).exits(15);
+    assert!(
+        verbose.text().contains("  ok  ") && verbose.text().ends_with(" skipped\n"),
+        "{}",
+        verbose.text()
+    );
+}
+
+#[test]
+fn dev_shows_the_effect_again_after_a_save() {
+    let world = world();
+    world.write_plugin("mine", STRIP);
+    let arguments =
+        ["strategy", "dev", "plugins/mine", "conversation", "--keep-last=0", "--stat", "--sandbox=contained"];
+    let mut child = world.spawn(&mut world.command(&arguments));
+    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut next_wait = || {
+        let mut before = Vec::new();
+        loop {
+            let line = stderr.next().expect("the command has ended").unwrap();
+            if line.starts_with("waiting for a change of plugins/mine") {
+                return before;
+            }
+            before.push(line);
+        }
+    };
+    assert_eq!(next_wait(), Vec::<String>::new());
+    // The new script is longer, so its size differs.
+    world.write_plugin("mine", "echo broken >&2\nexit 3");
+    let errors = next_wait().join("\n");
+    assert!(errors.contains("strategy `mine` failed") && errors.contains("broken"), "{errors}");
+    world.write_plugin("mine", STRIP);
+    assert_eq!(next_wait(), Vec::<String>::new());
+    child.kill().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.matches("events changed").count(), 2, "{text}");
+    assert!(!world.home(".local/state/jp-compact/trust/records").exists(), "nothing is trusted");
+}
+
+#[test]
+fn init_writes_the_best_profile_for_the_own_sessions() {
+    let world = World::new();
+    world.write_conversation(".jp/conversations/17738399468-review", &Conversation::bulky(14));
+    world.run(&["init"]).exits(2).reports("`jp-compact init --yes` writes it without asking");
+    assert!(!world.path(".jp-compact.toml").exists());
+    let output = world.run(&["init", "--yes"]).exits(0).reports("jp-compact auto --hook");
+    assert!(output.text().starts_with("STRATEGY           SAVED      KEPT\n"), "{}", output.text());
+    let config = world.run(&["config", "--json"]).exits(0).line();
+    assert_eq!(config["config"]["conversation"]["compaction"]["default_profile"], "measured", "{config:#}");
+    let report = world.run(&["17738399468", "--json"]).exits(0).line();
+    assert!(report["tokens"]["view_after"].as_u64() < report["tokens"]["raw"].as_u64(), "{report:#}");
+    world.run(&["init", "--yes"]).exits(2).reports(".jp-compact.toml exists");
+}
