@@ -84,8 +84,10 @@ const IDS_MAX: usize = 1000;
 pub(crate) fn with_similar_id(report: Report, transcript: &OsStr, environment: &Environment) -> Report {
     let typed = transcript.to_str().filter(|typed| typed.len() >= 6 && !typed.contains(['/', '.']));
     let Some(typed) = typed.filter(|typed| !environment.cwd.join(typed).exists()) else { return report };
-    let sessions = sessions::session_ids(IDS_MAX, environment);
-    match nearest(typed, sessions.iter().map(String::as_str)) {
+    let ids = sessions::session_ids(IDS_MAX, environment);
+    // The beginning of an id may be mistyped, too.
+    let beginnings = ids.iter().filter_map(|id| id.get(..typed.len()));
+    match nearest(typed, ids.iter().map(String::as_str).chain(beginnings)) {
         Some(near) if near != typed => {
             report.with_hint(format!("did you mean `{near}`? `jp-compact list` lists the ids"))
         }

@@ -151,6 +151,7 @@ fn command_without_arguments_shows_the_sessions_of_an_agent() {
     let output = world.run::<&str>(&[]).exits(0);
     assert!(output.text().contains("  codex: 1 session, the last is 0199fd18 (now)"), "{}", output.text());
     assert!(output.text().contains("  jp-compact resume 0199fd18  "), "{}", output.text());
+    world.run(&["fork", "0199fd81"]).exits(4).reports("did you mean `0199fd18`?");
 }
 
 #[test]

@@ -57,6 +57,10 @@ pub(crate) fn run(
     }
     let report = measure(&sessions, &init::ROWS)?;
     let choices = init::choices(&report);
+    if choices.is_empty() {
+        let hint = "use the agent for a while, or give sessions of other folders to `jp-compact eval`";
+        return Err(Report::new(Exit::Transcript, "the sessions are too short to measure", Some(hint)));
+    }
     output::table(&init::table(&choices))?;
     let Some(best) = init::best(&choices) else {
         let text = "no strategy saves enough and keeps what these sessions used again; nothing was written";

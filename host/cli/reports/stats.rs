@@ -12,6 +12,7 @@ use super::sent_tokens::SentTotals;
 use crate::human::counted;
 use crate::input::InputTranscript;
 use crate::lines::EscapedLines;
+use crate::output;
 
 /// Counts the tokens of a conversation.
 pub(crate) fn count(input: &InputTranscript, estimator: Estimator) -> (Stats, SentTotals) {
@@ -84,17 +85,18 @@ pub(crate) fn text(title: &str, (stats, sent): &(Stats, SentTotals), estimator: 
 /// Appends the tables by type, by tool, and in total.
 pub(crate) fn tables(stats: &Stats, estimator: Estimator, text: &mut EscapedLines) {
     let by_type = stats.by_type.iter().map(|(name, sizes)| (*name, bar(sizes.tokens)));
-    bar_chart::table(text, "tokens by type", by_type);
+    let columns = output::columns();
+    bar_chart::table(text, "tokens by type", by_type, columns);
     let by_tool = stats.by_tool.iter().map(|(name, sizes)| (name.as_str(), bar(sizes.tokens)));
-    bar_chart::table(text, "tokens by tool", by_tool);
+    bar_chart::table(text, "tokens by tool", by_tool, columns);
     let label = format!("tokens, by {}", estimator.name());
-    bar_chart::table(text, "total", [(label.as_str(), bar(stats.all.tokens))].into_iter());
+    bar_chart::table(text, "total", [(label.as_str(), bar(stats.all.tokens))].into_iter(), columns);
 }
 
 /// Appends the table by conversation.
 pub(crate) fn by_conversation(conversations: &[(String, Stats)], text: &mut EscapedLines) {
     let rows = conversations.iter().map(|(path, stats)| (path.as_str(), bar(stats.all.tokens)));
-    bar_chart::table(text, "tokens by conversation", rows);
+    bar_chart::table(text, "tokens by conversation", rows, output::columns());
 }
 
 fn bar(tokens: Amount) -> Bar {

@@ -37,10 +37,10 @@ pub fn target(environment: &Environment) -> Option<PathBuf> {
     }
 }
 
-/// Returns the measured strategies, the largest saving first.
+/// Returns the measured strategies, the largest saving first. Without any, the sessions are too short.
 #[must_use]
 pub fn choices(report: &EvalReport) -> Vec<Choice> {
-    let rows = report.strategies.iter().filter(|row| ROWS.contains(&&*row.name));
+    let rows = report.strategies.iter().filter(|row| ROWS.contains(&&*row.name) && row.cuts > 0);
     let mut choices: Vec<Choice> = rows.filter(|row| row.status != EvalStatus::Failed).map(choice).collect();
     choices.sort_by(|one, other| other.saved.total_cmp(&one.saved));
     choices

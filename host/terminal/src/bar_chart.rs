@@ -1,18 +1,36 @@
 //! Tables of tokens with a bar in each row. The full part of a bar represents the tokens in the view, the light part those
-//! that the view hides. No line must have more than 80 columns.
+//! that the view hides. A table is as wide as the terminal, from
+//! 60 to 80 columns.
 
 use crate::escape;
 use crate::lines::{EscapedLines, LISTED_MAX};
 use crate::numbers::{grouped, percent_change};
 
+/// The widest and the narrowest table.
 const COLUMNS: usize = 80;
-/// The width of names. It is the same in every table, so that columns align.
-const NAME_WIDTH: usize = 24;
-/// The width of a number, up to 999,999,999.
-const NUMBER_WIDTH: usize = 11;
+const COLUMNS_MIN: usize = 60;
 /// The width of `unchanged`.
 const CHANGE_WIDTH: usize = 9;
-const BAR_WIDTH: usize = COLUMNS - NAME_WIDTH - 2 * (NUMBER_WIDTH + 1) - (CHANGE_WIDTH + 2) - 2;
+
+/// The widths of the columns. They are the same in all tables of a width, so that columns align.
+#[derive(Debug, Clone, Copy)]
+struct Widths {
+    name: usize,
+    number: usize,
+    bar: usize,
+}
+
+impl Widths {
+    /// Returns the widths for a terminal, if there is one.
+    fn new(columns: Option<usize>) -> Self {
+        let columns = columns.unwrap_or(COLUMNS).clamp(COLUMNS_MIN, COLUMNS);
+        // Numbers up to 999,999,999, or up to 9,999,999 in a narrow table.
+        let (name, number) = if columns < COLUMNS { (16, 9) } else { (24, 11) };
+        let bar = columns - name - 2 * (number + 1) - (CHANGE_WIDTH + 2) - 2;
+        Self { name, number, bar }
+    }
+}
+
 /// Blocks for eighths of a column.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
@@ -24,8 +42,14 @@ pub struct Bar {
 }
 
 /// Appends a table with the largest row first. Without rows, it appends nothing.
-pub fn table<'a>(text: &mut EscapedLines, title: &str, rows: impl Iterator<Item = (&'a str, Bar)>) {
-    let mut rows: Vec<_> = rows.map(|(name, amount)| (label(name), amount)).collect();
+pub fn table<'a>(
+    text: &mut EscapedLines,
+    title: &str,
+    rows: impl Iterator<Item = (&'a str, Bar)>,
+    columns: Option<usize>,
+) {
+    let Widths { name: name_width, number: number_width, bar: bar_width } = Widths::new(columns);
+    let mut rows: Vec<_> = rows.map(|(name, amount)| (label(name, name_width), amount)).collect();
     if rows.is_empty() {
         return;
     }
@@ -33,16 +57,16 @@ pub fn table<'a>(text: &mut EscapedLines, title: &str, rows: impl Iterator<Item 
     rows.sort_by_key(|(_, amount)| std::cmp::Reverse(size(amount)));
     let largest = size(&rows[0].1);
     text.line("");
-    text.line(format_args!("{title:<NAME_WIDTH$} {:>NUMBER_WIDTH$} {:>NUMBER_WIDTH$}", "raw", "view"));
+    text.line(format_args!("{title:<name_width$} {:>number_width$} {:>number_width$}", "raw", "view"));
     let hidden = rows.len().saturating_sub(LISTED_MAX);
     for (name, amount) in rows.into_iter().take(LISTED_MAX) {
         text.line(
             format!(
-                "{name:<NAME_WIDTH$} {:>NUMBER_WIDTH$} {:>NUMBER_WIDTH$}  {:<CHANGE_WIDTH$}  {}",
+                "{name:<name_width$} {:>number_width$} {:>number_width$}  {:<CHANGE_WIDTH$}  {}",
                 grouped(amount.raw),
                 grouped(amount.view),
                 percent_change(amount.raw, amount.view),
-                bar(amount, largest, BAR_WIDTH)
+                bar(amount, largest, bar_width)
             )
             .trim_end(),
         );
@@ -51,13 +75,13 @@ pub fn table<'a>(text: &mut EscapedLines, title: &str, rows: impl Iterator<Item 
 }
 
 /// Escapes a name for its column. A long name loses its beginning, because paths differ at their end.
-fn label(name: &str) -> String {
+fn label(name: &str, width: usize) -> String {
     let name = escape::line(name);
     let length = name.chars().count();
-    if length <= NAME_WIDTH {
+    if length <= width {
         return name;
     }
-    format!("…{}", name.chars().skip(length + 1 - NAME_WIDTH).collect::<String>())
+    format!("…{}", name.chars().skip(length + 1 - width).collect::<String>())
 }
 
 /// Draws a bar: full for the tokens in the view, light for the others. The amount `largest` fills `width`.
@@ -101,9 +125,24 @@ mod tests {
         let long_name = "a/".repeat(60);
         let mut text = EscapedLines::new();
         let rows = [("a", amount), (long_name.as_str(), amount), ("b\u{1b}[2J\nc", amount)];
-        table(&mut text, "tokens by conversation", rows.into_iter());
+        table(&mut text, "tokens by conversation", rows.into_iter(), None);
         let text = text.as_str();
         assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
         assert!(text.contains("…/a/a") && text.contains("b\\u{1b}[2J\\nc"), "{text}");
+    }
+
+    #[test]
+    fn narrow_terminals_get_narrow_tables() {
+        let rows = || [("tool_responses", Bar { raw: 9_999_999, view: 1_000_000 })].into_iter();
+        for columns in [60, 72, 80, 200] {
+            let mut text = EscapedLines::new();
+            table(&mut text, "tokens by conversation", rows(), Some(columns));
+            let text = text.as_str();
+            assert!(
+                text.lines().all(|line| line.chars().count() <= columns.min(COLUMNS)),
+                "{columns}\n{text}"
+            );
+            assert!(text.contains("-90 %") && text.contains('█'), "{text}");
+        }
     }
 }
