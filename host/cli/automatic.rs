@@ -10,13 +10,14 @@ use jp_compact_core::{Stream, Survey, TurnRange};
 use jp_compact_engine::compact::{self, RunSettings, StrategyOutcome};
 use jp_compact_engine::plan::{AutoRequest, AutoWindow, ProfileOutcome};
 use jp_compact_llm::WindowSource;
+use jp_compact_reports::sent_tokens;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{self, AlwaysReport, AutoReport, TriggerReport, TriggerResult};
 
 use crate::error::Report;
 use crate::human::{counted, grouped, percent_change, relative_path};
 use crate::lines::EscapedLines;
-use crate::reports::{compaction, sent_tokens};
+use crate::reports::compaction;
 use crate::setup::Setup;
 use crate::tokens::estimate_prefix;
 

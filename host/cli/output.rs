@@ -101,9 +101,9 @@ pub(crate) fn table(lines: &[String]) -> io::Result<()> {
     let mut table = EscapedLines::new();
     for (index, line) in lines.iter().enumerate() {
         if index == 0 && has_colors_on_stdout() {
-            table.styled(TABLE_HEADING, line)
+            table.styled(TABLE_HEADING, line);
         } else {
-            table.line(line)
+            table.line(line);
         }
     }
     text(&table)

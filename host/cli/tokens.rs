@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use jp_compact_core::estimate::Estimator;
 
 use crate::exact_tokens::count_o200k;
+pub(crate) use jp_compact_reports::sent_tokens::estimate_prefix;
 
 /// The value of `--tokens`.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
@@ -19,13 +20,5 @@ impl TokenCounter {
             Self::Estimate => Estimator::Pieces,
             Self::Exact => Estimator::Exact(count_o200k),
         }
-    }
-}
-
-/// Returns the word before a number of tokens. It marks an estimate, and is empty for an exact count.
-pub(crate) fn estimate_prefix(estimator: Estimator) -> &'static str {
-    match estimator {
-        Estimator::Pieces => "about ",
-        Estimator::Exact(_) => "",
     }
 }

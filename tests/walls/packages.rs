@@ -73,6 +73,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 23] = [
             "jp-compact-schema",
             "jp-compact-core",
             "jp-compact-diff",
+            "jp-compact-engine",
             "jp-compact-runtime",
             "jp-compact-terminal",
             "jp-compact-evidence",

@@ -84,10 +84,10 @@ fn overlay_number(text: &str) -> Result<usize, String> {
 pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     if is_dry_run(args) {
         let (input, run) = until_interrupted(dry_run(args, quiet, environment))?;
-        return report(args, &input, Some(&run));
+        return report(args, &input, Some(&run), environment);
     }
     let input = read_as(&args.transcript, args.run_args.input.format, environment)?;
-    report(args, &input, None)
+    report(args, &input, None, environment)
 }
 
 /// Returns whether strategies run. Any option that selects strategies or turns requests that.
@@ -127,7 +127,12 @@ async fn dry_run(
     Ok((input, DryRun { report, document }))
 }
 
-fn report(args: &Args, input: &InputTranscript, run: Option<&DryRun>) -> Result<Exit, Report> {
+fn report(
+    args: &Args,
+    input: &InputTranscript,
+    run: Option<&DryRun>,
+    environment: &Environment,
+) -> Result<Exit, Report> {
     let stream = input.stream.stream();
     let range = args.turn.map(|position| range_of(stream, position)).transpose()?;
     let choice = choice(args, input, run)?;

@@ -16,9 +16,9 @@ use crate::human::{counted, relative_path};
 use crate::input::{InputTranscript, find_transcripts, no_transcript, read_as};
 use crate::lines::EscapedLines;
 use crate::output;
-use crate::reports::sent_tokens::SentTotals;
 use crate::reports::stats;
 use crate::transcript_results::TranscriptResults;
+use jp_compact_reports::sent_tokens::SentTotals;
 
 /// Count tokens by conversation, by content type, and by tool
 ///

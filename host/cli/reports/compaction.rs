@@ -10,9 +10,9 @@ use jp_compact_schema::document::{
 };
 use jp_compact_transcripts::Format;
 
-use super::sent_tokens;
 use crate::human::{counted, grouped, overlay_range, relative_path};
 use crate::lines::EscapedLines;
+use jp_compact_reports::sent_tokens;
 
 /// Returns the report as a document.
 pub(crate) fn document(report: &compact::RunReport, run: &RunSettings) -> CompactionReport {

@@ -3,5 +3,4 @@
 pub(crate) mod compaction;
 pub(crate) mod conversation;
 pub(crate) mod overlays;
-pub(crate) mod sent_tokens;
 pub(crate) mod stats;

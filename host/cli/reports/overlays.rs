@@ -18,11 +18,11 @@ use jp_compact_schema::document::{ShowReport, ShownOverlay, ViewTokens};
 use jp_compact_transcripts::Format;
 use serde_json::{Map, Value};
 
-use super::sent_tokens::SentTotals;
 use super::stats::{by_name, tables};
 use crate::human::{counted, grouped, overlay_range, percent_change, relative_path};
 use crate::input::InputTranscript;
 use crate::lines::{EscapedLines, LISTED_MAX};
+use jp_compact_reports::sent_tokens::SentTotals;
 
 /// One overlay, and its effect on the view of the overlays before it.
 struct Row<'a> {

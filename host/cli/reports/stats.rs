@@ -8,11 +8,11 @@ use jp_compact_core::stats::{Amount, SizeChange, Stats, stats};
 use jp_compact_schema::document::{self, StatsReport, StatsTotal};
 use jp_compact_terminal::bar_chart::{self, Bar};
 
-use super::sent_tokens::SentTotals;
 use crate::human::counted;
 use crate::input::InputTranscript;
 use crate::lines::EscapedLines;
 use crate::output;
+use jp_compact_reports::sent_tokens::SentTotals;
 
 /// Counts the tokens of a conversation.
 pub(crate) fn count(input: &InputTranscript, estimator: Estimator) -> (Stats, SentTotals) {

@@ -3,9 +3,11 @@
 //!
 //! The interface is not stable.
 
+pub mod batch;
 pub mod cache_cost;
 pub mod diff;
 pub mod eval;
 pub mod lost_paths;
 pub mod palette;
+pub mod sent_tokens;
 pub mod steps;

@@ -6,11 +6,12 @@ use std::path::Path;
 use jp_compact_engine::batch::{
     self, BatchEnd, FoundFiles, GateScope, Gates, ReportLines, ReportSummary, Suite, Tally,
 };
+use jp_compact_reports::batch as batch_report;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::report::GateReport;
 use serde_json::json;
 
-use super::{Args, summary};
+use super::Args;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::lines::EscapedLines;
@@ -46,7 +47,7 @@ impl FinishedBatch<'_> {
             self.write_reports(lines, &written)?;
         }
         if !quiet {
-            let text = EscapedLines::single(summary::summary(&self.tally, &self.args.run_args));
+            let text = EscapedLines::single(batch_report::summary(&self.tally, self.args.run_args.dry_run));
             let fields = json!({ "dry_run": self.args.run_args.dry_run, "total": self.tally.total });
             output::info("finished the batch", &fields, &text);
         }

@@ -3,7 +3,6 @@
 mod finish;
 mod ndjson;
 mod reporter;
-mod summary;
 
 use std::ffi::OsString;
 use std::io;

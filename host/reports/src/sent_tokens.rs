@@ -8,8 +8,7 @@ use jp_compact_core::{Stream, Survey};
 use jp_compact_engine::compact::{self, RunSettings};
 use jp_compact_schema::document::{self, TokenCounts};
 
-use crate::human::{counted, grouped, percent_change};
-use crate::tokens::estimate_prefix;
+use jp_compact_terminal::numbers::{counted, grouped, percent_change};
 
 /// The beginning of a sentence about tokens that JP sends.
 const JP_SENDS: &str = "JP sends a model";
@@ -20,7 +19,7 @@ const PRINTED_VIEW_HAS: &str = "the view that `print --compacted` prints has";
 
 /// The tokens that JP sends, summed over conversations.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SentTotals {
+pub struct SentTotals {
     /// The number of conversations, in all formats.
     conversations: usize,
     /// The sums over the conversations in JP's format, if there are any.
@@ -41,7 +40,8 @@ struct JpTokens {
 
 impl SentTotals {
     /// Counts the tokens of a conversation.
-    pub(crate) fn count(survey: &Survey<'_>) -> Self {
+    #[must_use]
+    pub fn count(survey: &Survey<'_>) -> Self {
         let stream = survey.stream;
         let jp = stream.is_jp().then(|| {
             let jp_view = jp_view(stream, stream.overlays());
@@ -57,7 +57,7 @@ impl SentTotals {
     }
 
     /// Adds the tokens of other conversations.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         if self.conversations == 0 {
             self.clone_from(other);
             return;
@@ -74,7 +74,8 @@ impl SentTotals {
     }
 
     /// Returns the tokens for a document, with those of the view.
-    pub(crate) fn document(&self, all: &SizeChange) -> TokenCounts {
+    #[must_use]
+    pub fn document(&self, all: &SizeChange) -> TokenCounts {
         let jp = self.jp.as_ref().map(|jp| document::JpTokens {
             raw: jp.raw,
             view_before: jp.view,
@@ -85,7 +86,8 @@ impl SentTotals {
     }
 
     /// Returns the tokens as lines of text.
-    pub(crate) fn text(&self, stats: &Stats, estimator: Estimator) -> Vec<String> {
+    #[must_use]
+    pub fn text(&self, stats: &Stats, estimator: Estimator) -> Vec<String> {
         let (SizeChange { tokens, bytes }, prefix) = (stats.all, estimate_prefix(estimator));
         let ratio = |view, raw| format!("{prefix}{} of {} tokens", grouped(view), grouped(raw));
         let in_bytes = format!("{} of {} bytes of text", grouped(bytes.after), grouped(bytes.before));
@@ -109,7 +111,8 @@ impl SentTotals {
 }
 
 /// Returns the beginning of a sentence about the tokens of the view.
-pub(crate) fn view_has(stream: &Stream) -> &'static str {
+#[must_use]
+pub fn view_has(stream: &Stream) -> &'static str {
     if !stream.is_jp() {
         return PRINTED_VIEW_HAS;
     }
@@ -120,7 +123,8 @@ pub(crate) fn view_has(stream: &Stream) -> &'static str {
 }
 
 /// Returns the tokens before and after a run, as lines of text.
-pub(crate) fn run_text(report: &compact::RunReport, run: &RunSettings) -> Vec<String> {
+#[must_use]
+pub fn run_text(report: &compact::RunReport, run: &RunSettings) -> Vec<String> {
     let name = run.io.estimator.name();
     let comparison = |before, after| {
         let (prefix, change) = (estimate_prefix(run.io.estimator), percent_change(before, after));
@@ -134,4 +138,13 @@ pub(crate) fn run_text(report: &compact::RunReport, run: &RunSettings) -> Vec<St
         lines.push(format!("{OWN_VIEW_HAS} {our_view}: {difference}"));
     }
     lines
+}
+
+/// Returns the word before a number of tokens. It marks an estimate, and is empty for an exact count.
+#[must_use]
+pub fn estimate_prefix(estimator: Estimator) -> &'static str {
+    match estimator {
+        Estimator::Pieces => "about ",
+        Estimator::Exact(_) => "",
+    }
 }

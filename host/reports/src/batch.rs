@@ -3,10 +3,10 @@
 use jp_compact_engine::batch::Tally;
 use jp_compact_schema::document::{Saved, SavedOf, TokenCounts};
 
-use crate::args::RunArgs;
-use crate::human::grouped;
+use jp_compact_terminal::numbers::grouped;
 
-pub(super) fn summary(tally: &Tally, run_args: &RunArgs) -> String {
+#[must_use]
+pub fn summary(tally: &Tally, dry_run: bool) -> String {
     let total = &tally.total;
     let mut counts = Vec::new();
     for (count, result) in [
@@ -27,7 +27,7 @@ pub(super) fn summary(tally: &Tally, run_args: &RunArgs) -> String {
     if !counts.is_empty() {
         line += &format!(": {}", counts.join(", "));
     }
-    if run_args.dry_run {
+    if dry_run {
         line += " (dry run)";
     }
     if total.size.tokens.raw > 0 {
