@@ -63,6 +63,21 @@ fn later_range_keeps_more_of_the_cache() {
 }
 
 #[test]
+fn cache_is_kept_up_to_the_end_of_a_request() {
+    let world = world();
+    let prefix = |strategy: &str| number(&cost(&world, &["-s", strategy, NOW]), "prefix_tokens");
+    // The call before the first changed result was written by the model, and was not in its request.
+    assert_close(prefix("strip-tools:mode=strip-responses"), prefix("strip-tools"));
+    let blocks =
+        "source = 's'\ndate = 'd'\n[[families]]\nname = 'blocks'\nread = 0.1\nwrite = 1\nblock = 1\n";
+    world.write_file("blocks.toml", blocks.as_bytes());
+    let with_blocks = |strategy: &str| {
+        number(&cost(&world, &["-s", strategy, NOW, "--prices=blocks.toml"]), "prefix_tokens")
+    };
+    assert!(with_blocks("strip-tools:mode=strip-responses") > with_blocks("strip-tools") + 10.0);
+}
+
+#[test]
 fn cold_cache_costs_nothing() {
     let world = world();
     let later = cost(&world, &["-s", "strip-tools", LATER]);
