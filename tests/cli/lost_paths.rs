@@ -39,7 +39,7 @@ fn dry_run_and_show_name_the_better_policy() {
     let run = ["talk", "--keep-last=0", "-n"];
     // The arguments name 8 paths, the results these, 8 others, and `shared.rs`, which the view still has.
     let better = json!({"tool_calls": "strip-responses", "lost": 8});
-    let expected = json!({"stripped": 17, "lost": 16, "better": better});
+    let expected = json!({"stripped": 17, "lost": 16, "is_much": true, "better": better});
     assert_eq!(lost(&world, &run), expected);
     world.run(&run).exits(0).reports(
         "  the view would lose 16 of the 17 paths in stripped calls; with `--compact=r+t=strip-responses` it would lose 8\n",
@@ -52,9 +52,13 @@ fn dry_run_and_show_name_the_better_policy() {
     assert!(shown.text().contains(line), "{}", shown.text());
     // The named policy has the effect that the line promises.
     world.run(&["talk", "--keep-last=0", "--compact=t=strip-responses"]).exits(0);
-    assert_eq!(lost(&world, &["show", "talk"]), json!({"stripped": 17, "lost": 8, "better": null}));
+    assert_eq!(
+        lost(&world, &["show", "talk"]),
+        json!({"stripped": 17, "lost": 8, "is_much": true, "better": null})
+    );
     let shown = world.run(&["show", "talk"]).exits(0);
-    assert!(!shown.text().contains("in stripped calls"), "{}", shown.text());
+    let line = "the view loses 8 of the 17 paths in stripped calls\n";
+    assert!(shown.text().contains(line), "{}", shown.text());
 }
 
 #[test]
@@ -62,19 +66,22 @@ fn paths_that_the_view_still_names_are_not_lost() {
     let world = world(8);
     // The newest three turns are kept, so only five of each are lost.
     let better = json!({"tool_calls": "strip-responses", "lost": 5});
-    let expected = json!({"stripped": 11, "lost": 10, "better": better});
+    let expected = json!({"stripped": 11, "lost": 10, "is_much": true, "better": better});
     assert_eq!(lost(&world, &["talk", "--keep-last=3", "-n"]), expected);
     let named = (0..8).map(|turn| format!("src/argument_{turn}.rs src/result_{turn}.rs")).collect::<Vec<_>>();
     world.write_conversation("named", &conversation(8).turn(&named.join(" ")).message("Fine."));
-    let expected = json!({"stripped": 17, "lost": 0, "better": null});
+    let expected = json!({"stripped": 17, "lost": 0, "is_much": false, "better": null});
     assert_eq!(lost(&world, &["named", "--keep-last=1", "-n"]), expected);
 }
 
 #[test]
 fn small_losses_and_other_policies_are_not_reported() {
     let small = world(4);
-    let report = lost(&small, &["talk", "--keep-last=2", "-n"]);
-    assert_eq!(report, json!({"stripped": 5, "lost": 4, "better": null}));
+    let run = ["talk", "--keep-last=2", "-n"];
+    let better = json!({"tool_calls": "strip-responses", "lost": 2});
+    assert_eq!(lost(&small, &run), json!({"stripped": 5, "lost": 4, "is_much": false, "better": better}));
+    let text = small.run(&run).exits(0).stderr;
+    assert!(!text.contains("in stripped calls"), "{text}");
     let world = world(8);
     for run in ["-s=strip-reasoning", "-s=strip-tools:mode=strip-responses", "--compact=t=omit"] {
         assert_eq!(lost(&world, &["talk", "--keep-last=0", "-n", run]), Value::Null, "{run}");

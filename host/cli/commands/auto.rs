@@ -34,6 +34,8 @@ const HOOK_TIME: Duration = Duration::from_secs(2);
 /// The context window belongs to the first of these models: `--model`, the model in a transcript of another program, the conversation's model, the configured model. If its window is neither configured nor in the built-in table, a provider that your own configuration or `--model` names is asked once a day, but not with `--dry-run`. Otherwise the smallest window of similar models is assumed, with a warning. Without any window the conversation is skipped, with a warning that `--quiet` does not suppress.
 ///
 /// A policy applies to the turns after the last compaction of its kind. A new summary includes the earlier ones and hides them. The kept turns are never compacted. If a summary fails, the conversation stays unchanged and a warning is printed; with `on_failure = "fail"` the exit code is 18.
+///
+/// The report has the cost of the compaction in the provider's prompt cache. With `cost = "prefer-cold"`, a compaction that would not pay back waits until the cache is cold, up to 90 % of the window.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact auto 17738399468\n  jp-compact auto 17738399468 --context-window 200000 --dry-run\n  jp-compact auto 17738399468 --set conversation.compaction.auto.profile=heavy"

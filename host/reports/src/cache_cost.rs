@@ -21,16 +21,18 @@ pub fn line(cost: &CacheCost, is_dry_run: bool) -> String {
             format!("{} tokens {are} written again{summary} for {price}", grouped(cost.rewritten_tokens))
         }
     };
-    format!("prompt cache ({}, {state}): {effect}{}", cost.family, payback(cost))
+    format!("prompt cache ({}, {state}): {effect}{}", cost.family, payback(cost, is_dry_run))
 }
 
-fn payback(cost: &CacheCost) -> String {
+fn payback(cost: &CacheCost, is_dry_run: bool) -> String {
+    let (never_pays, pays) =
+        if is_dry_run { ("would never pay", "would pay") } else { ("never pays", "pays") };
     match cost.break_even_requests.map(whole) {
-        None => "; it never pays back".to_owned(),
+        None => format!("; it {never_pays} back"),
         Some(_) if cost.one_time <= 0.0 => String::new(),
         Some(requests) => {
             let requests = usize::try_from(requests).unwrap_or(usize::MAX);
-            format!("; it pays back after {}", counted(requests.max(1), "request"))
+            format!("; it {pays} back after {}", counted(requests.max(1), "request"))
         }
     }
 }
@@ -76,7 +78,8 @@ mod tests {
     fn line_names_state_and_break_even() {
         let warm = cost(CacheState::Warm, 15_000.4, Some(11.2));
         let price = "for the price of 15,001 input tokens; it pays back after 12 requests";
-        check(&warm, true, &format!("warm): 12,000 tokens would be written again {price}"));
+        let dry_run = price.replace("pays", "would pay");
+        check(&warm, true, &format!("warm): 12,000 tokens would be written again {dry_run}"));
         check(&warm, false, &format!("warm): 12,000 tokens are written again {price}"));
         let unknown = CacheCost { state: CacheState::Unknown, ..warm.clone() };
         check(&unknown, false, &format!("state unknown): 12,000 tokens are written again {price}"));

@@ -10,7 +10,9 @@ pub struct LostPaths {
     pub stripped: usize,
     /// Of these, the paths that the view does not name anywhere.
     pub lost: usize,
-    /// A policy that JP applies too and that loses less. Null if not much is lost, or if it would not help.
+    /// Whether much is lost: at least five paths, and at least a quarter of them.
+    pub is_much: bool,
+    /// A policy that JP applies too and that loses fewer. Null if no path is in arguments only.
     pub better: Option<BetterPolicy>,
 }
 

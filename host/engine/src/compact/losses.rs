@@ -25,5 +25,10 @@ pub fn lost_paths<'a>(
     }
     let counts = PathCounts::new(stream, view);
     let better = || BetterPolicy { tool_calls: BETTER.to_owned(), lost: counts.lost_in_results };
-    Some(LostPaths { stripped: counts.stripped, lost: counts.lost, better: counts.is_much().then(better) })
+    Some(LostPaths {
+        stripped: counts.stripped,
+        lost: counts.lost,
+        is_much: counts.is_much(),
+        better: (counts.lost_in_results < counts.lost).then(better),
+    })
 }

@@ -47,13 +47,12 @@ impl WaitRule {
 #[must_use]
 pub fn wait_text(wait: &AutoWait) -> String {
     let left = format!(
-        "in about {:.0} requests the view has {} tokens, which is {} % of the window",
-        wait.requests_left,
-        wait.view_max,
-        WaitRule::WINDOW_PERCENT
+        "the view has {} % of the window after about {:.0}",
+        WaitRule::WINDOW_PERCENT,
+        wait.requests_left
     );
     match wait.break_even_requests {
         Some(requests) => format!("it would pay back after {:.0} requests, and {left}", requests.ceil()),
-        None => format!("it would never pay back, and {left}"),
+        None => format!("it would never pay back, and {left} requests"),
     }
 }
