@@ -50,26 +50,36 @@ fn lists_tools_with_schemas() {
     assert_eq!(
         listed_tools,
         [
+            "list: max",
             "compact: transcript profile focus dry_run require_constraints from to keep_first keep_last keep_steps keep_tokens",
             "stats: transcript",
             "show: transcript",
-            "print: transcript compacted as",
+            "diff: transcript",
+            "print: transcript compacted offset max_chars as",
+            "search: transcript query max",
+            "expand: transcript event offset max_chars",
             "reset: transcript number",
         ]
     );
     for tool in tools {
         let schema = &tool["inputSchema"];
-        assert_eq!((&schema["type"], &schema["required"]), (&json!("object"), &json!(["transcript"])));
+        assert_eq!(schema["type"], "object");
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        assert_eq!(required.contains(&json!("transcript")), tool["name"] != "list");
+        let has_output =
+            ["list", "compact", "stats", "show", "reset"].contains(&tool["name"].as_str().unwrap());
+        assert_eq!(tool["outputSchema"]["type"], if has_output { json!("object") } else { Value::Null });
         assert_eq!(schema["additionalProperties"], false);
         let properties = schema["properties"].as_object().unwrap();
         let has_description =
             |value: &Value| value["description"].as_str().is_some_and(|text| text.len() > 30);
+        assert!(properties.values().all(|property| property["type"].is_string()), "one type each: {tool}");
         assert!(has_description(tool) && properties.values().all(has_description), "{tool}");
     }
     let read_only: Vec<_> = tools.iter().map(|tool| tool["annotations"]["readOnlyHint"] == true).collect();
-    assert_eq!(read_only, [false, true, true, true, false]);
+    assert_eq!(read_only, [true, false, true, true, true, true, true, true, false]);
     assert!(
-        tools[3]["inputSchema"]["properties"]["as"]["enum"].as_array().unwrap().contains(&json!("source"))
+        tools[5]["inputSchema"]["properties"]["as"]["enum"].as_array().unwrap().contains(&json!("source"))
     );
     agent.close().exits(0);
 }
@@ -392,4 +402,99 @@ fn handles_immediate_close_and_invalid_folders() {
         help.text().contains(r#"{"mcpServers": {"jp-compact": {"command": "jp-compact", "args": ["mcp","#)
     );
     assert!(!help.text().contains("--json"), "{}", help.text());
+}
+
+#[test]
+fn hidden_detail_is_found_and_expanded() {
+    let world = World::new();
+    world.write_conversation("project/conversation", &Conversation::with_turns(5));
+    let mut agent = Agent::connect(&world, &[]);
+    agent.call("compact", json!({"transcript": "conversation", "keep_last": 1})).succeeds();
+    let view = agent.call("print", json!({"transcript": "conversation", "compacted": true})).succeeds();
+    assert!(view.text().contains("[compacted]"), "{}", view.text());
+    agent.call("diff", json!({"transcript": "conversation"})).succeeds().reports("tool_call_response");
+
+    let found = agent.call("search", json!({"transcript": "conversation", "query": "PRINTLN"})).succeeds();
+    let event = found.0["structuredContent"]["matches"][0].clone();
+    assert_eq!((&event["turn"], &event["type"]), (&json!(0), &json!("tool_call_response")));
+    let expand = json!({"transcript": "conversation", "event": event["event"]});
+    agent.call("expand", expand).succeeds().reports("fn main() { println!(");
+    agent
+        .call("expand", json!({"transcript": "conversation", "event": 9999}))
+        .fails(2)
+        .reports("no event 9999");
+    agent.close().exits(0);
+}
+
+#[test]
+fn print_has_pages() {
+    let world = World::new();
+    world.write_conversation("project/conversation", &Conversation::with_turns(5));
+    let mut agent = Agent::connect(&world, &[]);
+    let whole = agent.call("print", json!({"transcript": "conversation", "as": "json"})).succeeds();
+    assert_eq!(whole.0["structuredContent"], Value::Null);
+    let (mut joined, mut offset) = (String::new(), json!(0));
+    while !offset.is_null() {
+        let arguments =
+            json!({"transcript": "conversation", "as": "json", "offset": offset, "max_chars": 999});
+        let page = agent.call("print", arguments).succeeds();
+        let (text, _) = page
+            .text()
+            .split_once("\n[")
+            .filter(|(_, note)| note.contains("next page"))
+            .unwrap_or((page.text(), ""));
+        joined += text;
+        offset = page.0["structuredContent"]["next_offset"].clone();
+    }
+    assert_eq!(joined, whole.text());
+    agent.close().exits(0);
+}
+
+#[test]
+fn only_sessions_of_the_served_folder_are_listed_and_opened() {
+    let world = World::new();
+    world.write_conversation("project/conversation", &Conversation::with_turns(5));
+    let session = |id: &str, folder: &str| {
+        let line = |kind: &str, uuid: &str, parent: Value, content: Value| {
+            json!({"type": kind, "sessionId": id, "cwd": folder, "uuid": uuid, "parentUuid": parent, "version": "2.1.0",
+                   "timestamp": "2026-03-18T12:00:00Z", "message": {"role": kind, "content": content}})
+        };
+        let (output, call) = ("a line of no importance\n".repeat(500), json!({"command": "make"}));
+        let lines = [
+            line("user", "a", Value::Null, json!("The codeword is heron.")),
+            line(
+                "assistant",
+                "b",
+                json!("a"),
+                json!([{"type": "tool_use", "id": "t1", "name": "Bash", "input": call}]),
+            ),
+            line(
+                "user",
+                "c",
+                json!("b"),
+                json!([{"type": "tool_result", "tool_use_id": "t1", "content": output}]),
+            ),
+            line("assistant", "d", json!("c"), json!([{"type": "text", "text": "Noted."}])),
+            line("user", "e", json!("d"), json!("And now?")),
+            line("assistant", "f", json!("e"), json!([{"type": "text", "text": "Nothing."}])),
+        ];
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let path = world.home(".claude/projects/p").join(format!("{id}.jsonl"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let (mine, other) = ("01a1fd18-25ed-7671-90cc-5ecb92e14c45", "02a1fd18-25ed-7671-90cc-5ecb92e14c45");
+    session(mine, world.path("project").to_str().unwrap());
+    session(other, world.path("elsewhere").to_str().unwrap());
+    let mut agent = Agent::connect(&world, &[]);
+    let listed = agent.call("list", json!({})).succeeds();
+    let ids: Vec<_> =
+        listed.0["structuredContent"]["sessions"].as_array().unwrap().iter().map(|row| &row["id"]).collect();
+    assert_eq!(ids, [mine]);
+    agent.call("search", json!({"transcript": mine, "query": "heron"})).succeeds().reports("event 0, turn 0");
+    agent.call("search", json!({"transcript": other, "query": "heron"})).fails(4);
+    agent.call("compact", json!({"transcript": other, "keep_last": 1})).fails(4);
+    let compacted = agent.call("compact", json!({"transcript": mine, "keep_last": 1})).succeeds();
+    compacted.reports("takes effect when the session is resumed from a copy: `jp-compact resume ");
+    agent.close().exits(0);
 }

@@ -142,42 +142,57 @@ fn jp_lists_imported_and_forked_conversations() {
     }
 }
 
+/// Compacts, and checks that JP prints our view and that its next save preserves our bytes.
+#[track_caller]
+fn check_view(jp: &Jp, round: usize, arguments: &[&str]) {
+    jp.world.run(&[&[ID, "--keep-last", "1"][..], arguments].concat()).exits(0);
+    let [copy, other] = jp.copies(ID);
+    let written = fs::read(&copy).unwrap();
+    assert_eq!(written, fs::read(other).unwrap());
+
+    // Our view is stored as a separate conversation. JP prints it like its own compacted view.
+    let view = jp.world.run(&["print", ID, "--compacted", "--as", "source"]).exits(0).stdout;
+    let id = 17_738_399_480 + round;
+    for name in ["base_config.json", "metadata.json"] {
+        let bytes = fs::read(copy.with_file_name(name)).unwrap();
+        jp.world.write_file(&format!(".jp/conversations/{id}/{name}"), &bytes);
+    }
+    jp.world.write_file(&format!(".jp/conversations/{id}/events.json"), &view);
+    let compacted = jp.run(&["c", "print", &format!("jp-c{ID}"), "--compacted"]);
+    let printed = jp.run(&["c", "print", &format!("jp-c{id}")]);
+    assert_eq!(without_turns(&compacted), without_turns(&printed), "round {round}");
+
+    jp.save();
+    let [copy, other] = jp.copies(ID);
+    let saved = fs::read(copy).unwrap();
+    assert_eq!(saved, fs::read(other).unwrap());
+    let history = written.strip_suffix(b"\n]\n").or(written.strip_suffix(b"\n]")).unwrap();
+    assert!(saved.starts_with(history), "round {round}");
+}
+
 #[test]
 #[ignore = "needs the real JP; runs nightly"]
 fn jp_prints_our_view_and_saves_our_bytes() {
     let jp = Jp::new();
     // JP copies the conversation to its storage, and writes it in its own layout.
     jp.save();
-    for (round, arguments) in
-        [&["--strategy", "strip-tools"][..], &["--strategy", "strip-reasoning"], &["--strategy", "digest"]]
-            .into_iter()
-            .enumerate()
-    {
-        jp.world.run(&[&[ID, "--keep-last", "1"][..], arguments].concat()).exits(0);
-        let [copy, other] = jp.copies(ID);
-        let written = fs::read(&copy).unwrap();
-        assert_eq!(written, fs::read(other).unwrap());
-
-        // Our view is stored as a separate conversation. JP prints it like its own compacted view.
-        let view = jp.world.run(&["print", ID, "--compacted", "--as", "source"]).exits(0).stdout;
-        let id = 17_738_399_480 + round;
-        for name in ["base_config.json", "metadata.json"] {
-            let bytes = fs::read(copy.with_file_name(name)).unwrap();
-            jp.world.write_file(&format!(".jp/conversations/{id}/{name}"), &bytes);
-        }
-        jp.world.write_file(&format!(".jp/conversations/{id}/events.json"), &view);
-        let compacted = jp.run(&["c", "print", &format!("jp-c{ID}"), "--compacted"]);
-        let printed = jp.run(&["c", "print", &format!("jp-c{id}")]);
-        assert_eq!(without_turns(&compacted), without_turns(&printed), "round {round}");
-
-        // JP's next save preserves the bytes of our elements.
-        jp.save();
-        let [copy, other] = jp.copies(ID);
-        let saved = fs::read(copy).unwrap();
-        assert_eq!(saved, fs::read(other).unwrap());
-        let history = written.strip_suffix(b"\n]\n").or(written.strip_suffix(b"\n]")).unwrap();
-        assert!(saved.starts_with(history), "round {round}");
+    for (round, strategy) in ["strip-tools", "strip-reasoning", "digest"].into_iter().enumerate() {
+        check_view(&jp, round, &["--strategy", strategy]);
     }
+}
+
+#[test]
+#[ignore = "needs the real JP; runs nightly"]
+fn jp_reads_an_overlay_that_strategies_share() {
+    let jp = Jp::new();
+    jp.save();
+    check_view(&jp, 0, &["--strategy", "strip-tools", "--strategy", "strip-reasoning"]);
+    // One is ours, two are of JP's saves.
+    assert_eq!((jp.elements("compaction"), jp.elements("jp_compact_receipt")), (3, 2));
+    let elements: Vec<Value> = serde_json::from_slice(&fs::read(&jp.copies(ID)[0]).unwrap()).unwrap();
+    let is_shared = |element: &&Value| element["tool_calls"].is_object() && element["reasoning"] == "strip";
+    assert_eq!(elements.iter().filter(is_shared).count(), 1);
+    assert_eq!(jp.list().iter().filter(|(id, _)| *id == format!("jp-c{ID}")).count(), 1);
 }
 
 #[test]

@@ -36,7 +36,17 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 23] = [
             "jp-compact-store",
         ],
     ),
-    ("jp-compact-mcp", &[]),
+    (
+        "jp-compact-mcp",
+        &[
+            "jp-compact-core",
+            "jp-compact-runtime",
+            "jp-compact-sessions",
+            "jp-compact-diff",
+            "jp-compact-reports",
+            "jp-compact-terminal",
+        ],
+    ),
     ("jp-compact-jp-plugin", &["jp-compact-core", "jp-compact-runtime", "jp-compact-store"]),
     (
         "jp-compact-engine",

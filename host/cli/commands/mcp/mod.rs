@@ -1,7 +1,6 @@
 //! `jp-compact mcp`: a Model Context Protocol server on stdin and stdout. An agent uses it to compact its own conversation
 //! (J-CLI's third layer). The server must not access transcripts outside the served folder. It ends when stdin ends.
 
-mod arguments;
 mod tool_output;
 mod tools;
 
@@ -31,7 +30,7 @@ An agent starts the server itself. Most agents read a file like this one (`.mcp.
 
 /// Serve an agent over the Model Context Protocol (MCP)
 ///
-/// The server uses stdin and stdout. Its tools `compact`, `stats`, `show`, `print` and `reset` work like the commands, but only for transcripts inside FOLDER. The server works as if started in FOLDER, which determines the workspace, the configuration, and relative paths. The options apply to every `compact`; with --dry-run, nothing is ever written. The server never asks the user; an untrusted strategy is an error.
+/// The server uses stdin and stdout. Its tools `list`, `compact`, `stats`, `show`, `diff`, `print`, `search`, `expand`, and `reset` work like the commands, but only for transcripts inside FOLDER, and for sessions that recorded FOLDER. The server works as if started in FOLDER, which determines the workspace, the configuration, and relative paths. The options apply to every `compact`; with --dry-run, nothing is ever written. The server never asks the user; an untrusted strategy is an error.
 #[derive(Debug, Parser)]
 #[command(
     after_help = EXAMPLE,

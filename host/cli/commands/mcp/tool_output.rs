@@ -1,22 +1,15 @@
 //! The result of a tool: the text of the command, and its `--json` document. A failure is also a result, with the message,
 //! causes, hint and exit code.
 
+use jp_compact_mcp::ToolAnswer;
 use rmcp::model::{CallToolResult, ContentBlock};
-use serde_json::Value;
 
 use crate::error::Report;
 
-/// The output of a call.
-pub(super) struct ToolOutput {
-    pub(super) text: String,
-    /// None if there is only text.
-    pub(super) json: Option<Value>,
-}
-
 /// Converts the outcome of a call to the result of the protocol.
-pub(super) fn result(outcome: Result<ToolOutput, Report>) -> CallToolResult {
+pub(super) fn result(outcome: Result<ToolAnswer, Report>) -> CallToolResult {
     match outcome {
-        Ok(ToolOutput { text, json }) => {
+        Ok(ToolAnswer { text, json }) => {
             let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
             result.structured_content = json;
             result

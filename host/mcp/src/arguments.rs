@@ -3,67 +3,44 @@
 use std::num::NonZero;
 
 use jp_compact_core::Bound;
-use jp_compact_core::select::RequestedSelection;
-use rmcp::schemars::JsonSchema;
+use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-
-use crate::error::Report;
-use crate::exit::Exit;
-use crate::reports::conversation::PrintForm;
-use crate::selection::{KeptTurns, SelectionArgs};
 
 const TRANSCRIPT: &str = "The conversation: the path of its folder or file, or its id, such as 17738399468. A path is relative \
                           to the served folder, or absolute and inside it.";
 
 /// `compact`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
-pub(super) struct Compact {
+pub struct CompactArguments {
     #[schemars(description = TRANSCRIPT)]
-    pub(super) transcript: String,
+    pub transcript: String,
     /// The profile decides which parts to remove. Built-in profiles: `default` (removes reasoning and tool calls), `light` (removes reasoning), `micro` (removes large old tool results), `offline` (replaces turns with a list, without a model), `heavy` and `auto-summarize` (replace turns with a summary by a model), and `collapse` (merges the oldest turns and earlier summaries into one summary by a model). Default: the configured profile.
-    pub(super) profile: Option<String>,
+    pub profile: Option<String>,
     /// The information that the summary must preserve: the current task, finished steps, next steps. Only for profiles with a summary: `heavy`, `auto-summarize`, `collapse`.
-    pub(super) focus: Option<String>,
+    pub focus: Option<String>,
     /// Report the effect only. Nothing is written and no model is called.
-    pub(super) dry_run: Option<bool>,
+    pub dry_run: Option<bool>,
     /// Refuse a result that loses a constraint of the user: a sentence with never, always, must, don't, do not, only, or from now on.
-    pub(super) require_constraints: Option<bool>,
+    pub require_constraints: Option<bool>,
     /// The first turn or step: `4` is turn 4, `4.10` is step 10 of turn 4, `-3` is 3 turns before the last, `5h` is 5 hours ago, `last` is after the last compaction. Turns and steps are numbered from 0. A step is one response of the model and the tool results that answer it.
     #[serde(default, deserialize_with = "bound")]
     #[schemars(with = "Option<String>")]
-    pub(super) from: Option<Bound>,
+    pub from: Option<Bound>,
     /// The last turn or step, written like `from`.
     #[serde(default, deserialize_with = "bound")]
     #[schemars(with = "Option<String>")]
-    pub(super) to: Option<Bound>,
+    pub to: Option<Bound>,
     /// Keep the first N turns unchanged.
-    pub(super) keep_first: Option<usize>,
+    pub keep_first: Option<usize>,
     /// Keep the last N turns unchanged. Default: as configured, else 3.
-    pub(super) keep_last: Option<usize>,
+    pub keep_last: Option<usize>,
     /// Keep only the newest N steps unchanged, wherever turns begin. Use this inside a long turn. A call without a result, such as this one, is never compacted.
-    pub(super) keep_steps: Option<usize>,
+    pub keep_steps: Option<usize>,
     /// Keep only the newest steps that fit into N tokens unchanged.
-    pub(super) keep_tokens: Option<u64>,
-}
-
-impl Compact {
-    /// Returns the selected turns and steps. The rules are the same as on the command line.
-    pub(super) fn selection(&self) -> Result<RequestedSelection, Report> {
-        let &Self { from, to, keep_first, keep_last, keep_steps, keep_tokens, .. } = self;
-        let (keep_first, keep_last) = (keep_first.map(KeptTurns::Count), keep_last.map(KeptTurns::Count));
-        let typed = SelectionArgs { from, to, keep_first, keep_last, keep_steps, keep_tokens };
-        match typed.contradiction() {
-            None => Ok(typed.selection()),
-            Some((bound, keep)) => {
-                let message = format!("`{bound}` and `{keep}` select the same side of the range");
-                Err(Report::new(Exit::Usage, message, Some("give only one of them")))
-            }
-        }
-    }
+    pub keep_tokens: Option<u64>,
 }
 
 /// Deserializes a bound. A model may send a turn as a number, but a fraction such as 4.10 would lose the step.
@@ -85,35 +62,69 @@ fn bound<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bound>, D:
 
 /// `stats` and `show`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
-pub(super) struct Inspect {
+pub struct InspectArguments {
     #[schemars(description = TRANSCRIPT)]
-    pub(super) transcript: String,
+    pub transcript: String,
 }
 
 /// `print`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
-pub(super) struct Print {
+pub struct PrintArguments {
     #[schemars(description = TRANSCRIPT)]
-    pub(super) transcript: String,
+    pub transcript: String,
     /// Apply the overlays and print the view that a model receives. Default: print the whole history.
-    pub(super) compacted: Option<bool>,
+    pub compacted: Option<bool>,
+    /// The first character to print. Default: 0. The result of a page has the `offset` of the next one.
+    pub offset: Option<usize>,
+    /// The most characters to print. Default: 100000.
+    pub max_chars: Option<usize>,
     /// The printed form: `text` (the default), `json` (the decoded events that a provider receives), `source` (the form of the transcript), or a provider's name for the conversation of its request body.
-    #[schemars(extend("enum" = PrintForm::names().collect::<Vec<_>>()))]
     #[serde(rename = "as")]
-    pub(super) form: Option<String>,
+    pub form: Option<String>,
 }
 
 /// `reset`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
-pub(super) struct Reset {
+pub struct ResetArguments {
     #[schemars(description = TRANSCRIPT)]
-    pub(super) transcript: String,
+    pub transcript: String,
     /// The number of the overlay to remove, as listed by `show`. Default: all overlays.
-    pub(super) number: Option<NonZero<usize>>,
+    pub number: Option<NonZero<usize>>,
+}
+
+/// `list`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListArguments {
+    /// The most sessions to list. Default: 20.
+    pub max: Option<usize>,
+}
+
+/// `search`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SearchArguments {
+    #[schemars(description = TRANSCRIPT)]
+    pub transcript: String,
+    /// The text to find in the raw events, without regard to the case of letters: a path, a name, a number, a command.
+    pub query: String,
+    /// The most events to return. Default: 20.
+    pub max: Option<usize>,
+}
+
+/// `expand`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExpandArguments {
+    #[schemars(description = TRANSCRIPT)]
+    pub transcript: String,
+    /// The number of the event, as `search` returns it.
+    pub event: usize,
+    /// The first character of the event's text. Default: 0.
+    pub offset: Option<usize>,
+    /// The most characters to return. Default: 100000.
+    pub max_chars: Option<usize>,
 }
