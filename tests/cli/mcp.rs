@@ -412,7 +412,7 @@ fn hidden_detail_is_found_and_expanded() {
     agent.call("compact", json!({"transcript": "conversation", "keep_last": 1})).succeeds();
     let view = agent.call("print", json!({"transcript": "conversation", "compacted": true})).succeeds();
     assert!(view.text().contains("[compacted]"), "{}", view.text());
-    agent.call("diff", json!({"transcript": "conversation"})).succeeds().reports("tool_call_response");
+    agent.call("diff", json!({"transcript": "conversation"})).succeeds().reports("result fs_read_fi");
 
     let found = agent.call("search", json!({"transcript": "conversation", "query": "PRINTLN"})).succeeds();
     let event = found.0["structuredContent"]["matches"][0].clone();

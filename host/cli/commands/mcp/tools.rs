@@ -257,9 +257,8 @@ impl McpServer {
             return Err(stdin_not_appendable());
         }
         // This reports the error early. Opening a transcript checks its folder again.
-        let error = match store::locate(OsStr::new(transcript), &self.environment) {
-            Ok(_) => return Ok((transcript.into(), self.environment.clone())),
-            Err(error) => error,
+        let Err(error) = store::locate(OsStr::new(transcript), &self.environment) else {
+            return Ok((transcript.into(), self.environment.clone()));
         };
         let is_id = !transcript.is_empty() && !transcript.contains(['/', '.']);
         let path = is_id.then(|| session_path(transcript, &self.environment.cwd, &self.environment));
