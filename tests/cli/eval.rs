@@ -488,3 +488,20 @@ fn unreadable_transcript_fails_and_others_continue() {
     assert_eq!(report["transcripts"][1]["error"]["kind"], "transcript_invalid");
     assert_eq!(row(&report, "strip-tools")["status"], "ok");
 }
+
+/// Only calls can be stripped, so the messages alone exceed the window soon. Each attempt reads the whole prefix.
+#[test]
+fn replay_does_not_compact_before_each_request_above_the_window() {
+    let world = World::new();
+    let mut talk = Conversation::new();
+    for turn in 0..150 {
+        talk = talk.turn(&"some words of the user ".repeat(30));
+        talk = talk.call("read", json!({"path": format!("src/{turn}.rs")}), &"some text here ".repeat(20));
+    }
+    world.write_conversation("talk", &talk.message("Done."));
+    let report = evaluate(&world, &["talk", "-s", "strip-tools", "--window=4000", "--threshold=50"], 0);
+    let replay = &row(&report, "strip-tools")["replay"];
+    assert!(replay["requests"].as_u64().unwrap() > 150, "{replay}");
+    assert!((2..40).contains(&replay["compactions"].as_u64().unwrap()), "{replay}");
+    assert!(replay["above_window"].as_u64().unwrap() > 50, "{replay}");
+}
