@@ -268,7 +268,7 @@ fn violation_error_quotes_the_line() {
     Caused by:
       line 1 of its output is not a valid message (a message is a JSON object): Hello, world
 
-    hint: nothing was appended; `jp-compact schema reply` prints the schema of a reply
+    hint: stdout is only for replies; print debug text to stderr (`>&2` in a shell, `file=sys.stderr` in Python)
     ");
 }
 
