@@ -129,7 +129,9 @@ fn unstartable_strategy_fails_the_first_check() {
     check_only_failure(&run_checks(&path, Duration::from_secs(30)), "S01", "");
     let path = base.path().join("without-its-interpreter");
     world::install(&path, "#!/no/such/interpreter\n");
-    check_only_failure(&run_checks(&path, Duration::from_secs(30)), "S01", "");
+    // No check can start it, and the reason is known before.
+    let error = TestedPlugin::at(&path, &cargo_bin("compact-runner")).map(|_| ()).unwrap_err();
+    assert_eq!(error, "the interpreter `/no/such/interpreter` of its `#!` line is not installed");
     let path = base.path().join("not-executable");
     std::fs::write(&path, "#!/bin/sh\n").unwrap();
     check_only_failure(&run_checks(&path, Duration::from_secs(30)), "S01", "");
