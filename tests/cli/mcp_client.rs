@@ -58,10 +58,8 @@ fn check(mode: &str, protocol: &str) {
     let [tools, stats, compacted, shown, printed, rejected, reset] = reports.as_slice() else {
         panic!("{reports:#?}")
     };
-    assert_eq!(
-        tools,
-        &json!({"protocol": protocol, "tools": ["compact", "stats", "show", "print", "reset"]})
-    );
+    let names = ["list", "compact", "stats", "show", "diff", "print", "search", "expand", "reset"];
+    assert_eq!(tools, &json!({"protocol": protocol, "tools": names}));
     let failed: Vec<_> = reports[1..].iter().map(|call| call["failed"] == true).collect();
     assert_eq!(failed, [false, false, false, false, true, false], "{reports:#?}");
 
