@@ -22,7 +22,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/evidence.md");
 const BEGIN: &str = "<!-- generated sessions -->\n";
 const END: &str = "<!-- end -->\n";
 /// The rows of the table, as on the command line.
-const STRATEGIES: [&str; 14] = [
+const STRATEGIES: [&str; 16] = [
     "strip-tools",
     "strip-tools:mode=strip-responses",
     "micro",
@@ -30,6 +30,8 @@ const STRATEGIES: [&str; 14] = [
     "extract",
     "extract:budget=0.15,keep_steps=0",
     "extract:budget=0.05,keep_steps=0",
+    "extract:keep_steps=0,merge=8,budget=1,line_bytes=10,edge_lines=0,min_bytes=0,exempt=[]",
+    "extract:keep_steps=0,merge=16,budget=1,exempt=[]",
     "trim",
     "trim:preset=clear-tool-uses",
     "trim:preset=opencode-prune",

@@ -1,4 +1,6 @@
 //! The calls that may be shortened: old, long, answered, shown by the view, and not of an exempt tool.
+//!
+//! With `merge`, short calls count too, because the lines of several calls go into the result of one.
 
 use jp_compact_strategy::calls::{CallHistory, CallPair};
 use jp_compact_strategy::schema::Range;
@@ -12,6 +14,11 @@ pub(crate) struct LongCall<'a> {
     pub(crate) call: usize,
     pub(crate) request_seq: u64,
     pub(crate) response_seq: u64,
+    pub(crate) tool: &'a str,
+    pub(crate) is_error: bool,
+    turn: usize,
+    /// The number of its group. The calls of a group are neighbors in the list of candidates.
+    pub(crate) group: usize,
     /// The strings and numbers of the arguments. `None` if the arguments stay as they are.
     pub(crate) arguments: Option<String>,
     pub(crate) output: &'a str,
@@ -26,9 +33,17 @@ impl LongCall<'_> {
         output + self.arguments.as_ref().map_or(0, String::len)
     }
 
-    /// Returns whether the text is shorter than the arguments and the output that it replaces.
-    pub(crate) fn is_shortened_by(&self, text: &str) -> bool {
-        text.len() < self.output.len() + self.arguments.as_ref().map_or(0, String::len)
+    /// Leaves its short parts as they are. Returns `None` if both are short.
+    fn long_parts(self, options: &Options) -> Option<Self> {
+        let is_long = |text: &str| text.len() > options.min_bytes;
+        let arguments = self.arguments.filter(|arguments| is_long(arguments));
+        let shortens_output = is_long(self.output);
+        (arguments.is_some() || shortens_output).then_some(Self { arguments, shortens_output, ..self })
+    }
+
+    /// Returns the size of all its texts.
+    pub(crate) fn size(&self) -> usize {
+        self.output.len() + self.arguments.as_ref().map_or(0, String::len)
     }
 }
 
@@ -43,22 +58,47 @@ pub(crate) fn find<'a>(conversation: &'a CallHistory, range: Range, options: &Op
             candidates.extend(candidate(call, index, range, options));
         }
     }
-    candidates
+    group(candidates, options)
 }
 
 fn candidate<'a>(call: &'a CallPair, index: usize, range: Range, options: &Options) -> Option<LongCall<'a>> {
     // The names of the arguments go into the result, so a call without one cannot be shortened.
     let result = call.result.as_ref().filter(|result| !result.hidden && range.contains(result.turn))?;
     let arguments = call.argument_text();
-    let is_long = |text: &str| text.len() > options.min_bytes;
-    let shortens_arguments = !call.hidden && is_long(&arguments);
-    let shortens_output = is_long(&result.content);
-    (shortens_arguments || shortens_output).then(|| LongCall {
+    let candidate = LongCall {
         call: index,
         request_seq: call.seq,
         response_seq: result.seq,
-        arguments: shortens_arguments.then_some(arguments),
+        tool: &call.tool,
+        is_error: result.is_error,
+        turn: call.turn,
+        group: 0,
+        arguments: (!call.hidden && !arguments.is_empty()).then_some(arguments),
         output: &result.content,
-        shortens_output,
-    })
+        shortens_output: true,
+    };
+    if options.merge > 1 { Some(candidate) } else { candidate.long_parts(options) }
+}
+
+/// Numbers the groups: up to `merge` neighbors of the same turn, because a result must not show what a later turn did.
+fn group<'a>(mut candidates: Vec<LongCall<'a>>, options: &Options) -> Vec<LongCall<'a>> {
+    let (mut group, mut size) = (0, 0);
+    for index in 0..candidates.len() {
+        let begins_turn = index > 0 && candidates[index - 1].turn != candidates[index].turn;
+        if begins_turn || size == options.merge {
+            group += 1;
+            size = 0;
+        }
+        size += 1;
+        candidates[index].group = group;
+    }
+    let mut sizes = vec![0; group + 1];
+    candidates.iter().for_each(|candidate| sizes[candidate.group] += 1);
+    let alone = |candidate: &LongCall<'_>| sizes[candidate.group] == 1;
+    candidates
+        .into_iter()
+        .filter_map(
+            |candidate| if alone(&candidate) { candidate.long_parts(options) } else { Some(candidate) },
+        )
+        .collect()
 }

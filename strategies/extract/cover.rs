@@ -84,6 +84,7 @@ impl PartialEq for Ranked {
 impl Eq for Ranked {}
 
 /// The lines of one candidate.
+#[derive(Default)]
 struct Parts<'a> {
     arguments: Vec<KeptLine<'a>>,
     output: Vec<KeptLine<'a>>,
@@ -98,7 +99,7 @@ struct KeptLine<'a> {
     names: Vec<&'a str>,
 }
 
-/// Returns the text that replaces each candidate.
+/// Returns the text that replaces each group of candidates.
 pub(crate) fn extract(
     conversation: &CallHistory,
     candidates: &[LongCall<'_>],
@@ -127,7 +128,14 @@ pub(crate) fn extract(
         };
         if line.role == LineRole::Names { line.names.push(text) } else { line.is_kept = true }
     }
-    candidates.iter().zip(parts).map(|(candidate, parts)| render(candidate, parts)).collect()
+    let mut parts = parts.into_iter();
+    candidates
+        .chunk_by(|left, right| left.group == right.group)
+        .map(|group| match group {
+            [candidate] => render(candidate, parts.next().unwrap_or_default()),
+            _ => render_merged(group, parts.by_ref().take(group.len())),
+        })
+        .collect()
 }
 
 #[expect(
@@ -179,7 +187,11 @@ fn show_the_rest<'a>(
 
 fn parts<'a>(candidate: &'a LongCall<'_>, options: &Options) -> Parts<'a> {
     let kept_lines = |text: &'a str, edge_lines, is_output| {
-        let lines = split(text, options.line_bytes, edge_lines, is_output).into_iter();
+        // A short text stays whole. It is a candidate only because it is merged.
+        let is_short = text.len() <= options.min_bytes;
+        let (line_bytes, edge_lines) =
+            if is_short { (options.min_bytes, text.len()) } else { (options.line_bytes, edge_lines) };
+        let lines = split(text, line_bytes, edge_lines, is_output).into_iter();
         lines
             .map(|line| KeptLine {
                 text: line.text,
@@ -290,6 +302,26 @@ fn render(candidate: &LongCall<'_>, parts: Parts<'_>) -> String {
     }
     text.truncate(text.trim_end_matches('\n').len());
     text
+}
+
+/// Renders the lines of several calls, each with the name of its tool. A call without kept lines is only counted, unless it
+/// failed.
+fn render_merged<'a>(group: &[LongCall<'_>], parts: impl Iterator<Item = Parts<'a>>) -> String {
+    let (mut lines, mut kept_lines) = (0, 0);
+    let mut text = String::new();
+    for (call, parts) in group.iter().zip(parts) {
+        lines += parts.arguments.len() + parts.output.len();
+        let mut kept = kept_texts(&parts.arguments);
+        kept.extend(kept_texts(&parts.output));
+        kept_lines += kept.len();
+        if !kept.is_empty() || call.is_error {
+            let outcome = if call.is_error { " failed" } else { "" };
+            text.push_str(&format!("[{}{outcome}]\n", call.tool));
+            kept.iter().for_each(|line| push_line(&mut text, line));
+        }
+    }
+    text.truncate(text.trim_end_matches('\n').len());
+    format!("[{} calls, {kept_lines}/{lines} lines]\n{text}", group.len()).trim_end().to_owned()
 }
 
 fn push_line(text: &mut String, line: &str) {

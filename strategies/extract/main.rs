@@ -28,10 +28,13 @@ const KEEP_STEPS: usize = 3;
 const MIN_BYTES: usize = 200;
 const LINE_BYTES: usize = 160;
 const EDGE_LINES: usize = 7;
+const MERGE: usize = 1;
 /// Tools whose calls are state or instructions.
 const EXEMPT: [&str; 5] = ["LoadSkill", "Task", "TodoWrite", "TodoRead", "Ask"];
 /// The part of a reply that the texts may fill, because escaping makes them longer.
 const REPLY_SHARE: u64 = 2;
+/// The approximate size of an omitted call and its result, without their texts.
+const FRAME_BYTES: usize = 100;
 
 struct Extract;
 
@@ -43,6 +46,7 @@ struct Options {
     min_bytes: usize,
     line_bytes: usize,
     edge_lines: usize,
+    merge: usize,
     exempt: Vec<String>,
 }
 
@@ -54,6 +58,7 @@ impl Default for Options {
             min_bytes: MIN_BYTES,
             line_bytes: LINE_BYTES,
             edge_lines: EDGE_LINES,
+            merge: MERGE,
             exempt: EXEMPT.map(str::to_owned).to_vec(),
         }
     }
@@ -108,6 +113,12 @@ impl Strategy for Extract {
                         "minimum": 0,
                         "default": EDGE_LINES,
                     },
+                    "merge": {
+                        "description": "number of old calls of a turn whose lines share one result; the other calls are omitted",
+                        "type": "integer",
+                        "minimum": 1,
+                        "default": MERGE,
+                    },
                     "exempt": {
                         "description": "tools whose calls to keep",
                         "type": "array",
@@ -153,8 +164,10 @@ impl Strategy for Extract {
 fn entries(candidates: &[LongCall<'_>], extracts: Vec<String>, bytes_max: usize) -> Vec<SelectiveCall> {
     let mut entries = Vec::new();
     let mut bytes = 0;
-    for (candidate, text) in candidates.iter().zip(extracts) {
-        if !candidate.is_shortened_by(&text) {
+    for (group, text) in candidates.chunk_by(|left, right| left.group == right.group).zip(extracts) {
+        let Some((last, omitted)) = group.split_last() else { continue };
+        let size: usize = group.iter().map(LongCall::size).sum();
+        if text.len() >= size + omitted.len() * FRAME_BYTES {
             continue;
         }
         bytes += text.len();
@@ -162,12 +175,12 @@ fn entries(candidates: &[LongCall<'_>], extracts: Vec<String>, bytes_max: usize)
             break;
         }
         let entry = |seq| SelectiveCall { seq, request: None, response: None, omit: false };
-        if candidate.arguments.is_some() {
-            entries
-                .push(SelectiveCall { request: Some(RequestAction::Strip), ..entry(candidate.request_seq) });
+        entries.extend(omitted.iter().map(|call| SelectiveCall { omit: true, ..entry(call.request_seq) }));
+        if last.arguments.is_some() {
+            entries.push(SelectiveCall { request: Some(RequestAction::Strip), ..entry(last.request_seq) });
         }
         let response = Some(ResponseAction::Replace(text));
-        entries.push(SelectiveCall { response, ..entry(candidate.response_seq) });
+        entries.push(SelectiveCall { response, ..entry(last.response_seq) });
     }
     entries
 }

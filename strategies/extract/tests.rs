@@ -185,6 +185,67 @@ fn call_without_a_result_stays() {
     assert_eq!(calls(&asked(&bare(0.2)), &events), []);
 }
 
+/// Options that merge calls and keep only names.
+fn merging(merge: usize) -> Value {
+    json!({"budget": 1, "keep_steps": 0, "edge_lines": 0, "min_bytes": 0, "merge": merge})
+}
+
+#[test]
+fn lines_of_several_calls_go_into_the_last_result() {
+    let read = |step, path: &str| Row {
+        tool: "Read",
+        arguments: json!({"path": path}),
+        ..row(step, &format!("{}done", prose(10)))
+    };
+    let rows = [read(0, "src/lexer.rs"), row(1, &format!("{}fine", prose(10))), read(2, "src/parser.rs")];
+    let calls = calls(&asked(&merging(8)), &events("Look.", &rows));
+    let omitted: Vec<u64> = calls.iter().filter(|call| call.omit).map(|call| call.seq).collect();
+    assert_eq!(omitted, [1, 3]);
+    let [.., request, response] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!((request.seq, &request.request), (5, &Some(RequestAction::Strip)));
+    let text = "[3 calls, 5/35 lines]\n[Read]\nsrc/lexer.rs\ndone\n[Bash]\nfine\n[Read]\nsrc/parser.rs\ndone";
+    assert_eq!((response.seq, &response.response), (6, &Some(ResponseAction::Replace(text.to_owned()))));
+}
+
+#[test]
+fn groups_have_at_most_this_number_of_calls() {
+    let rows = [(); 5].map(|()| row(0, &prose(10)));
+    let calls = calls(&asked(&merging(2)), &events("Look.", &rows));
+    let omitted: Vec<u64> = calls.iter().filter(|call| call.omit).map(|call| call.seq).collect();
+    assert_eq!(omitted, [1, 5], "the fifth call is alone");
+    assert_eq!(calls.len(), 5);
+}
+
+#[test]
+fn calls_of_different_turns_are_not_merged() {
+    let mut events = events("Look.", &[row(0, &prose(10)), row(1, &prose(10))]);
+    events[3].turn = 1;
+    events[4].turn = 1;
+    let mut request = request(0, 1, &[Kinds::default(), Kinds::default()]);
+    request.options = merging(8).as_object().unwrap().clone();
+    let calls = calls(&request, &events);
+    assert!(calls.len() == 2 && calls.iter().all(|call| !call.omit), "{calls:?}");
+}
+
+#[test]
+fn short_texts_of_merged_calls_stay_whole() {
+    let command = |text: &str| Row { arguments: json!({"command": text}), ..row(0, "ok") };
+    let rows = [command("make all"), command("make test"), row(0, &prose(10))];
+    let mut options = merging(8);
+    options["min_bytes"] = json!(50);
+    let found = replaced("Build.", &rows, &options);
+    let last = "the quick brown fox jumps over the lazy dog";
+    let text = format!("[3 calls, 5/14 lines]\n[Bash]\nmake all\nok\n[Bash]\nmake test\nok\n[Bash]\n{last}");
+    assert_eq!(found, [(2, text)]);
+}
+
+#[test]
+fn short_call_alone_stays_with_merge() {
+    let mut options = merging(8);
+    options["min_bytes"] = json!(50);
+    assert_eq!(replaced("Look.", &[row(0, "short")], &options), []);
+}
+
 #[test]
 fn reply_that_would_be_too_large_ends_with_the_last_call_that_fits() {
     let content = format!("src/lexer.rs\n{}done", prose(20));

@@ -62,6 +62,27 @@ fn long_arguments_move_into_the_result() {
 }
 
 #[test]
+fn merged_calls_share_one_result() {
+    let world = World::new();
+    let calls = |conversation: Conversation, number: usize| {
+        let content = format!("{0}uses lib/part{number}.rs here\n{0}end", prose());
+        conversation.call("Read", json!({"path": format!("src/{number}.rs")}), &content)
+    };
+    let conversation = (0..5).fold(Conversation::new().turn("Look.").message("Next."), calls);
+    let transcript = world.write_conversation("conversation", &conversation);
+    let spec = "extract:edge_lines=0,keep_steps=0,merge=3";
+    world.run(&["conversation", "--strategy", spec, "--keep-last", "0"]).exits(0);
+    let results = view(&world, "tool_call_response");
+    let texts: Vec<&str> = results.iter().map(|result| result["content"].as_str().unwrap()).collect();
+    let [first, second] = texts[..] else { panic!("{texts:?}") };
+    assert!(first.starts_with("[3 calls, 9/249 lines]\n[Read]\nsrc/0.rs\n"), "{first}");
+    assert!(second.contains("[Read]\nsrc/4.rs\nuses lib/part4.rs here\nend"), "{second}");
+    assert_eq!(view(&world, "tool_call_request").len(), 2);
+    world.run(&["conversation", "--reset"]).exits(0);
+    transcript.assert_same_bytes();
+}
+
+#[test]
 fn later_runs_shorten_only_newly_old_results() {
     let world = World::new();
     let run = || world.run(&["conversation", "--strategy", "extract", "--keep-last", "0"]).exits(0);

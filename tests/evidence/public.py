@@ -18,7 +18,14 @@ import sys
 CLASSES = ("path", "number", "identifier", "word", "command", "error", "quote", "constraint")
 PLUGINS = ("dedupe", "drop-arguments", "drop-large", "keep-errors", "supersede", "truncate")
 PRESETS = ("clear-tool-uses", "opencode-prune", "gemini-mask", "mask-10", "head-300", "cap-8000")
-EXTRACTS = ("extract", "extract:keep_steps=0", "extract:budget=0.15,keep_steps=0")
+EXTRACTS = (
+    "extract",
+    "extract:keep_steps=0",
+    "extract:budget=0.15,keep_steps=0",
+    # The most saved tokens with the names, and the most words at 60 % saved.
+    "extract:keep_steps=0,merge=8,budget=1,line_bytes=10,edge_lines=0,min_bytes=0,exempt=[]",
+    "extract:keep_steps=0,merge=16,budget=1,exempt=[]",
+)
 STRATEGIES = (
     "strip-reasoning",
     "strip-tools",
