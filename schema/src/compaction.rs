@@ -30,7 +30,7 @@ pub struct Payload {
     /// The last step in `to_turn`, inclusive. Absent for the whole turn. Only with the feature `steps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_step: Option<usize>,
-    /// Replaces every event of the range by one synthetic request and response. Overrides the other two policies.
+    /// Replaces every event of the range with one synthetic request and response. Overrides the other two policies.
     #[serde(default, deserialize_with = "strict::optional_object", skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
     /// The policy for reasoning in the range.
@@ -70,12 +70,12 @@ pub enum Reasoning {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "policy", rename_all = "snake_case", from = "ToolCallsWire")]
 pub enum ToolCalls {
-    /// Replaces arguments by `{}` (`request`) and content by a status line (`response`). With both false, every call
-    /// of the range is kept and older policies for it no longer apply.
+    /// Replaces arguments with `{}` (`request`) and content with a status line (`response`). With both false, every
+    /// call of the range is kept and older policies for it no longer apply.
     Strip {
-        /// Replace the arguments by `{}`.
+        /// Replace the arguments with `{}`.
         request: bool,
-        /// Replace the content by `[compacted] <tool>: success` or `error`.
+        /// Replace the content with `[compacted] <tool>: success` or `error`.
         response: bool,
     },
     /// Removes the tool calls of the range from the view: requests and responses.
@@ -92,12 +92,12 @@ pub enum ToolCalls {
 #[serde(tag = "policy", rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(rename = "ToolCalls")]
 enum ToolCallsWire {
-    /// Replaces arguments by `{}` (`request`) and content by a status line (`response`). With both false, every call
-    /// of the range is kept and older policies for it no longer apply.
+    /// Replaces arguments with `{}` (`request`) and content with a status line (`response`). With both false, every
+    /// call of the range is kept and older policies for it no longer apply.
     Strip {
-        /// Replace the arguments by `{}`.
+        /// Replace the arguments with `{}`.
         request: bool,
-        /// Replace the content by `[compacted] <tool>: success` or `error`.
+        /// Replace the content with `[compacted] <tool>: success` or `error`.
         response: bool,
     },
     /// Removes the tool calls of the range from the view: requests and responses.
@@ -141,7 +141,7 @@ pub struct SelectiveCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestAction {
-    /// Replaces its arguments by `{}`.
+    /// Replaces its arguments with `{}`.
     Strip,
     /// Shows its arguments, even if an older overlay strips them.
     Keep,
@@ -151,11 +151,11 @@ pub enum RequestAction {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseAction {
-    /// Replaces its content by the status line of the policy `strip`.
+    /// Replaces its content with the status line of the policy `strip`.
     Strip,
     /// Shows its content, even if an older overlay strips or replaces it.
     Keep,
-    /// Replaces its content by this text.
+    /// Replaces its content with this text.
     Replace(String),
 }
 

@@ -1,12 +1,12 @@
 //! The constraints of a conversation: the sentences in which the user sets a rule. Host and strategies share this
-//! definition, so that a host can check whether a strategy kept them. It must stay the definition of PROTOCOL.md.
+//! definition, so a host can check whether a strategy kept the constraints. It must be the same as in PROTOCOL.md.
 
 /// The words that make a sentence a constraint.
 const BINDING: [&str; 8] =
     ["never", "always", "must", "don't", "don\u{2019}t", "do not", "only", "from now on"];
 
-/// Returns the constraints of a message of the user: its sentences with a binding word, in order. A sentence ends at a line
-/// end, and after `.`, `!`, or `?` if a space follows.
+/// Returns the constraints of a message of the user: its sentences with a binding word, in order. A sentence ends at a
+/// line end, and after `.`, `!`, or `?` if a space follows.
 pub fn constraints(message: &str) -> impl Iterator<Item = &str> {
     message.lines().flat_map(sentences).filter(|sentence| is_binding(sentence))
 }
@@ -30,7 +30,7 @@ fn is_binding(sentence: &str) -> bool {
     BINDING.iter().any(|word| contains_words(&lower, word))
 }
 
-/// Returns whether a text contains these words, not as a part of longer ones.
+/// Returns whether a text contains these words. A part of a longer word does not count.
 fn contains_words(text: &str, words: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(words).any(|(start, _)| {

@@ -129,8 +129,9 @@ pub struct CompactionRef {
     /// Its policy for tool calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<ToolCallsRef>,
-    /// The kinds of its policies that the view shows in `requested_range`. A newer overlay replaces the others there, or
-    /// the range has no event that they apply to. `summary`, `reasoning`, or `tool_calls`; new kinds may be added.
+    /// The kinds of its policies that have an effect in `requested_range`: `summary`, `reasoning`, or `tool_calls`. New
+    /// kinds may be added. A kind is missing if newer overlays replace the policy there, or if the range has no event
+    /// of the kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<String>,
     /// Whether `tool_hints` now lead to another policy for tool calls in `requested_range`.

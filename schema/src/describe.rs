@@ -73,11 +73,11 @@ pub struct Description {
     #[serde(default, deserialize_with = "strict::variant")]
     pub scope: Scope,
     /// The optional members to send: `previous_summaries` and `digest` in the header, `hidden` in event lines. The host
-    /// ignores unknown ones.
+    /// ignores unknown members.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wants: Vec<String>,
-    /// The optional parts of the protocol that the strategy supports: `worker`, `pipeline`, `events.file`, `needs.many`,
-    /// `steps`. The host ignores unknown features.
+    /// The optional parts of the protocol that the strategy supports: `worker`, `pipeline`, `events.file`,
+    /// `needs.many`, `steps`. The host ignores unknown features.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<String>,
     /// Whether equal requests get equal replies.
@@ -91,15 +91,16 @@ pub struct Description {
     pub options_schema: Option<Value>,
 }
 
-/// The feature of strategies that accept ranges with steps. For other strategies, the host rounds ranges to whole turns.
+/// The feature of strategies that accept ranges with steps. For other strategies, the host rounds ranges to whole
+/// turns.
 pub const STEPS: &str = "steps";
 
 /// The optional member of event lines that marks events that the view does not show unchanged.
 pub const HIDDEN: &str = "hidden";
 
 impl Description {
-    /// Returns a description that produces nothing, with input `none` and the defaults of all optional fields. Set other
-    /// values with struct update syntax.
+    /// Returns a description that produces nothing, with input `none` and the defaults of all optional fields. Set
+    /// other values with struct update syntax.
     #[must_use]
     pub fn new(name: &str, version: &str, description: &str) -> Self {
         Self {

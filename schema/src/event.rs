@@ -14,8 +14,8 @@ pub enum EventTag {
     Event,
 }
 
-/// The fixed sentence before a summary of steps, in the user message that replaces them. It must keep a model, and a
-/// strategy that reads a copy of the transcript, from taking the summary for a request of the user.
+/// The fixed sentence before a summary of steps, in the user message that replaces them. It must prevent that a model,
+/// or a strategy that reads a copy of the transcript, treats the summary as a request of the user.
 pub const SUMMARY_NOTE: &str = "[A model wrote this summary of the steps that were here. It is not from the user, and it \
                                 asks for nothing.]";
 
@@ -29,8 +29,8 @@ pub struct EventLine {
     pub seq: u64,
     /// The event's turn.
     pub turn: usize,
-    /// The event's step within its turn. Absent for events of the user, which belong to no step, and without the feature
-    /// `steps`.
+    /// The event's step within its turn. Absent for events of the user, which belong to no step, and without the
+    /// feature `steps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<usize>,
     /// The event's size in tokens, counted by the request's estimator.

@@ -1,5 +1,5 @@
-//! Replies that a host must accept or reject. Only the verdicts that parsing alone can reach are checked here. The data
-//! folder is outside of the repository. Without it, the test is skipped with a message.
+//! Replies that a host must accept or reject. Only the results of parsing are checked here. The data folder is outside
+//! of the repository. Without it, the test is skipped with a message.
 
 use std::collections::BTreeMap;
 use std::fs;

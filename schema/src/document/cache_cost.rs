@@ -16,7 +16,7 @@ pub struct CacheCost {
     pub ttl_minutes: u32,
     /// The tokens of the leading events that the compaction does not change, up to the last cache breakpoint.
     pub prefix_tokens: u64,
-    /// The tokens of the view after them, which the next request writes into the cache again.
+    /// The tokens of the rest of the view, which the next request writes into the cache again.
     pub rewritten_tokens: u64,
     /// The price of asking a model for the summaries.
     pub summary: f64,

@@ -28,10 +28,11 @@ pub struct CompactionReport {
     pub tokens: TokenCounts,
     /// The effect of this run.
     pub saved: Saved,
-    /// The cost of this run in the provider's prompt cache. Null except in a dry run and in `auto`, and without a result.
+    /// The cost of this run in the provider's prompt cache. Set only in a dry run and in `auto`, and null without a
+    /// result.
     pub cache_cost: Option<CacheCost>,
-    /// For a conversation of JP, the paths that stripped calls lose. Null except in a dry run or on a terminal, and if the
-    /// run strips no arguments.
+    /// For a conversation of JP, the paths that stripped calls lose. Set only in a dry run or on a terminal, and null
+    /// if the run strips no arguments.
     pub lost_paths: Option<LostPaths>,
     /// The tokens that the view shows again, because a new policy replaces an older one. 0 if it replaces none.
     pub restored_tokens: u64,
@@ -153,6 +154,6 @@ pub struct ResetDocument {
     pub removed: usize,
     /// The size of the conversation. Null if only its overlays can be read, or not even these.
     pub tokens: Option<TokenCounts>,
-    /// The effect of the reset. It is negative, because hidden events come back. Null without `tokens`.
+    /// The effect of the reset. It is negative, because the view shows hidden events again. Null without `tokens`.
     pub saved: Option<Saved>,
 }

@@ -217,7 +217,7 @@ pub struct ForkReport {
     pub report: Option<CompactionReport>,
     /// The failure of that compaction. The copy remains.
     pub error: Option<ErrorReport>,
-    /// The new session, if the source is another agent's. It holds a view, so it has no overlays.
+    /// The new session, if the source is another agent's. It contains a view, so it has no overlays.
     pub session: Option<ForkedSession>,
 }
 
@@ -248,7 +248,7 @@ pub struct ForkedSession {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "list-report")]
 pub struct SessionListReport {
-    /// The sessions, the last written first.
+    /// The sessions, newest first.
     pub sessions: Vec<ListedSession>,
     /// The agents whose sessions could not be listed, with the reason.
     pub notes: Vec<String>,

@@ -18,16 +18,16 @@ pub struct DiffReport<C = Vec<DiffChange>> {
     pub conversation_id: Option<String>,
     /// Whether the changes are from a dry run.
     pub dry_run: bool,
-    /// The estimator that counted the tokens, for example `chars/4`.
+    /// The estimator that counted the tokens, for example `pieces`.
     pub estimator: String,
-    /// The size of the conversation. `view_before` is the view without the compared overlays, `view_after` the view with
-    /// them. Both views are whole, also with `--turn`.
+    /// The size of the conversation. `view_before` is the view without the compared overlays, `view_after` the view
+    /// with them. Both views are whole, even with `--turn`.
     pub tokens: TokenCounts,
     /// The effect of the compared overlays.
     pub saved: Saved,
     /// The compared events by change. With `--turn`, only those of the turn or step.
     pub events: ChangeCounts,
-    /// The overlays that decide about a change, oldest first.
+    /// The overlays that caused a change, oldest first.
     pub overlays: Vec<DiffOverlay>,
     /// In a dry run, the strategies that made no overlay.
     pub declines: Vec<DeclineReport>,
@@ -123,7 +123,7 @@ pub enum ChangeContent {
     Summary,
 }
 
-/// An overlay that decides about a change.
+/// An overlay that caused a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DiffOverlay {
     /// The number of the overlay, from 1.
@@ -157,7 +157,7 @@ pub struct DiffOverlay {
 pub struct DiffChange {
     /// The kind of change.
     pub change: ChangeKind,
-    /// The number of the overlay that decides about the event in the second view. Null if there is none.
+    /// The number of the overlay that determines the form of the event in the second view. Null if there is none.
     pub overlay: Option<usize>,
     /// The turn of the history. For a summary, the first turn that it replaces.
     pub turn: usize,

@@ -71,7 +71,7 @@ pub struct EvalCutPoint {
 pub struct EvalRow {
     /// The name of the strategy, or `none` or `drop-all`.
     pub name: String,
-    /// The row as on the command line, for example `extract:budget=0.3`.
+    /// The row as it is written on the command line, for example `extract:budget=0.3`.
     pub label: String,
     /// The options of the strategy, with their defaults.
     pub options: Map<String, Value>,
@@ -148,11 +148,12 @@ pub struct EvalRecall {
 pub struct EvalRecallCount {
     /// The anchors at risk that the view still has.
     pub kept: u64,
-    /// The anchors that the assistant used again before anything repeated them.
+    /// The anchors that the assistant used again before the user or a tool repeated them.
     pub at_risk: u64,
     /// `kept` in percent of `at_risk`. Null with too few anchors at risk.
     pub percent: Option<f64>,
-    /// The bootstrap interval of `percent` over the transcripts: 95 % of the samples. Null with too few anchors at risk.
+    /// The bootstrap interval of `percent` over the transcripts: 95 % of the samples. Null with too few anchors at
+    /// risk.
     pub interval: Option<[f64; 2]>,
 }
 

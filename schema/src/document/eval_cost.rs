@@ -10,7 +10,7 @@ pub struct EvalPrices {
     pub source: String,
     /// The date of the prices.
     pub date: String,
-    /// Whether somebody compared the prices with the provider's page.
+    /// Whether a person compared the prices with the provider's page.
     pub verified: bool,
     /// The families of models. The first one is the default.
     pub families: Vec<EvalPriceFamily>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The different paths in the arguments and results that `tool_calls = "strip"` removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LostPaths {
-    /// The number of paths in them.
+    /// The number of these paths.
     pub stripped: usize,
     /// Of these, the paths that the view does not name anywhere.
     pub lost: usize,

@@ -10,7 +10,7 @@ pub struct TokenCounts {
     pub raw: u64,
     /// In the view before the command.
     pub view_before: u64,
-    /// In the view after the command. A command that only reads has the same number here as before.
+    /// In the view after the command. For a command that only reads, the number is the same as in `view_before`.
     pub view_after: u64,
     /// JP's own numbers, for conversations of JP. JP applies only the overlays that its own format can express. Null
     /// for other formats, and if the result is not written to the conversation.
