@@ -1,5 +1,6 @@
-//! The predictions behind the reported cost of a compaction, against the usage that an agent recorded for each request: the
-//! growth of the prompt from one request to the next, and whether the provider still had it in its cache.
+//! Compares the predictions that the cost of a compaction is based on with the usage that an agent recorded for each
+//! request: the growth of the prompt from one request to the next, and whether the provider still had the prompt in its
+//! cache.
 //!
 //! The sessions are outside of the repository. Without them, nothing is checked.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -18,10 +19,10 @@ use serde_json::Value;
 
 /// The largest median error of the growth, in percent.
 const ERROR_MAX: f64 = 10.0;
-/// The smallest part of the requests for which the state of the cache is right, in percent. An agent can also change the
-/// beginning of its prompt, so that the provider has to read all of it again.
+/// The smallest part of the requests for which the state of the cache is right, in percent. An agent can also change
+/// the beginning of its prompt, so that the provider has to read all of it again.
 const STATES_MIN: f64 = 90.0;
-/// A cache that has this part of the last prompt is warm.
+/// A cache that has at least this part of the last prompt counts as warm.
 const WARM_PART: f64 = 0.95;
 
 /// A session of an agent with the usage of its requests.
@@ -174,6 +175,6 @@ fn state_of_the_cache_is_predicted_from_the_times() {
         println!("{}, predicted cold: {cold} were cold, {not_cold} warm", agent.0);
         let right = f64::from(warm + cold) * 100.0 / f64::from(all);
         assert!(right >= STATES_MIN, "{}: {right:.1} % is less than {STATES_MIN} %", agent.0);
-        assert!(cold >= not_cold, "{}: a cache that is predicted to be cold is cold", agent.0);
+        assert!(cold >= not_cold, "{}: a cache that is predicted to be cold must be cold", agent.0);
     }
 }

@@ -129,7 +129,7 @@ fn unstartable_strategy_fails_the_first_check() {
     check_only_failure(&run_checks(&path, Duration::from_secs(30)), "S01", "");
     let path = base.path().join("without-its-interpreter");
     world::install(&path, "#!/no/such/interpreter\n");
-    // No check can start it, and the reason is known before.
+    // The checks cannot start it. The reason is known before the first start.
     let error = TestedPlugin::at(&path, &cargo_bin("compact-runner")).map(|_| ()).unwrap_err();
     assert_eq!(error, "the interpreter `/no/such/interpreter` of its `#!` line is not installed");
     let path = base.path().join("not-executable");
@@ -225,8 +225,8 @@ fn check_all<T: Sync>(cases: &[T], run_case: fn(&T) -> Option<String>) {
                 scope.spawn(move || cases.iter().filter(fails).collect::<Vec<_>>())
             })
             .collect();
-        // A description must end within two seconds. On a busy machine an interpreter may start too late while others
-        // run, so that a case that failed runs once more, alone.
+        // A description must end within two seconds. On a busy machine, an interpreter may start too late while others
+        // run. Therefore, a failed case runs once more, alone.
         let failed: Vec<&T> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
         failed.into_iter().filter_map(run_case).collect()
     });

@@ -1,5 +1,5 @@
-//! The documents agree with the repository and with the program: links and anchors exist, and reference pages list
-//! what the program has. A document must not cite one that is not here.
+//! The documents agree with the repository and with the program: links and anchors exist, and reference pages list what
+//! the program has. A document must not cite a document that is not in the repository.
 #![expect(clippy::unwrap_used, reason = "a panic is a failed test")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const EXTENSIONS: [&str; 9] = ["md", "rs", "py", "toml", "c", "h", "sh", "mjs", "yml"];
 /// The sections of a decision, in order.
 const SECTIONS: [&str; 4] = ["Context", "Decision", "Consequences", "Alternatives"];
-/// Words in capitals that look like the name of a document and are not.
+/// Words in capitals that look like the name of a document, but are not.
 const NOT_DOCUMENTS: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "SKILL.md"];
 
 /// A text file of the repository, by its path below the root.

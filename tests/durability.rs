@@ -190,7 +190,7 @@ fn check_survived(world: &World, traced: &TracedRun, args: &[&str], after: &[u8]
     if bytes == world.before {
         assert_eq!(world.bytes(), after);
     } else {
-        // A reset finds nothing to remove, and the strategy `quick` returns the same result again.
+        // A second reset finds nothing to remove, and the strategy `quick` returns the same result again.
         let history = bytes.strip_suffix(b"\n]\n").unwrap();
         assert!(world.bytes().starts_with(history), "killed at\n{}", killed_at());
     }

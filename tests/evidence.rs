@@ -21,7 +21,7 @@ use serde_json::Value;
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/evidence.md");
 const BEGIN: &str = "<!-- generated sessions -->\n";
 const END: &str = "<!-- end -->\n";
-/// The rows of the table, as on the command line.
+/// The rows of the table, as they are written on the command line.
 const STRATEGIES: [&str; 16] = [
     "strip-tools",
     "strip-tools:mode=strip-responses",

@@ -1,5 +1,5 @@
-//! The example plugins, end to end: each runs on a conversation with its `plugin.toml`, and the view must be
-//! as the plugin promises. An example with a missing interpreter is skipped with a message. With
+//! The example plugins, end to end: each runs on a conversation with its `plugin.toml`, and the view must have the
+//! effect that the plugin describes. An example with a missing interpreter is skipped with a message. With
 //! `JP_COMPACT_TEST_ALL` set, as in `.ci/run`, it fails.
 
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic, and starts processes")]

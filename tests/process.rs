@@ -215,7 +215,7 @@ fn sigterm_is_sent_to_the_whole_group() {
         Launch { deadline: START_TIME, grace: START_TIME, ..test_dir.launch(&["its-child-obeys-sigterm"]) };
     let result = test_dir.run(launch);
     let Err(ProcessError::Deadline { stderr, .. }) = result else { panic!("{result:?}") };
-    // The shell also prints a line about the `sleep` that was ended.
+    // The shell also prints a line about the killed `sleep`.
     assert_eq!(stderr.last_lines(1), "child obeyed");
 }
 

@@ -1,5 +1,5 @@
-//! The compatibility of protocol 1: exchanges that older versions recorded are replayed against this one. The files of a
-//! version are never changed. `tests/protocol/README.md` has the way to record the next.
+//! The compatibility of protocol 1: exchanges that older versions recorded are replayed against this one. The files of
+//! a version are never changed. `tests/protocol/README.md` explains how to record a new version.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// One recorded exchange: what the host wrote, and what the strategy answered.
+/// One recorded exchange: the input from the host, and the strategy's answer.
 struct Exchange {
     /// The file name without its ending: `strip-tools.run`.
     name: String,
@@ -149,7 +149,7 @@ fn strategies_answer_recorded_describe() {
     for exchange in exchanges(&[".describe"]) {
         let [new] = &replay(&exchange, "describe")[..] else { panic!("{}", exchange.name) };
         let old = exchange.reply();
-        // A host of that version uses these members. A later version may add features, and change texts.
+        // A host of that version uses these members. Later versions may add features and change texts.
         for key in ["protocols", "name", "produces", "input"] {
             assert_eq!(new[key], old[key], "{} {}: {key}", exchange.version, exchange.name);
         }
@@ -161,7 +161,7 @@ fn strategies_answer_recorded_describe() {
     }
 }
 
-/// These strategies are pure: a request of an older host has the same reply.
+/// These strategies are pure: the request of an older host gets the same reply.
 #[test]
 fn pure_strategies_repeat_recorded_compactions() {
     for exchange in exchanges(&[".run", ".worker"]) {
@@ -210,7 +210,7 @@ fn recorded_strategy(base: &Path, exchange: &Exchange) -> PathBuf {
         file = exchange.name,
     );
     let executable = folder.join(name);
-    // `install` writes the file, so that no other process of this test can hold it open.
+    // `install` writes the file, so no process of this test can hold the file open.
     let source = base.join("source");
     fs::write(&source, script).unwrap();
     Command::new("install").args(["-m", "755"]).args([&source, &executable]).assert().success();
@@ -223,7 +223,7 @@ fn host_works_with_recorded_strategies() {
     for exchange in exchanges(&["strip-tools.run", "strip-reasoning.run", "digest.run"]) {
         let base = tempfile::tempdir().unwrap();
         fs::set_permissions(base.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        // Without bundled strategies next to the host, the recorded one may have the name of one.
+        // There are no bundled strategies next to the host, so the recorded strategy may have a bundled name.
         let host = base.path().join("bin");
         fs::create_dir(&host).unwrap();
         for name in ["jp-compact", "compact-runner"] {

@@ -372,7 +372,8 @@ fn strategy_starts_after_the_keeper_has_released_its_pipes() {
     let jailed = [&JAIL[..], &["--landlock", "1", "--subprocess"]].concat();
     for flags in [Vec::new(), jailed] {
         let test_dir = TestDir::new();
-        // The delay holds the keeper at each pipe. A runner that does not wait starts the strategy in that time.
+        // The delay holds the keeper at each pipe. A runner that does not wait would start the strategy during this
+        // delay.
         let options = ["-f", "-e", "trace=execve,?dup2,dup3", "-e", "inject=?dup2,dup3:delay_enter=100000"];
         let script = "dir=$1; shift; \"$0\" --host-pid $$ --dir \"$dir\" \"$@\"; exit $?";
         let traced =

@@ -1,8 +1,7 @@
 //! The language of the project: comments, messages and documents are plain technical English.
 //!
-//! A few mannered constructions make a text hard to read for everybody who did not write it. This test counts
-//! them, because they return unnoticed. The counter finds the worst; it is not the goal. A text without a hit can
-//! still be unclear.
+//! This test counts a few mannered constructions that make a text hard to read. The limit keeps them rare. A text
+//! without a hit can still be unclear.
 
 #![expect(clippy::unwrap_used, reason = "a panic is a failed test")]
 #![expect(clippy::print_stdout, reason = "`--nocapture` prints the counts")]
@@ -43,7 +42,7 @@ const CONSTRUCTIONS: [(&str, &[&str]); 11] = [
     ("`comes of`", &["come/comes/came of", "become/becomes of"]),
 ];
 
-/// Text that others wrote, or that is the data of a test.
+/// Files with other people's text, or with data of a test.
 const NOT_OURS: [&str; 1] = ["tests/tidy.rs"];
 
 /// A construction in a text.

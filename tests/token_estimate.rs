@@ -76,7 +76,8 @@ pub(crate) fn is_comparable(session: &Session) -> bool {
     tokens >= BODY_TOKENS_MIN && stream.events().iter().enumerate().all(is_sent)
 }
 
-/// Returns the part of a session that a provider receives: most providers receive no reasoning of others.
+/// Returns the part of a session that a provider receives. Most providers do not receive the reasoning of other
+/// providers.
 pub(crate) fn sent_view(session: &Session, provider: Provider) -> View {
     let stream = session.transcript.stream();
     let whole = project(stream);

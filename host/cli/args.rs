@@ -97,7 +97,8 @@ pub(crate) struct TokenArgs {
 pub(crate) struct StrategyChoiceArgs {
     /// Run this strategy; repeat the option for several
     ///
-    /// A path contains a `/`, such as ./strip-all. Options follow a colon: NAME:key=value,key=value or NAME:{"key":...} or NAME:@FILE. [default: the strategies of the profile]
+    /// A path contains a `/`, such as ./strip-all. Options follow a colon: NAME:key=value,key=value or NAME:{"key":...}
+    /// or NAME:@FILE. [default: the strategies of the profile]
     #[arg(help_heading = "Selection", short, long = "strategy", value_name = "NAME|PATH[:OPTIONS]")]
     pub(crate) strategies: Vec<Spec>,
     /// Run this profile [default: as configured, else `default`]
@@ -145,7 +146,8 @@ pub(crate) struct RunArgs {
     pub(crate) focus: Option<String>,
     /// Extend the range of a new summary over overlapping older ones
     ///
-    /// `partial` extends it over summaries that it overlaps in part, `union` over every summary that it overlaps. [default: as configured, else partial]
+    /// `partial` extends it over summaries that it overlaps in part, `union` over every summary that it overlaps.
+    /// [default: as configured, else partial]
     #[arg(long, help_heading = "Strategies", value_name = "partial|union")]
     pub(crate) overlap: Option<Overlap>,
     /// Limit the time of one request to a strategy
@@ -166,14 +168,16 @@ pub(crate) struct RunArgs {
     pub(crate) allow_invalid: bool,
     /// Refuse a result that loses a constraint of the user
     ///
-    /// A constraint is a sentence of the user with never, always, must, don't, do not, only, or from now on. It is kept if one event of the view has the whole sentence. The exit code of a refused result is 3.
+    /// A constraint is a sentence of the user with never, always, must, don't, do not, only, or from now on. It is kept
+    /// if one event of the view has the whole sentence. The exit code of a refused result is 3.
     #[arg(long, help_heading = "Validation")]
     pub(crate) require_constraints: bool,
     #[command(flatten)]
     pub(crate) counting: TokenArgs,
     /// Read the prices of cached input from FILE
     ///
-    /// A dry run and `auto` report what a compaction costs in the provider's prompt cache. docs/reference/evidence.md describes the file.
+    /// A dry run and `auto` report what a compaction costs in the provider's prompt cache. docs/reference/evidence.md
+    /// describes the file.
     #[arg(long, help_heading = "Input and output", value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
     /// Use this time instead of the system clock
@@ -183,7 +187,7 @@ pub(crate) struct RunArgs {
     pub(crate) now: Option<Timestamp>,
 }
 
-/// Configuration on the command line. It overrides every file.
+/// Configuration from the command line. It overrides every file.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ConfigArgs {
     /// Read another configuration file; it overrides the other files
@@ -206,7 +210,8 @@ pub(crate) struct ModelArgs {
     model: Option<ModelName>,
     /// Limit the input and output tokens of models in this run
     ///
-    /// A run is one command, such as a whole batch, or all calls of one MCP server. [default: as configured, else 2000000]
+    /// A run is one command, such as a whole batch, or all calls of one MCP server. [default: as configured, else
+    /// 2000000]
     #[arg(long, help_heading = "Models", value_name = "N")]
     llm_budget_tokens: Option<u64>,
     /// Limit the number of requests to models in this run
@@ -216,7 +221,9 @@ pub(crate) struct ModelArgs {
     llm_budget_requests: Option<u64>,
     /// Assume a context window of N tokens
     ///
-    /// The input and the output of each request to a model fit into this window together. If the model's own window is smaller, it is used. [default: the window of --model, else of the conversation's model, else of the configured model]
+    /// The input and the output of each request to a model together fit into this window. If the model's own window is
+    /// smaller, it is used. [default: the window of --model, else of the conversation's model, else of the configured
+    /// model]
     #[arg(long, help_heading = "Models", value_name = "N")]
     pub(crate) context_window: Option<u64>,
     /// Do not reuse or store models' notes on parts of a conversation
@@ -275,7 +282,9 @@ pub(crate) struct StrategyArgs {
     trust_lock: Option<PathBuf>,
     /// Require a jail, or run strategies with your permissions
     ///
-    /// `require` runs strategies only in a jail. `contained` runs them with your permissions. Without this option, strategies run in a jail; on a machine that has none, bundled strategies run with your permissions, and other strategies do not run.
+    /// `require` runs strategies only in a jail. `contained` runs them with your permissions. Without this option,
+    /// strategies run in a jail; on a machine that has none, bundled strategies run with your permissions, and other
+    /// strategies do not run.
     #[arg(long, help_heading = "Strategies", value_name = "MODE", value_enum)]
     sandbox: Option<SandboxArg>,
 }

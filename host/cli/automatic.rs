@@ -1,4 +1,4 @@
-//! Automatic compaction of one transcript, with its report. `auto` uses it, and `query` after its turn.
+//! Automatic compaction of one transcript, with its report. `auto` uses it, and `query` uses it after its turn.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -261,8 +261,8 @@ fn origin_report(origin: WindowSource) -> document::WindowOrigin {
     }
 }
 
-/// Returns the warning that a transcript was skipped because its context window is unknown, or that it is still too large.
-/// It is not in the text of [`compact_if_due`], because `--quiet` must not hide it.
+/// Returns the warning that a transcript was skipped because its context window is unknown, or that it is still too
+/// large. It is not in the text of [`compact_if_due`], because `--quiet` must not hide it.
 pub(crate) fn limit_warning(report: &AutoReport, environment: &Environment) -> Option<String> {
     let is_unknown = report.trigger.result == TriggerResult::UnknownWindow;
     let reason = if is_unknown { Some(&report.reason) } else { report.still_due.as_ref() };

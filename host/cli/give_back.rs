@@ -1,5 +1,6 @@
-//! The facts that a hook gives back after a compaction of Claude Code or Codex: paths, commands, open errors, and constraints
-//! of the part that was compacted. The strategy `digest` lists them, so no model is asked. The session is only read.
+//! The facts that a hook adds to the context after a compaction by Claude Code or Codex: paths, commands, open errors,
+//! and constraints of the compacted part. The strategy `digest` lists them, so no model is asked. The session must not
+//! be changed.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
 //! The file of an HTML page. A page has private text, so only its owner can read it. A file that is not a page is never
-//! replaced, because a mistyped name could be that of a transcript.
+//! replaced, because a mistyped name could be the name of a transcript.
 
 use std::io::ErrorKind;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Interruptible work: SIGINT and SIGTERM end it, and JP's `shutdown`.
+//! Interruptible work: SIGINT, SIGTERM, and JP's `shutdown` end it.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;

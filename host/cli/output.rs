@@ -1,6 +1,6 @@
-//! Writes data to stdout and text for people to stderr. No other file of the project may write to either. Text for people
-//! is [`EscapedLines`], because those are escaped. [`data`] does not escape; it is for programs. tests/walls.rs lists its
-//! callers. A closed pipe is not an error.
+//! Writes data to stdout and text for people to stderr. No other file of the project may write to either. Text for
+//! people is [`EscapedLines`], which are escaped. [`data`] does not escape; it is for programs. tests/walls.rs lists
+//! its callers. A closed pipe is not an error.
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::sync::OnceLock;
@@ -82,7 +82,7 @@ pub(crate) fn failure(failure: &Failure, text: &EscapedLines) {
 static STDERR_HAS_COLORS: AtomicBool = AtomicBool::new(false);
 static STDOUT_HAS_COLORS: AtomicBool = AtomicBool::new(false);
 
-/// Decides about colors, for stdout and stderr each.
+/// Decides whether stdout and stderr are colored, each separately.
 pub(crate) fn set_colors(mode: ColorMode) {
     let variable = |name: &str| Variables::OfProcess.get(name);
     STDERR_HAS_COLORS.store(mode.has_colors(io::stderr().is_terminal(), variable), Ordering::Relaxed);
@@ -124,7 +124,7 @@ pub(crate) fn warning(text: &str) {
     }
 }
 
-/// Prints a warning also with `--quiet`: the command did not do what it was called for.
+/// Prints a warning even with `--quiet`, because the command did not do its work.
 pub(crate) fn important_warning(text: &str) {
     let line = EscapedLines::single(format_args!("warning: {text}"));
     log(LogLevel::Warn, "warning", &json!({ "warning": text }), &line);

@@ -36,7 +36,8 @@ impl FromStr for KeptTurns {
 pub(crate) struct SelectionArgs {
     /// Start at this turn or step: N, N.STEP, -N from the end, 5h ago, `last`
     ///
-    /// Turns and steps are numbered from 0. `4.10` is step 10 of turn 4. `@5` is turn 4, because JP counts from 1. `last` is the position after the newest compaction; --from without a value means `last`. [default: 0]
+    /// Turns and steps are numbered from 0. `4.10` is step 10 of turn 4. `@5` is turn 4, because JP counts from 1.
+    /// `last` is the position after the newest compaction; --from without a value means `last`. [default: 0]
     #[arg(help_heading = "Selection", long, value_name = "BOUND", num_args = 0..=1, default_missing_value = "last", value_parser = parse_from, allow_negative_numbers = true, conflicts_with = "keep_first")]
     pub(crate) from: Option<Bound>,
     /// End after this turn or step, written like --from
@@ -58,9 +59,10 @@ pub(crate) struct SelectionArgs {
     /// `1h` keeps the turns that began in the last hour. Durations have JP's form, such as `90m` or `1d 12h`.
     #[arg(help_heading = "Selection", long, value_name = "N", alias = "keep")]
     pub(crate) keep_last: Option<KeptTurns>,
-    /// Keep only the newest N steps unchanged, wherever turns begin
+    /// Keep only the newest N steps unchanged, in any turn
     ///
-    /// A step is one response of the model and the tool results that answer it. This option replaces the configured `keep_last`. If --keep-last is given too, an event is compacted only if neither option keeps it.
+    /// A step is one response of the model and the tool results that answer it. This option replaces the configured
+    /// `keep_last`. If --keep-last is given too, an event is compacted only if neither option keeps it.
     #[arg(help_heading = "Selection", long, value_name = "N")]
     pub(crate) keep_steps: Option<usize>,
     /// Keep only the newest steps that fit into N tokens unchanged

@@ -1,8 +1,8 @@
-//! The strategy `dedupe`: of tool calls with the same name and arguments, it keeps the last. It omits the earlier ones, or
-//! replaces their output by a note.
+//! The strategy `dedupe`: of tool calls with the same name and arguments, it keeps the last one. It omits the earlier
+//! calls, or replaces their output with a note.
 //!
-//! It reads the whole conversation, because a call after the range can supersede one in the range. Calls without a response
-//! stay.
+//! It reads the whole conversation, because a call after the range can supersede one in the range. Calls without a
+//! response stay.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::process::ExitCode;
@@ -68,7 +68,7 @@ impl Strategy for Dedupe {
                 "type": "object",
                 "properties": {
                     "mode": {
-                        "description": "omit the earlier call, or replace its output by a note",
+                        "description": "omit the earlier call, or replace its output with a note",
                         "enum": ["omit", "note"],
                         "default": "omit",
                     },
@@ -119,8 +119,8 @@ impl DedupeMode {
     }
 }
 
-/// Returns the calls with a response. Ids can be reused: a response belongs to the oldest pending call with its id, and a
-/// pending call is dropped when a later turn reuses its id.
+/// Returns the calls with a response. Ids can be reused: a response belongs to the oldest pending call with its id, and
+/// a pending call is dropped when a later turn reuses its id.
 fn read_calls(exchange: &mut Exchange<'_>) -> Result<Vec<RepeatableCall>, StrategyError> {
     let mut keys: HashMap<String, usize> = HashMap::new();
     let mut pending: HashMap<String, VecDeque<(usize, CallHalf)>> = HashMap::new();

@@ -12,7 +12,7 @@ pub(crate) enum NothingToCollapse {
     TooFewTurns,
     /// Tool calls with responses in later turns connect all turns.
     NoCut,
-    /// The oldest part already is a summary.
+    /// The oldest part is already a summary.
     Summarized(Range),
 }
 
@@ -22,7 +22,7 @@ impl NothingToCollapse {
             Self::TooFewTurns => "the range has fewer than two turns".to_owned(),
             Self::NoCut => "tool calls with responses in later turns connect all turns".to_owned(),
             Self::Summarized(range) => {
-                format!("the oldest part already is a summary of {range}, and too few tokens follow")
+                format!("the oldest part is already a summary of {range}, and too few tokens follow")
             }
         }
     }
@@ -48,8 +48,9 @@ pub(crate) struct Facts<'a> {
     pub(crate) last_steps: &'a [StepWeight],
 }
 
-/// Returns the oldest part of the range: as few whole turns as have `ratio` of the range's tokens in the view. They are at
-/// least one turn, and never include the last. If all others have too few tokens, the oldest steps of the last turn follow.
+/// Returns the oldest part of the range: as few whole turns as have `ratio` of the range's tokens in the view. They are
+/// at least one turn, and never include the last. If all other turns have too few tokens, the oldest steps of the last
+/// turn are added.
 pub(crate) fn oldest(facts: &Facts<'_>, range: Range, ratio: f64) -> Result<Range, NothingToCollapse> {
     let rows: Vec<&Turn> = facts.turns.iter().filter(|row| range.contains(row.turn)).collect();
     let [older @ .., last] = &rows[..] else { return Err(NothingToCollapse::TooFewTurns) };
@@ -57,7 +58,7 @@ pub(crate) fn oldest(facts: &Facts<'_>, range: Range, ratio: f64) -> Result<Rang
     let least = total as f64 * ratio;
     let (mut sum, mut count) = (0, 0);
     for row in older {
-        // The text of a summary is in its first turn. The other turns of the summary are free.
+        // The text of a summary is in its first turn. The other turns of the summary have no tokens.
         let is_free = row.view_tokens == 0 && count > 0;
         if count > 0 && sum as f64 >= least && !is_free {
             break;
@@ -92,8 +93,8 @@ fn uncut_turn(facts: &Facts<'_>, range: Range, mut to_turn: usize) -> Result<usi
     Ok(to_turn)
 }
 
-/// Returns the step of the last turn that ends the oldest part: as few steps as have `least` tokens in the view. The last
-/// step in range is never included. `None` if the turn cannot be divided.
+/// Returns the step of the last turn that ends the oldest part: as few steps as have `least` tokens in the view. The
+/// last step in range is never included. `None` if the turn cannot be divided.
 fn step_end(facts: &Facts<'_>, range: Range, last: &Turn, least: f64) -> Option<usize> {
     if facts.calls.iter().any(|(request, response)| [*request, *response].contains(&last.turn)) {
         return None;
@@ -161,8 +162,8 @@ mod tests {
         assert_eq!(oldest(&facts, range, 0.65), expect, "{tokens:?}");
     }
 
-    /// Returns the collapsed range of an open conversation whose last turn has these steps: tokens, negative if the step
-    /// begins with reasoning.
+    /// Returns the collapsed range of an open conversation whose last turn has these steps: tokens, negative if the
+    /// step begins with reasoning.
     fn with_steps(turns: &[u64], steps: &[i64], range: &str, summaries: &[CompactionRef]) -> String {
         let last_steps: Vec<StepWeight> = steps
             .iter()
@@ -238,7 +239,7 @@ mod tests {
         assert_eq!(with_steps(&[], &steps, "0..0.9", std::slice::from_ref(&older)), "turns 0 to 0.8");
         assert_eq!(
             with_steps(&[], &steps, "0..0.5", &[older]),
-            "the oldest part already is a summary of turns 0 to 0.5, and too few tokens follow"
+            "the oldest part is already a summary of turns 0 to 0.5, and too few tokens follow"
         );
     }
 

@@ -1,10 +1,11 @@
-//! The strategy `collapse`, as in the pull request to OpenCode: a summary replaces the oldest part of the view and includes
-//! the earlier summaries.
+//! The strategy `collapse`, as in the pull request to OpenCode: a summary replaces the oldest part of the view and
+//! includes the earlier summaries.
 //!
 //! It selects whole turns, from the oldest on, until they have `extract_ratio` of the view's tokens in range, and never
-//! the last turn. If the other turns have too few tokens, it also selects the oldest steps of the last turn. The model reads all raw events of these turns, even if an earlier summary replaces them in the view. The
-//! prompt also includes the earlier summaries, and the newest events as a reference. An earlier summary must never replace
-//! raw events. If the selected turns end inside an older summary, no model is asked, because nothing would be saved. So
+//! the last turn. If the other turns have too few tokens, it also selects the oldest steps of the last turn. The model
+//! reads all raw events of these turns, even if an earlier summary replaces them in the view. The prompt also includes
+//! the earlier summaries, and the newest events as a reference. An earlier summary must never replace raw events. If
+//! the selected turns end inside an older summary, no model is asked, because nothing would be saved. Therefore,
 //! repeated runs merge summaries and then stop.
 
 mod cut;
@@ -28,8 +29,9 @@ use serde_json::json;
 
 use scan::EventScan;
 
-/// The pull request to OpenCode has 0.65 and promises that 15 to 25 % of the window stay in use. The summary and a turn above
-/// the threshold count too, so 0.65 left up to 36 % in a simulation of 200 cycles (tests/cli/long_life.rs).
+/// The pull request to OpenCode has 0.65 and promises that 15 to 25 % of the window stay in use. With 0.65, up to 36 %
+/// stayed in use in a simulation of 200 cycles (tests/cli/long_life.rs), because the summary and a turn above the
+/// threshold also take room.
 const EXTRACT_RATIO: f64 = 0.7;
 const RECENT_RATIO: f64 = 0.15;
 const SUMMARY_MAX_TOKENS: u64 = 10_000;
@@ -249,7 +251,7 @@ fn background(
             range if range.has_steps() => format!("summary of {range}"),
             Range { from_turn, to_turn, .. } => format!("summary of turns {from_turn} to {to_turn}"),
         };
-        // The facts of the section are read from the raw events again. The model would only repeat them.
+        // The section is left out, because its facts are read from the raw events again.
         let texts: Vec<String> = latest.iter().map(|summary| without_section(&summary.text)).collect();
         let labeled = latest.iter().copied().map(label).zip(texts.iter().map(String::as_str));
         background.push(Background::new("earlier", EARLIER, labeled));

@@ -1,5 +1,5 @@
-//! The one pass over the events of a request: their texts, the facts for the choice of a range, and the search for the code
-//! blocks of the answers. A block must not be found in a text that the model was not shown.
+//! The one pass over the events of a request: their texts, the facts for the choice of a range, and the search for the
+//! code blocks of the answers. A block must not be found in a text that the model did not see.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(crate) struct EventScan {
     calls: Vec<(usize, usize)>,
     /// The steps of the last turn in the request's range.
     last_steps: Vec<StepWeight>,
-    /// The code blocks of the answers, searched in the events of the range as the model is shown them.
+    /// The code blocks of the answers, searched in the events of the range as the model sees them.
     pub(crate) blocks: CodeBlocks,
     /// The facts of the range. Empty in the first round, in which no summary exists.
     pub(crate) kept: KeptFacts,
@@ -78,11 +78,11 @@ fn add_to_steps(steps: &mut Vec<StepWeight>, line: &EventLine, body: &EventBody)
     steps[number].tokens += line.tokens;
 }
 
-/// The code blocks of the answers, searched in the events that the model is shown.
+/// The code blocks of the answers, searched in the events that the model sees.
 struct ShownBlocks {
     range: Option<Range>,
     blocks: CodeBlocks,
-    /// The user's events in a turn that the range covers only in part. The model is shown those before a covered step.
+    /// The user's events in a turn that the range covers only in part. The model sees those before a covered step.
     user_events: Vec<EventBody>,
 }
 

@@ -257,7 +257,7 @@ fn declines_one_turn_and_existing_summaries() {
     let mut request = asked(10);
     let older = CompactionRef { from_turn: 0, to_turn: 6, summary: true, ..CompactionRef::default() };
     request.context.compactions = vec![older];
-    assert!(declined(&request).starts_with("the oldest part already is a summary of turns 0 to 6"));
+    assert!(declined(&request).starts_with("the oldest part is already a summary of turns 0 to 6"));
 }
 
 #[test]

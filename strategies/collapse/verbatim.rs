@@ -1,9 +1,9 @@
 //! The check that code blocks of a summary are verbatim. Each block must occur, line for line, in one text of the raw
-//! events of the range or in an earlier summary of the range. A text is searched as the model was shown it, so a block that
+//! events of the range or in an earlier summary of the range. A text is searched as the model saw it, so a block that
 //! the model did not see completely must not pass. Trailing whitespace and a common indentation are ignored.
 //!
-//! The model is asked once more after a failure. Then the answer is refused (`answer_refused`, exit code 17).
-//! Directives must be verbatim too, but cannot be checked, because they are not in a fence.
+//! The model is asked once more after a failure. If it fails again, the answer is refused (`answer_refused`, exit code
+//! 17). Directives must be verbatim too, but cannot be checked, because they are not in a fence.
 
 use jp_compact_strategy::event::EventBody;
 use jp_compact_strategy::text::{closes_fence, fence_mark};

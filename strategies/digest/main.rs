@@ -59,7 +59,7 @@ impl Strategy for Digest {
             ..Description::new(
                 "digest",
                 env!("CARGO_PKG_VERSION"),
-                "Replace turns by a list of requests, files, commands and errors, without a model",
+                "Replace turns with a list of requests, files, commands and errors, without a model",
             )
         }
     }

@@ -1,6 +1,7 @@
-//! Names in a text: paths, numbers of at least three digits, and identifiers with an underscore or a capital letter inside.
+//! Names in a text: paths, numbers of at least three digits, and identifiers with an underscore or a capital letter
+//! inside.
 //!
-//! Prose, commands, and errors are not names. Other tools measure with them how much of a text survives, so they must not
+//! Prose, commands, and errors are not names. `eval` uses them to measure how much of a text survives, so they must not
 //! influence the choice of lines.
 
 /// File name endings of paths without a folder.
@@ -84,8 +85,8 @@ fn with_fraction<'a>(text: &'a str, start: usize, digits: &'a str) -> &'a str {
     if length == 0 || is_followed { digits } else { &text[start..=end + length] }
 }
 
-/// Calls `found` with each path in a run of path characters: folders and a file name with an ending, or a file name with a
-/// known ending.
+/// Calls `found` with each path in a run of path characters: folders and a file name with an ending, or a file name
+/// with a known ending.
 fn paths<'a>(run: &'a str, mut found: impl FnMut(&'a str)) {
     let mut rest = run;
     while let Some(end) = folder_path_end(rest) {

@@ -1,7 +1,8 @@
 //! The choice of lines: a greedy cover of the names that the view does not show elsewhere.
 //!
-//! The gain of a line is the weight of its new names, per byte. The best line is taken first, and the gains of the others
-//! shrink. Equal gains are ordered by position. All arithmetic is on whole numbers, so equal input gives equal output.
+//! The gain of a line is the weight of its new names, per byte. The best line is chosen first. The gains of the other
+//! lines then decrease. Equal gains are ordered by position. All arithmetic is on whole numbers, so equal input gives
+//! equal output.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
@@ -148,7 +149,8 @@ fn budget(bytes: usize, share: f64) -> usize {
     (bytes as f64 * share) as usize
 }
 
-/// Returns the text of the arguments that each call keeps in the view. It is empty if they are hidden or shortened.
+/// Returns the text of the arguments that each call keeps in the view. The text is empty if the arguments are hidden or
+/// shortened.
 fn arguments_that_stay(conversation: &CallHistory, candidates: &[LongCall<'_>]) -> Vec<String> {
     let mut texts: Vec<String> = conversation
         .calls
@@ -258,7 +260,7 @@ fn choose(pieces: &[Piece<'_>], names: &mut Names<'_>, candidates: usize, mut bu
         if current == 0 || bytes > budget {
             continue;
         }
-        // A gain only shrinks, so the piece is still the best if its gain is the same.
+        // Gains only decrease, so the piece is still the best one if its gain has not changed.
         if current < best.gain {
             heap.push(rank(best.piece, current));
             continue;
@@ -285,7 +287,7 @@ fn kind_weight(kind: NameKind) -> u64 {
 fn render(candidate: &LongCall<'_>, parts: Parts<'_>) -> String {
     let mut text = String::new();
     let arguments = kept_texts(&parts.arguments);
-    // The call shows that its arguments are gone, so a mark without lines has no information.
+    // The call already shows that its arguments are missing, so a mark without lines adds no information.
     if !arguments.is_empty() {
         text.push_str(&format!("[arguments: {}/{} lines]\n", arguments.len(), parts.arguments.len()));
         arguments.iter().for_each(|line| push_line(&mut text, line));

@@ -21,14 +21,14 @@ pub(crate) struct Line<'a> {
 pub(crate) enum LineRole {
     /// It always stays.
     Fixed,
-    /// It stays if it is worth its size.
+    /// It stays if its names justify its size.
     Whole,
     /// Only its names can stay, because it is long.
     Names,
 }
 
-/// Splits a text into lines. The first and last `edge_lines` lines with text stay, unless they are longer than `line_bytes`.
-/// If `is_output` is set, so do errors, exit codes, and the last line.
+/// Splits a text into lines. The first and last `edge_lines` lines with text stay, unless they are longer than
+/// `line_bytes`. If `is_output` is set, so do errors, exit codes, and the last line.
 pub(crate) fn split(text: &str, line_bytes: usize, edge_lines: usize, is_output: bool) -> Vec<Line<'_>> {
     let texts: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     let count = texts.len();
@@ -57,7 +57,8 @@ pub(crate) fn split(text: &str, line_bytes: usize, edge_lines: usize, is_output:
     lines
 }
 
-/// Returns whether a line reports an error or an exit code. A numbered line of a file only contains such a word.
+/// Returns whether a line reports an error or an exit code. A numbered line of a file does not count, even if it
+/// contains such a word.
 fn is_error_or_exit(line: &str) -> bool {
     !is_numbered(line) && ERROR_WORDS.iter().chain(&EXIT_WORDS).any(|word| line.contains(word))
 }

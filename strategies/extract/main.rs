@@ -1,9 +1,10 @@
-//! The strategy `extract`: shortens old tool results, and the arguments of old calls, to the lines that introduce names.
+//! The strategy `extract`: shortens old tool results, and the arguments of old calls, to the lines that introduce
+//! names.
 //!
-//! A line is worth keeping if it has paths, numbers, or identifiers that the view shows nowhere else. Errors, exit codes,
-//! the last line, and the first and last lines of a result always stay. It keeps names and not passages: an edit that needs
-//! the exact text has to read the file again. A result that an overlay already hides is never proposed again, so that the
-//! beginning of the view stays the same from one run to the next.
+//! A line is worth keeping if it has paths, numbers, or identifiers that the view shows nowhere else. Errors, exit
+//! codes, the last line, and the first and last lines of a result always stay. The strategy keeps names, but not
+//! passages: for an edit that needs the exact text, the model has to read the file again. A result that an overlay
+//! already hides is never proposed again, so that the beginning of the view stays the same from one run to the next.
 
 mod anchors;
 mod candidates;
@@ -69,7 +70,7 @@ impl Strategy for Extract {
         Description {
             produces: vec![ContentKind::ToolCalls],
             input: Input::Full,
-            // Names that the rest of the conversation shows need not be kept twice.
+            // If the rest of the conversation shows a name, it need not be kept twice.
             scope: Scope::Conversation,
             determinism: Determinism::Pure,
             wants: vec![HIDDEN.to_owned()],
@@ -102,7 +103,7 @@ impl Strategy for Extract {
                         "default": MIN_BYTES,
                     },
                     "line_bytes": {
-                        "description": "maximum size of a line; of a longer line only the names stay",
+                        "description": "maximum size of a line; only the names of a longer line stay",
                         "type": "integer",
                         "minimum": 0,
                         "default": LINE_BYTES,
@@ -159,8 +160,8 @@ impl Strategy for Extract {
     }
 }
 
-/// Returns the entries of the calls that become shorter. The oldest come first, and the entries that do not fit into a reply
-/// are left for the next run.
+/// Returns the entries of the calls that become shorter. The oldest come first, and the entries that do not fit into a
+/// reply are left for the next run.
 fn entries(candidates: &[LongCall<'_>], extracts: Vec<String>, bytes_max: usize) -> Vec<SelectiveCall> {
     let mut entries = Vec::new();
     let mut bytes = 0;

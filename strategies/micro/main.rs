@@ -1,10 +1,10 @@
-//! The strategy `micro`, the first layer of J-CLI: replaces old tool results by a placeholder with the tool's name. Short
-//! results stay, and so do results with state or instructions.
+//! The strategy `micro`, the first layer of J-CLI: replaces old tool results with a placeholder with the tool's name.
+//! Short results stay, and so do results with state or instructions.
 //!
-//! It keeps the newest results of the conversation, not of the range, as J-CLI does. Therefore, its profile keeps no turn.
-//! In J-CLI's own example with `keep_recent=3`, the algorithm keeps the last three calls, but the picture shows others. The
-//! strategy reads no events: the outline has the size of each result, and lists the hidden ones. Without that list, it would
-//! propose a result again that already is a placeholder.
+//! It keeps the newest results of the conversation, not of the range, as J-CLI does. Therefore, its profile keeps no
+//! turn. In J-CLI's own example with `keep_recent=3`, the text keeps the last three calls, but the picture shows other
+//! ones. The strategy reads no events: the outline has the size of each result, and lists the hidden ones. Without that
+//! list, it would propose a result again that already is a placeholder.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -74,7 +74,7 @@ impl Strategy for Micro {
             ..Description::new(
                 "micro",
                 env!("CARGO_PKG_VERSION"),
-                "Replace old and long tool results by placeholders",
+                "Replace old and long tool results with placeholders",
             )
         }
     }
@@ -106,7 +106,8 @@ impl Strategy for Micro {
     }
 }
 
-/// Returns the results that an earlier overlay of this strategy replaces. With other options, some of them may come back.
+/// Returns the results that an earlier overlay of this strategy replaces. With other options, the view may show some of
+/// them again.
 fn own_seqs(request: &CompactRequest) -> BTreeSet<u64> {
     let is_own = |older: &&CompactionRef| older.strategies.contains(&request.strategy);
     let policies =

@@ -81,7 +81,8 @@ fn replaces_the_same_results_as_j_cli() {
         [(0, "[Previous: used Bash]".to_owned()), (1, "[Previous: used Read]".to_owned())],
         "row 2 is exempt"
     );
-    // J-CLI's documentation prints only the three. Its algorithm would keep them, because they are the last three.
+    // J-CLI's documentation shows only these three results. Its algorithm would keep them, because they are the last
+    // three.
     check(&EXAMPLE[..3], json!({"keep_recent": 3}), &[]);
     check(&EXAMPLE[..3], json!({"keep_recent": 0}), &[0, 1]);
 }
@@ -161,7 +162,8 @@ fn own_results_come_back_if_other_options_keep_them() {
         ..CompactionRef::default()
     };
     request.outline.as_mut().unwrap().hidden = vec![1, 3, 7, 9];
-    // Results 1 and 3 are this strategy's, 7 another one's, and 9 is hidden for another reason. 11 is kept already.
+    // This strategy replaced results 1 and 3, and another strategy replaced result 7. Result 9 is hidden for another
+    // reason, and result 11 is already kept.
     request.context.compactions = vec![older("under-test", &[1, 3, 11]), older("other", &[7])];
     let Outcome::Result { compactions, .. } = ask(&Micro, &request, &[]).unwrap() else { panic!("declined") };
     let Some(ToolCalls::Selective { calls }) = &compactions[0].tool_calls else { panic!("{compactions:?}") };

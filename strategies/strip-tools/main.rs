@@ -50,8 +50,8 @@ impl StripMode {
         policy && !older.hints_changed
     }
 
-    /// Returns whether the policy of this mode changes what an older overlay shows. A policy for single calls strips a part
-    /// of them, and the full modes strip or omit it anyway.
+    /// Returns whether the policy of this mode changes what an older overlay shows. A policy for single calls strips
+    /// only a part of the calls. The modes of this strategy strip or omit that part, too.
     fn replaces(self, older: &CompactionRef) -> bool {
         match (self, &older.tool_calls) {
             (Self::Strip | Self::Omit, Some(ToolCallsRef::Selective { .. })) => false,
@@ -96,7 +96,8 @@ impl Strategy for StripTools {
         let Options { mode } = options(request)?;
         let range = request.requested_range;
         let shown: Vec<&CompactionRef> = request.shown(ContentKind::ToolCalls).collect();
-        // The newest policy wins, so another policy is a reason to propose, even if it hides more.
+        // The newest policy wins. Therefore, if another policy is shown, this strategy proposes its own, even if the
+        // other one hides more.
         if !shown.iter().any(|older| mode.replaces(older)) {
             if shown.is_empty() && request.turns_in(range).all(|row| row.kinds.tool_calls == 0) {
                 return Ok(Outcome::decline("the view shows no tool call in range"));
@@ -233,7 +234,8 @@ mod tests {
     fn other_hints_are_another_policy() {
         let older = CompactionRef { hints_changed: true, ..shown(0, STRIP) };
         check_over("strip", &[STRIPPED], &[older], Ok(()));
-        // A hint keeps the calls of turn 0, so their tokens are no reason to strip them again.
+        // A hint keeps the calls of turn 0, so the strategy does not propose to strip them again because of their
+        // tokens.
         check_over("strip", &[UNSTRIPPED], &[shown(0, STRIP)], Err(SAME));
         check_over("strip", &[UNSTRIPPED, UNSTRIPPED], &[shown(0, STRIP)], Ok(()));
     }

@@ -1,5 +1,5 @@
-//! The strategy `trim`: clears or cuts old tool results by a fixed rule. TrimOptions say which results are old, how much of them
-//! stays, and how much a run must remove at least. Presets reproduce published rules.
+//! The strategy `trim`: clears or cuts old tool results by a fixed rule. `TrimOptions` defines which results are old,
+//! how much of them stays, and the minimum that a run must remove. Presets reproduce published rules.
 //!
 //! A result that an overlay already hides is never proposed again.
 
@@ -75,8 +75,8 @@ impl Strategy for Trim {
     }
 }
 
-/// Returns the entries of the results that become shorter. The oldest come first, and the entries that do not fit into a
-/// reply are left for the next run.
+/// Returns the entries of the results that become shorter. The oldest come first, and the entries that do not fit into
+/// a reply are left for the next run.
 fn entries(old: &[OldCall<'_>], rule: &TrimRule, bytes_max: usize) -> Vec<SelectiveCall> {
     let mut entries = Vec::new();
     let mut bytes = 0;
@@ -97,8 +97,8 @@ fn entries(old: &[OldCall<'_>], rule: &TrimRule, bytes_max: usize) -> Vec<Select
     entries
 }
 
-/// Returns the schema of the options. They have no defaults there, because the host would fill them in, and a preset could not
-/// set them.
+/// Returns the schema of the options. The schema has no defaults, because the host would fill them in, and a preset
+/// could not override them.
 fn options_schema() -> Value {
     let defaults = TrimRule::default();
     let number = |description: &str| json!({"description": description, "type": "integer", "minimum": 0});
@@ -116,7 +116,7 @@ fn options_schema() -> Value {
             )),
             "keep_turns": number("number of newest turns whose results to keep (default: 0)"),
             "keep_tokens": number(
-                "keep the newest results with this number of tokens in all, counted after the other rules (default: 0)"
+                "keep the newest results that have this number of tokens together, after the other rules (default: 0)"
             ),
             "first": number(&format!("number of first characters that stay (default: {})", defaults.first)),
             "last": number(&format!("number of last characters that stay (default: {})", defaults.last)),

@@ -1,5 +1,5 @@
-//! The presets: rules that other projects published. `docs/reference/strategies.md` names the source of each one, and what
-//! was left out.
+//! The presets: rules that other projects published. `docs/reference/strategies.md` names the source of each preset,
+//! and the parts that were left out.
 
 use serde::Deserialize;
 

@@ -199,7 +199,7 @@ fn opencode_prune_protects_40_000_tokens_and_two_turns() {
     let rows = [row(20_001, 900), row(40_000, 900)];
     let found = replaced(&before_two_turns(&rows), &preset);
     assert_eq!(found, [(0, "[Old tool result content cleared]".to_owned())]);
-    // One token more, and the newer result is beyond the protected tokens too.
+    // With one more token, the newer result is also outside the protected tokens.
     check(&before_two_turns(&[row(20_001, 900), row(40_001, 900)]), preset.clone(), &[0, 1]);
     // PRUNE_MINIMUM must be exceeded.
     check(&before_two_turns(&[row(20_000, 900), row(40_000, 900)]), preset.clone(), &[]);
@@ -224,7 +224,7 @@ fn gemini_mask_protects_50_000_tokens_and_the_latest_message() {
     check(&rows(29_999, 50_000), preset.clone(), &[]);
     // The result that crosses the boundary is masked too.
     check(&rows(1, 50_001), preset.clone(), &[0, 1]);
-    // A preview of 500 characters or less is the result itself.
+    // For a result of at most 500 characters, the preview is the whole result.
     let short = [row(30_000, 500), Row { step: 1, ..row(50_000, 900) }, Row { step: 2, ..row(1, 900) }];
     check(&short, preset, &[]);
 }

@@ -1,5 +1,5 @@
 //! The cost of the token estimate: the time for the texts of a conversation, compared with reading the file and with
-//! the count of characters that it replaced.
+//! the earlier estimate, the count of characters.
 
 use std::fs;
 use std::hint::black_box;

@@ -1,4 +1,5 @@
-//! The profile `agent`, the default for transcripts of other agents' programs, and the end of what it can save.
+//! The profile `agent`, the default for transcripts of other agents' programs, and the fallback when it cannot save
+//! enough.
 
 use serde_json::{Value, json};
 

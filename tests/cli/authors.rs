@@ -1,4 +1,4 @@
-//! The way of an author of strategies: errors name the next step, a typed path in a trusted folder runs, and `strategy dev`
+//! The work of an author of strategies: errors name the next step, a path in a trusted folder runs, and `strategy dev`
 //! shows the effect of every save.
 
 use std::fs;

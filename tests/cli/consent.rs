@@ -1,5 +1,6 @@
 //! Consent to requests to a model. Configuration that is not the user's own must not cause a request before the user
-//! approves it, or after it has changed. Every command is checked with a model server that counts its requests.
+//! approves it, or after a change of the configuration. Every command is checked with a model server that counts its
+//! requests.
 
 use std::fs;
 

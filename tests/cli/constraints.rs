@@ -1,5 +1,6 @@
-//! Constraints of the user survive a compaction: bundled strategies keep all of them, and `--require-constraints` refuses
-//! the result of a strategy that does not. A model on loopback writes the summaries, and mentions no constraint.
+//! Constraints of the user survive a compaction: bundled strategies keep all of them, and `--require-constraints`
+//! refuses the result of a strategy that does not. A model on loopback writes the summaries, and mentions no
+//! constraint.
 
 use std::fs;
 
@@ -194,7 +195,7 @@ fn result_that_loses_a_constraint_is_refused() {
     let line = world.run_plugin("lossy", &["--require-constraints", "--json"]).exits(3).line();
     assert_eq!((&line["error"]["kind"], &line["error"]["code"]), (&json!("gate_not_met"), &json!(3)));
     world.run_plugin("lossy", &[]).exits(0);
-    // The summary has lost them already, and this result does not.
+    // The summary has already lost the constraints, so this result does not lose them.
     world.run(&["conversation", "--strategy", "strip-tools", "--require-constraints"]).exits(0);
 }
 

@@ -1,5 +1,5 @@
-//! `jp-compact diff`: the events that overlays or a dry run remove, the figures that agree with other commands, and the
-//! marks of `print --compacted`.
+//! `jp-compact diff`: the events that overlays or a dry run remove, the figures, which equal those of other commands,
+//! and the marks of `print --compacted`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

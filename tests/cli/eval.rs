@@ -1,5 +1,5 @@
-//! `jp-compact eval`: the counts, the table, gates, and failures, with the bundled strategies. A Python program with its
-//! own implementation of the definitions must get the same counts.
+//! `jp-compact eval`: the counts, the table, gates, and failures, with the bundled strategies. A Python program with
+//! its own implementation of the definitions must get the same counts.
 
 use std::path::Path;
 use std::process::Command;
@@ -465,7 +465,7 @@ fn answers_to_records_have_the_same_rows() {
     assert!(answer.get("eval").is_none());
 }
 
-/// An overlay for a whole turn would also concern the events that follow in the turn.
+/// An overlay for a whole turn would also apply to later events of the turn.
 #[test]
 fn replay_compacts_again_in_the_same_turn() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! `auto --hook`: the input of an agent's hook, and an output that no agent takes for an answer.
+//! `auto --hook`: the input of an agent's hook, and an output that no agent interprets as an answer.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -41,7 +41,7 @@ fn compacts_the_session_of_the_hook_and_prints_nothing() {
     }
 }
 
-/// Runs the hook of a start of the session.
+/// Runs the hook for the start of a session.
 #[track_caller]
 fn start(world: &World, source: &str) -> CommandOutput {
     let input = json!({

@@ -15,9 +15,9 @@ fn strategy_list_prints_bundled_strategies() {
     insta::assert_snapshot!(world.normalize(output.text()), @r"
     NAME             FROM     TRUST    DESCRIPTION
     collapse         bundled  trusted  Let a model summarize the oldest turns, and merge earlier summaries
-    digest           bundled  trusted  Replace turns by a list of requests, files, commands and errors, without a model
+    digest           bundled  trusted  Replace turns with a list of requests, files, commands and errors, without a model
     extract          bundled  trusted  Shorten old tool calls to the lines that introduce names
-    micro            bundled  trusted  Replace old and long tool results by placeholders
+    micro            bundled  trusted  Replace old and long tool results with placeholders
     strip-reasoning  bundled  trusted  Remove reasoning from the view
     strip-tools      bundled  trusted  Strip or omit tool calls
     summarize        bundled  trusted  Let a model write a summary of the turns

@@ -1,5 +1,5 @@
-//! `jp compact` as a plugin of JP. The tests take the part of JP in the protocol: they write `init`, keep stdin open,
-//! and read messages until `exit`. Nothing here needs JP's executable.
+//! `jp compact` as a plugin of JP. The tests act as JP in the protocol: they write `init`, keep stdin open, and read
+//! messages until `exit`. Nothing here needs JP's executable.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};

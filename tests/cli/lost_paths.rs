@@ -64,7 +64,7 @@ fn dry_run_and_show_name_the_better_policy() {
 #[test]
 fn paths_that_the_view_still_names_are_not_lost() {
     let world = world(8);
-    // The newest three turns are kept, so only five of each are lost.
+    // The newest three turns are kept, so only the paths of the other five turns are lost.
     let better = json!({"tool_calls": "strip-responses", "lost": 5});
     let expected = json!({"stripped": 11, "lost": 10, "is_much": true, "better": better});
     assert_eq!(lost(&world, &["talk", "--keep-last=3", "-n"]), expected);

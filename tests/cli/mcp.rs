@@ -259,7 +259,7 @@ fn runs_concurrent_calls_in_order() {
     agent.close().exits(0);
 }
 
-/// J-CLI's third layer: the agent decides when to compact, and names what to preserve.
+/// J-CLI's third layer: the agent decides when to compact, and names the information to preserve.
 #[test]
 fn focus_reaches_the_model() {
     let world = world();

@@ -15,7 +15,7 @@ use crate::support::{Agent, Conversation, STRIP, Transcript, World};
 /// A text that occurs only in the conversation outside the served folder.
 const SECRET: &str = "the code is 4711";
 
-/// Runs a strategy that replaces a served folder by a symlink to a copy outside. Checks that the call fails, and that
+/// Runs a strategy that replaces a served folder with a symlink to a copy outside. Checks that the call fails, and that
 /// nothing outside changes.
 #[track_caller]
 fn check_swapped(world: &World, folder: &str, transcript: &str) {

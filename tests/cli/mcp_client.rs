@@ -34,7 +34,7 @@ fn session(mode: &str, world: &World, model: &Model, calls: &[(&str, Value)]) ->
 }
 
 /// Checks J-CLI's third layer. An agent lists the tools, reads the size of its conversation, and compacts it. It names
-/// what to preserve.
+/// the information to preserve.
 #[track_caller]
 fn check(mode: &str, protocol: &str) {
     let world = World::new();

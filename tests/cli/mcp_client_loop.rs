@@ -1,6 +1,6 @@
 //! The loop of J-CLI's agent, with an independent MCP client. The agent makes 30 calls in one turn, each after a signed
 //! thought. `micro` runs before every request. Twice, the agent calls `compact` on its own session, so that this call
-//! has no result yet. The test is ignored by default, as those in `mcp_client.rs`.
+//! has no result yet. The test is ignored by default, like those in `mcp_client.rs`.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -14,7 +14,7 @@ use crate::steps::line;
 use crate::support::World;
 
 const CALLS: usize = 30;
-/// The calls that are calls of `compact`.
+/// The numbers of the calls that call `compact`.
 const COMPACT_CALLS: [usize; 2] = [14, 24];
 /// The newest steps that `compact` keeps.
 const KEEP_STEPS: usize = 4;

@@ -1,5 +1,5 @@
-//! The newest policy wins (RFD 064, "Stacking Semantics"): a weaker policy or other hints restore events, but only if the
-//! user named the strategy or the profile in the command.
+//! The newest policy wins (RFD 064, "Stacking Semantics"): a weaker policy or other hints restore events, but only if
+//! the user named the strategy or the profile in the command.
 
 use serde_json::{Value, json};
 
@@ -178,7 +178,7 @@ fn automatic_runs_restore_nothing() {
         let world = World::new();
         let transcript = world.write_conversation("conversation", &conversation);
         strip(&world, "strip-tools");
-        // Two rules forbid it: `auto` continues after the last overlay of the same content, and it declines growth.
+        // Two rules prevent that: `auto` continues after the last overlay of the same content, and it declines growth.
         let options = [
             "conversation",
             PROFILE_WEAKER,

@@ -265,7 +265,7 @@ fn restore_ids(body: &mut Value, source: &Value) {
     }
 }
 
-/// Replaces the list indices in errors by `*`.
+/// Replaces the list indices in errors with `*`.
 fn without_indices(errors: &BTreeSet<String>) -> BTreeSet<String> {
     let replace_indices = |line: &String| {
         let (location, error) = line.split_once(": ").unwrap();

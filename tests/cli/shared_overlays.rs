@@ -117,7 +117,8 @@ fn batch_skips_the_strategies_of_a_shared_overlay() {
 
 #[test]
 fn batch_compares_only_the_kinds_of_a_receipt() {
-    // The plugin reads the same events, and strips reasoning. Without `kinds`, its overlay would differ from the shared one.
+    // The plugin reads the same events, and strips reasoning. Without `kinds`, its overlay would differ from the shared
+    // overlay.
     let world = World::new();
     let transcript = world.write_conversation("conversation", &Conversation::with_turns(1));
     let policy = r#""from_turn":0,"to_turn":0,"reasoning":"strip""#;

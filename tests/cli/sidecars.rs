@@ -1,4 +1,5 @@
-//! Sidecars: the overlays of another agent's transcript are in a file next to it. The transcript itself is never written to.
+//! Sidecars: the overlays of another agent's transcript are in a file next to it. The transcript itself is never
+//! written to.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -112,7 +113,7 @@ fn reports_unapplied_overlay_of_edited_events() {
     let overlay = &show_json(&world)["overlays"][0];
     assert_eq!(overlay["remarks"], json!(["not applied, because the events in its range have changed"]));
     assert_eq!(overlay["tokens"]["view_before"], overlay["tokens"]["view_after"]);
-    // The overlay is kept. It applies again when the original events are back.
+    // The overlay is kept. It applies again after the original events were restored.
     world.write_file("s.jsonl", transcript.original_bytes());
     assert_ne!(
         show_json(&world)["overlays"][0]["tokens"]["view_before"],

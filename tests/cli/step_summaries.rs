@@ -1,5 +1,5 @@
-//! Summaries of steps: the bundled summarizers on a session with one long turn that is still open, and strategies that do
-//! not know steps.
+//! Summaries of steps: the bundled summarizers on a session with one long turn that is still open, and strategies
+//! without the feature `steps`.
 
 use serde_json::{Value, json};
 
@@ -147,7 +147,8 @@ fn the_range_ends_before_a_step_that_begins_with_thinking() {
     );
 }
 
-/// Writes a plugin that summarizes the whole range, does not know steps, and fails if it is sent any.
+/// Writes a plugin that summarizes the whole range, does not have the feature `steps`, and fails if it gets a member
+/// about steps.
 fn write_old_strategy(world: &World) {
     let run = "input=$(cat)\ncase $input in *'\"step\"'*|*'_step\"'*|*'\"steps\"'*) exit 3;; esac\n\
                to=$(printf '%s' \"$input\" | sed -n 's/.*\"range\":{\"from_turn\":0,\"to_turn\":\\([0-9]*\\)}.*/\\1/p' | head -n 1)\n\
@@ -171,7 +172,7 @@ fn a_strategy_without_the_feature_gets_whole_turns() {
     ran.reports("reduced turns 0-2.3 to turns 0-1: the strategy compacts whole turns only");
     let overlays = transcript.overlays();
     assert_eq!((&overlays[0]["type"], &overlays[0]["to_turn"]), (&json!("compaction"), &json!(1)));
-    // The host does not send it the summary of steps that a newer strategy wrote.
+    // The host does not send this strategy the summary of steps that a newer strategy wrote.
     let model = Model::with_answer(SUMMARY);
     let mut newer =
         world.command(&["talk", "--strategy", "summarize", "--keep-steps", "3", "--model", "openai/g"]);

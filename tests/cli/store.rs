@@ -164,7 +164,7 @@ fn lock_timeout_leaves_conversation_untouched() {
     assert_eq!(lone.overlays().len(), 1);
 }
 
-/// Replaces the events by `new_bytes` while a strategy runs. Checks the exit code, and returns the final bytes.
+/// Replaces the events with `new_bytes` while a strategy runs. Checks the exit code, and returns the final bytes.
 #[track_caller]
 fn change_during_run(new_bytes: &[u8], code: i32) -> Vec<u8> {
     // JP renames a new file over the old one. An editor may write to the file itself.

@@ -144,9 +144,9 @@ fn first_folder_wins_for_same_name() {
     mine             shadowed   trusted  a test
       others/mine.sh
     collapse         bundled    trusted  Let a model summarize the oldest turns, and merge earlier summaries
-    digest           bundled    trusted  Replace turns by a list of requests, files, commands and errors, without a model
+    digest           bundled    trusted  Replace turns with a list of requests, files, commands and errors, without a model
     extract          bundled    trusted  Shorten old tool calls to the lines that introduce names
-    micro            bundled    trusted  Replace old and long tool results by placeholders
+    micro            bundled    trusted  Replace old and long tool results with placeholders
     strip-reasoning  bundled    trusted  Remove reasoning from the view
     strip-tools      bundled    trusted  Strip or omit tool calls
     summarize        bundled    trusted  Let a model write a summary of the turns

@@ -132,7 +132,7 @@ fn batch_gate_uses_tokens_sent_by_jp() {
     assert_jp_unchanged(&report["total"]["tokens"]);
     assert_eq!(report["total"]["saved"], json!({"tokens": 0, "percent": 0.0, "of": "raw"}));
     run_batch(&["-n", "--require-saving", "30"], 3).reports("found 0.0 %: the views save 9");
-    // The written view is what a model receives, so the report has no separate count for JP.
+    // A model receives the written view, so the report has no separate count for JP.
     let output = run_batch(&["--out", "views", "--require-saving", "30"], 0);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["total"]["tokens"]["jp"], Value::Null);

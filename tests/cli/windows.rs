@@ -1,4 +1,4 @@
-//! Context windows from end to end: families, providers that are asked, and the models of other agents' transcripts. The
+//! Context windows, end to end: families, requests to providers, and the models of other agents' transcripts. The
 //! answers of each provider are tested in `host/llm`.
 
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ fn strict_auto_fails_without_window() {
     );
     auto(&world, &["--strict", "--context-window", "100000"]).exits(0);
     world.run(&["auto", "conversation", "other", "--strict"]).exits(3);
-    // A failure is more than a skipped conversation.
+    // A failure takes precedence over a skipped conversation.
     world.run(&["auto", "conversation", "bad", "--strict"]).exits(19);
     let output = auto(&world, &["-q", "--log-format", "json"]).exits(0);
     let logged: Value = serde_json::from_str(output.stderr.trim()).unwrap();

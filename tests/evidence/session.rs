@@ -1,5 +1,5 @@
 //! Generated sessions of a coding agent, with planted facts: paths, identifiers, numbers, commands, errors, quotes, and
-//! constraints of the user. A later event uses a part of the facts again. The same seed gives the same bytes.
+//! constraints of the user. Later events use a part of the facts again. The same seed gives the same bytes.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(super) enum Event {
     Call { tool: &'static str, arguments: Value, result: String },
 }
 
-/// A generator of numbers: `xorshift64*`. A library could change its numbers with a version.
+/// A generator of numbers: `xorshift64*`. A library could generate other numbers in a later version.
 pub(super) struct Random(u64);
 
 impl Random {

@@ -103,8 +103,8 @@ pub(crate) const TABLE: [Row; 54] = [
     fails("half-a-json-and-hangs", 14, TIMED_OUT),
     fails("floods-stderr-for-ever", 14, TIMED_OUT),
     fails("hangs-in-describe", 14, TIMED_OUT).without_worker(),
-    // Modes that start processes. The last answer of a worker is accepted before the remaining processes are
-    // visible.
+    // Modes that start processes. The host accepts the last answer of a worker before it can see the remaining
+    // processes.
     forks("forks-2000", HOLDS_PIPES, HOLDS_PIPES).with_worker_end(ExpectedEnd::Success),
     forks("leaves-a-grandchild-on-the-pipes", HOLDS_PIPES, HOLDS_PIPES).with_worker_end(ExpectedEnd::Success),
     forks("escapes-with-setsid", ExpectedEnd::Success, ExpectedEnd::Success)

@@ -277,7 +277,7 @@ fn system_calls_of_another_architecture_end_the_process() {
     let signal = |confinement: Confinement<'_>| {
         fixture.run(confinement, &["call-of-another-architecture"]).unwrap().status.signal()
     };
-    // On a machine without such calls they are a fault.
+    // On a machine without these calls, the attempt fails with a signal.
     let (bad_system_call, fault) = (Some(31), Some(11));
     let contained = signal(Confinement::Contained);
     assert!([None, fault].contains(&contained), "{contained:?}");

@@ -1,7 +1,7 @@
 //! The module graph of each crate of the workspace, and its cycles.
 //!
-//! Cargo refuses cycles between crates. Nothing refuses a cycle inside a crate. None of the modules in a cycle can be
-//! read or moved alone. A list of exceptions must never be permanent.
+//! Cargo refuses cycles between crates, but not between the modules of a crate. A module in a cycle cannot be read or
+//! moved alone. A list of exceptions must never be permanent.
 //!
 //! The rules:
 //!
@@ -10,9 +10,9 @@
 //!   resolved, so that `crate::Stream` is an edge to `stream`. A method call names no path and is not an edge.
 //! - Each level is a graph of its own: the modules at the top of the crate, each with all of its submodules,
 //!   and then the submodules of each module among each other.
-//! - Only edges between siblings count. A parent declares and calls its children, and a child uses the types of
-//!   its parent (`super::Error`): that is a common pattern in Rust, and parent and children are one unit for
-//!   everything outside. The same is true for the crate root and its modules.
+//! - Only edges between siblings count. A parent declares and calls its children, and a child uses the types of its
+//!   parent (`super::Error`): this is a common pattern in Rust, and other modules see parent and children as one unit.
+//!   The same applies to the crate root and its modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -92,7 +92,7 @@ impl<'a> Crate<'a> {
         globs
     }
 
-    /// Returns the modules that define what a path in a module means. Paths of other crates have none.
+    /// Returns the modules that define the item at a path. For a path of another crate, there are none.
     fn targets(&self, from: &str, path: &str, depth: usize) -> Vec<String> {
         let path = path.trim_end_matches('!');
         let mut segments = path.split("::").peekable();
@@ -176,7 +176,7 @@ fn reachable<'a>(level: &'a Level, from: &'a String) -> BTreeSet<&'a String> {
     reached
 }
 
-/// Prints a level: a line for each module, with the siblings that it uses, the lowest module first.
+/// Prints a level, lowest module first: a line for each module, with the siblings that it uses.
 pub(crate) fn print(level: &Level, indent: &str) -> String {
     let mut modules: Vec<(usize, &String)> =
         level.keys().map(|module| (reachable(level, module).len(), module)).collect();

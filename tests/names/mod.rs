@@ -1,6 +1,6 @@
 //! Rules for names: functions have standard verbs, a type name means one thing, tests state a behavior.
 //!
-//! A name is read more often than its documentation. None of these rules needs more than the name itself.
+//! A name is read more often than its documentation. Each rule checks only the name itself.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The reader of Rust sources: the paths that a file names, resolved through the file's own imports, also
 //! inside macros and attributes.
 //!
-//! It parses, because a search in the text finds words in comments and misses `use a::{b::c}`. It must report
-//! at least every path that is there, and may report more. The rules about paths are in `tests/walls.rs`.
+//! It parses, because a search in the text finds words in comments and misses `use a::{b::c}`. It must report every
+//! path in the file, and may report more. The rules about paths are in `tests/walls.rs`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -137,8 +137,8 @@ struct Reader {
     test_depth: usize,
     /// The number of enclosing inline modules.
     inline_depth: usize,
-    /// The imports of all code, and those of tests. There is one table for the whole file: if two scopes give a
-    /// name two possible_paths, both are reported.
+    /// The imports of all code, and those of tests. There is one table for the whole file: if two scopes give a name
+    /// two meanings, both are reported.
     imports: Imports,
     test_imports: Imports,
     source: Source,
@@ -150,7 +150,7 @@ impl Reader {
         self.source.names.push(Name { path, imported, in_tests: self.test_depth > 0 });
     }
 
-    /// Replaces the first segment of each path by its import, until no import applies.
+    /// Replaces the first segment of each path with its import, until no import applies.
     fn resolve(&mut self) {
         let mut all_imports = self.imports.clone();
         for (local, paths) in &self.test_imports {
@@ -355,7 +355,7 @@ fn possible_paths(path: &str, imports: &Imports, depth: usize) -> Vec<String> {
     let (first, rest) = path.split_once("::").map_or((path, ""), |(first, rest)| (first, rest));
     let word = first.trim_end_matches('!');
     match imports.get(word) {
-        // `use x::x` means itself, and imports can form a circle.
+        // `use x::x` refers to itself, and imports can form a cycle.
         Some(imported) if depth < 8 => {
             let join = |import: &String| match (rest, first.ends_with('!')) {
                 ("", false) => import.clone(),

@@ -16,7 +16,7 @@ const ARGUMENT: usize = PIECE_NAMES.len();
 const ID_BYTE: usize = ARGUMENT + 1;
 /// The characters of each file of the repository that are used.
 const FILE_CHARS: usize = 4_000;
-/// The influence of a body, in tokens of text. Bodies are what is to be estimated, and texts are the larger sample.
+/// The influence of a body, in tokens of text. The estimate is for bodies, but the texts are the larger sample.
 const BODY_INFLUENCE: f64 = 10_000.0;
 
 /// The counts of a text or of several, and the exact number of tokens.

@@ -102,7 +102,7 @@ fn registry_and_trust(home: &Home) -> (Registry, Trust) {
     (registry, Trust::open(&environment, &TrustOverrides::default()).unwrap())
 }
 
-/// Replaces the plugin by a copy of another file.
+/// Replaces the plugin with a copy of another file.
 fn replace_plugin(home: &Home, source: &str) {
     fs::copy(home.path(source), home.path("next")).unwrap();
     fs::rename(home.path("next"), home.path("plugin")).unwrap();

@@ -43,7 +43,7 @@ class Action(unittest.TestCase):
         return ran
 
     def action(self, code, **inputs):
-        """Runs the step as GitHub does: replaces each expression by its input."""
+        """Runs the step as GitHub does: replaces each expression with its input."""
         inputs = {name.replace("_", "-"): value for name, value in inputs.items()}
         self.assertLessEqual(inputs.keys(), ACTION["inputs"].keys())
         values = {name: inputs.get(name, of["default"]) for name, of in ACTION["inputs"].items()}

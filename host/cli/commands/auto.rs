@@ -29,13 +29,23 @@ const HOOK_TIME: Duration = Duration::from_secs(2);
 ///
 /// Runs even if `auto.enabled` is false. All keys named here are in `[conversation.compaction.auto]`.
 ///
-/// A compaction is due if the conversation has more than `min_turns` turns, and its view has more than `token_threshold` tokens. Without a `token_threshold`, the limit is the share `trigger_ratio` of the model's context window. `--context-window` overrides `token_threshold`. The profiles in `always` run first, even if nothing is due. If the conversation is still too large afterwards, `fallback_profile` runs. If nothing is due, the exit code is 0.
+/// A compaction is due if the conversation has more than `min_turns` turns, and its view has more than
+/// `token_threshold` tokens. Without a `token_threshold`, the limit is the share `trigger_ratio` of the model's context
+/// window. `--context-window` overrides `token_threshold`. The profiles in `always` run first, even if nothing is due.
+/// If the conversation is still too large afterwards, `fallback_profile` runs. If nothing is due, the exit code is 0.
 ///
-/// The context window belongs to the first of these models: `--model`, the model in a transcript of another program, the conversation's model, the configured model. If its window is neither configured nor in the built-in table, a provider that your own configuration or `--model` names is asked once a day, but not with `--dry-run`. Otherwise the smallest window of similar models is assumed, with a warning. Without any window the conversation is skipped, with a warning that `--quiet` does not suppress.
+/// The context window is that of the first known model: `--model`, the model in a transcript of another program, the
+/// conversation's model, the configured model. If its window is neither configured nor in the built-in table, its
+/// provider is asked, at most once a day and not with `--dry-run`. The provider must be named in your own configuration
+/// or by `--model`. Otherwise, the smallest window of similar models is assumed, with a warning. Without any window the
+/// conversation is skipped, with a warning that `--quiet` does not suppress.
 ///
-/// A policy applies to the turns after the last compaction of its kind. A new summary includes the earlier ones and hides them. The kept turns are never compacted. If a summary fails, the conversation stays unchanged and a warning is printed; with `on_failure = "fail"` the exit code is 18.
+/// A policy applies to the turns after the last compaction of its kind. A new summary includes the earlier ones and
+/// hides them. The kept turns are never compacted. If a summary fails, the conversation stays unchanged and a warning
+/// is printed; with `on_failure = "fail"` the exit code is 18.
 ///
-/// The report has the cost of the compaction in the provider's prompt cache. With `cost = "prefer-cold"`, a compaction that would not pay back waits until the cache is cold, up to 90 % of the window.
+/// The report has the cost of the compaction in the provider's prompt cache. With `cost = "prefer-cold"`, a compaction
+/// that would not pay back waits until the cache is cold, up to 90 % of the window.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact auto 17738399468\n  jp-compact auto 17738399468 --context-window 200000 --dry-run\n  jp-compact auto 17738399468 --set conversation.compaction.auto.profile=heavy"
@@ -54,12 +64,15 @@ pub(crate) struct Args {
     strict: bool,
     /// Run as a hook of Claude Code, Codex, or Gemini CLI
     ///
-    /// Reads the hook's JSON from stdin, and compacts the session that it names. Prints nothing to stdout, always exits with 0, and gives up after 2 seconds. A failure is one line on stderr.
+    /// Reads the hook's JSON from stdin, and compacts the session that it names. Prints nothing to stdout, always exits
+    /// with 0, and gives up after 2 seconds. A failure is one line on stderr.
     #[arg(long, conflicts_with_all = ["transcripts", "strict", "json"])]
     hook: bool,
-    /// With --hook after a compaction: print facts of the compacted part
+    /// With --hook, after a compaction: print facts of the compacted part
     ///
-    /// For the hook `SessionStart` of Claude Code and Codex. If its `source` is `compact`, prints the answer that adds paths, commands, open errors, and constraints to the context, in at most 4,000 tokens. Otherwise, prints nothing. No model is asked, and nothing is compacted.
+    /// For the hook `SessionStart` of Claude Code and Codex. If its `source` is `compact`, prints the answer that adds
+    /// paths, commands, open errors, and constraints to the context, in at most 4,000 tokens. Otherwise, prints
+    /// nothing. No model is asked, and nothing is compacted.
     #[arg(long, requires = "hook")]
     give_back: bool,
     #[command(flatten)]
@@ -115,8 +128,8 @@ fn request(args: &Args) -> AutoRequest<'_> {
     }
 }
 
-/// Compacts the session of a hook. An agent takes the output and the exit code of a hook for an answer, so a failure is
-/// only logged.
+/// Compacts the session of a hook. An agent interprets the output and the exit code of a hook as an answer, so a
+/// failure is only logged.
 fn run_hook(args: &Args, environment: &Environment) {
     let result = until_interrupted(async {
         match tokio::time::timeout(HOOK_TIME, compact_for_hook(args, environment)).await {

@@ -1,4 +1,4 @@
-//! `jp-compact eval`: measures what strategies keep of the names that a conversation uses again, and what they cost.
+//! `jp-compact eval`: measures how many of the names that a conversation uses again strategies keep, and their cost.
 
 use std::ffi::OsString;
 use std::num::NonZero;
@@ -30,11 +30,13 @@ use crate::prices::read_prices;
 use crate::setup::Setup;
 use jp_compact_help::progress::EvalBar;
 
-/// Measure what strategies keep of what is needed later
+/// Measure how much needed information strategies keep
 ///
-/// Each strategy compacts the beginning of each conversation. The rest of the conversation shows which paths, numbers, and names were needed: those that the assistant used again before anything repeated them. The table has the part of them that the view still has, the saved tokens, and the cost. No transcript is changed.
+/// Each strategy compacts the beginning of each conversation. The rest of the conversation shows which paths, numbers,
+/// and names were needed: the assistant used them again before the user or a tool repeated them. The table shows which
+/// part of them the view still has, the saved tokens, and the cost. No transcript is changed.
 ///
-/// The rows `none` and `drop-all` keep everything and nothing. docs/reference/evidence.md has the definitions.
+/// The row `none` keeps everything, and the row `drop-all` nothing. docs/reference/evidence.md has the definitions.
 #[derive(Debug, Parser)]
 #[command(
     mut_arg("json", |arg| arg.help("Print one JSON document")),
@@ -52,7 +54,9 @@ pub(crate) struct Args {
     transcripts: Vec<OsString>,
     /// Evaluate this strategy; repeat the option for several rows
     ///
-    /// A path contains a `/`, such as ./strip-all. Options follow a colon: NAME:key=value,key=value or NAME:{"key":...} or NAME:@FILE. With NAME@FILE or NAME@FILE:OPTIONS, the answers of models are those that --llm-record wrote to FILE.
+    /// A path contains a `/`, such as ./strip-all. Options follow a colon: NAME:key=value,key=value or NAME:{"key":...}
+    /// or NAME:@FILE. With NAME@FILE or NAME@FILE:OPTIONS, the answers of models are those that --llm-record wrote to
+    /// FILE.
     #[arg(
         help_heading = "Selection",
         short,

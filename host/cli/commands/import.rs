@@ -23,7 +23,8 @@ use crate::output;
 
 /// Convert another agent's transcript to a JP conversation
 ///
-/// Copies the events that the model received, and the overlays of the sidecar file. The transcript is only read. If it names a model or a system prompt, they are written to base_config.json.
+/// Copies the events that the model received, and the overlays of the sidecar file. The transcript is not changed. Its
+/// model and its system prompt are written to base_config.json, if it has them.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact import ~/.claude/projects/x/0a1b2c3d.jsonl --to .jp/conversations/17738399471-imported\n  jp-compact import messages.json --format openai-chat --to ./copy"

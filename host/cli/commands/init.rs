@@ -1,5 +1,5 @@
-//! `jp-compact init`: measures a few strategies on the user's own last sessions, and writes the configuration with the best
-//! profile after asking. It must not replace a configuration.
+//! `jp-compact init`: measures a few strategies on the user's latest sessions, and writes the configuration with the
+//! best profile after asking. It must not replace a configuration.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -19,11 +19,14 @@ use crate::{output, prompt};
 
 /// Write a configuration for your own sessions
 ///
-/// Measures the bundled strategies that need no model on the last sessions: those of the workspace, or of all agents. It then asks whether to write the profile that saves most and keeps at least 80 % of the names that the sessions used again. A workspace gets `.jp-compact.toml`; elsewhere, your own configuration is written. An existing file is never replaced.
+/// Measures bundled strategies that need no model on your latest sessions: those of the workspace, or of all agents. Of
+/// the profiles that keep at least 80 % of the names that the sessions used again, it then offers to write the one that
+/// saves most. A workspace gets `.jp-compact.toml`; elsewhere, your own configuration is written. An existing file is
+/// never replaced.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:\n  jp-compact init\n  jp-compact init --yes --max 10")]
 pub(crate) struct Args {
-    /// Measure at most N sessions, the last written first
+    /// Measure at most N sessions, the newest first
     #[arg(short = 'n', long = "max", value_name = "N", default_value_t = 5)]
     max: usize,
     /// Write without asking

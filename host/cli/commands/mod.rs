@@ -1,5 +1,5 @@
-//! The commands. Each is one file or folder with its arguments and a function `run`. Only this file uses the commands; a
-//! command must not use another one.
+//! The commands. Each is one file or folder with its arguments and a function `run`. Only this file uses the commands;
+//! a command must not use another one.
 
 mod auto;
 mod batch;
@@ -50,7 +50,8 @@ Examples:
 
 /// Compact conversations with language models without losing anything
 ///
-/// jp-compact appends overlays to a conversation. A model then receives a smaller view. The history stays unchanged, byte for byte.
+/// jp-compact appends overlays to a conversation. A model then receives a smaller view. The history stays unchanged,
+/// byte for byte.
 #[derive(Debug, Parser)]
 #[command(
     name = "jp-compact",
@@ -90,7 +91,8 @@ impl Cli {
 const COMMANDS_OF_CONVERSATION: [&str; 8] =
     ["auto", "diff", "fork", "lint", "print", "query", "show", "stats"];
 
-/// Returns where a command line lacks its conversation, if it does. `arguments` begin with the name of the program.
+/// Returns the position at which a command line lacks its conversation, if it lacks one. `arguments` begin with the
+/// name of the program.
 pub(crate) fn missing_conversation(arguments: &[OsString]) -> Option<usize> {
     let position = |arguments: &[OsString]| {
         let is_command = |argument: &OsString| COMMANDS_OF_CONVERSATION.iter().any(|name| argument == name);
@@ -215,7 +217,7 @@ pub(crate) fn run(cli: Cli, environment: &Environment) -> Result<Exit, Report> {
     }
 }
 
-/// Runs `strategy dev`: the effect is that of `diff`.
+/// Runs `strategy dev`, which shows the output of `diff`.
 fn show_while_developing(args: &strategy::Args, environment: &Environment) -> Result<Exit, Report> {
     let Some(dev) = args.dev() else { return Err(Report::bug()) };
     let arguments = dev.diff_arguments(environment);

@@ -1,5 +1,5 @@
-//! `jp-compact query`: asks the conversation's model and appends the turn. It can compact before the turn, and compacts
-//! after it if that is due (RFD 064, "The `--compact` Flag on `query`").
+//! `jp-compact query`: asks the conversation's model and appends the turn. It can compact before the turn, and it
+//! compacts after the turn if a compaction is due (RFD 064, "The `--compact` Flag on `query`").
 
 use std::ffi::OsString;
 
@@ -31,7 +31,10 @@ use crate::{automatic, escape, output};
 
 /// Ask the conversation's model, and append the turn
 ///
-/// The model receives the view and TEXT. It has no tools; earlier calls and their results are sent as text. Its answer is printed on stdout. With --compact, the conversation is compacted first, unless that saves too little. That compaction remains even if the model fails. After the turn, the conversation is compacted if `auto` is enabled and a compaction is due.
+/// The model receives the view and TEXT. It has no tools; earlier calls and their results are sent as text. Its answer
+/// is printed on stdout. With --compact, the conversation is compacted first, unless that saves too little. That
+/// compaction remains even if the model fails. After the turn, the conversation is compacted if `auto` is enabled and a
+/// compaction is due.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact query 17738399468 --compact -- Continue\n  jp-compact query 17738399468 --compact=heavy --model anthropic/claude-haiku-4-5 -- Why?"
@@ -155,8 +158,8 @@ async fn compact_before(
     Ok((compaction::document(&report, &run), compaction::text(&report, &run, environment)))
 }
 
-/// Asks the model, prints its answer, and appends the turn. The user has paid for the answer, so it is printed before the
-/// append can fail.
+/// Asks the model, prints its answer, and appends the turn. The user has paid for the answer, so it is printed before
+/// the append can fail.
 async fn ask_and_append(
     args: &Args,
     setup: &Setup<'_>,

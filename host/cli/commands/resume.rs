@@ -1,4 +1,5 @@
-//! `jp-compact resume`: forks and compacts a session, and becomes the agent that resumes the fork.
+//! `jp-compact resume`: forks and compacts a session, and replaces its own process with the agent that resumes the
+//! fork.
 
 use std::ffi::OsString;
 
@@ -19,7 +20,8 @@ use crate::session_source::{SessionSource, session_source};
 
 /// Compact a copy of a session and resume it in its agent
 ///
-/// The same as `fork SESSION --compact` and the command that it prints. The original session stays as it is.
+/// Does the same as `fork SESSION --compact` followed by the command that it prints. The original session is not
+/// changed.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact resume 3dee0fbb\n  jp-compact resume 3dee0fbb --compact=heavy --dry-run"

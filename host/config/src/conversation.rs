@@ -1,5 +1,5 @@
-//! The settings of one conversation: a layer in a file next to its transcript. `config set` writes it. The file may come
-//! with a cloned repository, so it has the limits of a workspace file, and its values are not the user's own.
+//! The settings of one conversation: a layer in a file next to its transcript. `config set` writes it. The file may
+//! come with a cloned repository, so it has the limits of a workspace file, and its values are not the user's own.
 
 use jp_compact_core::Stream;
 use jp_compact_runtime::environment::Environment;
@@ -86,7 +86,7 @@ pub fn change_settings(
     let mut result = None;
     for file in &files {
         let replaced = file.replace(LOCK_WAIT, |_| {
-            // The other copies get what the first one got.
+            // The other copies get the same settings as the first copy.
             if let Some((_, text)) = &result {
                 return Ok(Option::<String>::clone(text).map(String::into_bytes));
             }

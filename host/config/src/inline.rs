@@ -1,6 +1,6 @@
-//! The inline form of JP's `--compact=SPEC`: `POLICIES[:RANGE]`, such as `s:..-3`, `r+t`, or `t=sreq:5..-3`. It counts
-//! turns from 1, like the strings of JP's `rules`. The result counts from 0, as everywhere else. Steps are ours, as in
-//! `t:5.2..`, and are counted from 0 here too.
+//! The inline form of JP's `--compact=SPEC`: `POLICIES[:RANGE]`, such as `s:..-3`, `r+t`, or `t=sreq:5..-3`. The form
+//! counts turns from 1, like the strings of JP's `rules`. The parsed result counts from 0, as everywhere else. Steps
+//! (`t:5.2..`) are our extension, and are counted from 0 in the form, too.
 
 use crate::call::{self, Call, ToolsMode};
 use jp_compact_core::Bound;
@@ -45,8 +45,8 @@ pub fn parse(text: &str) -> Result<Vec<Call>, String> {
     })
 }
 
-/// Parses `FROM..TO`, both inclusive. A missing end is the end of the conversation. A single number is the first turn or
-/// step, or the last turn if it is negative.
+/// Parses `FROM..TO`, both inclusive. A missing end is the end of the conversation. A single number is the first turn
+/// or step, or the last turn if it is negative.
 fn parse_range(text: &str) -> Result<Selection, String> {
     const START: Bound = Bound::turn(0);
     const END: Bound = Bound::FromEnd(0);

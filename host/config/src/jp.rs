@@ -34,7 +34,7 @@ pub struct JpSettings {
     pub(super) model: Option<(ModelName, Origin)>,
     pub(super) rules: Option<(Profile, Origin)>,
     warnings: Vec<String>,
-    /// The one of the warnings that is about misplaced keys.
+    /// The warning about misplaced keys. It is also in `warnings`.
     misplaced_keys_warning: Option<String>,
 }
 

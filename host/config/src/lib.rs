@@ -238,8 +238,8 @@ pub fn load_model_settings(
     Ok(merge_user_layers(environment, files, sets)?.llm)
 }
 
-/// Returns the context window of a model from the user's own configuration, the built-in table, or its family. An invalid
-/// configuration counts as empty, because this value is only shown.
+/// Returns the context window of a model from the user's own configuration, the built-in table, or its family. An
+/// invalid configuration counts as empty, because this value is only shown.
 #[must_use]
 pub fn known_window(model: &ModelName, environment: &Environment) -> Option<llm::ContextWindow> {
     load_model_settings(environment, &[], &[]).unwrap_or_default().context_window(model)
@@ -362,7 +362,7 @@ impl Config {
     }
 
     /// Uses the profile `agent` in place of the built-in `default`, for a transcript of another agent's program. Such a
-    /// transcript can be one long turn, so it is compacted whatever its number of turns is. Values that a layer sets stay
+    /// transcript can be one long turn, so the number of turns is not a condition. Values that a layer sets stay
     /// (docs/decisions/0025-profile-agent.md).
     #[must_use]
     pub fn for_agent_transcript(mut self) -> Self {
@@ -385,8 +385,8 @@ impl Config {
         self
     }
 
-    /// Returns the warning about this program's keys in JP's files. The transcripts of one workspace share those files, so
-    /// the user needs to see the warning only once.
+    /// Returns the warning about this program's keys in JP's files. The transcripts of one workspace share those files,
+    /// so the user needs to see the warning only once.
     #[must_use]
     pub fn misplaced_keys_warning(&self) -> Option<&str> {
         self.jp.misplaced_keys_warning()

@@ -19,7 +19,7 @@ impl Config {
             if *path == DEFAULT_PROFILE && value.as_str() != Some(&self.default_profile) {
                 continue;
             }
-            // The same holds for values that are in place of built-in ones for a transcript of another agent's program.
+            // The same applies to values that replace built-in ones for a transcript of another agent's program.
             if *path == compaction_key(&["auto", "profile"]) && value.as_str() != Some(&self.auto.profile) {
                 continue;
             }

@@ -150,7 +150,7 @@ impl<'a> Request<'a> {
         self.with_header(|header| header["dry_run"] = true.into())
     }
 
-    /// Returns the request with unknown keys in every object that may have some.
+    /// Returns the request with unknown keys in every object that may have unknown keys.
     pub(super) fn with_unknown_keys(self) -> Self {
         let mut request = self.with_header(|header| {
             let value = json!({"nested": [1, null, {"type": "result"}]});

@@ -36,7 +36,7 @@ const fn full(id: &'static str, sent: &'static str, expected: &'static str) -> C
 
 const WITHOUT_VARIABLE: &str = "no JP_COMPACT_PROTOCOL";
 const DESCRIBE: &str = "describe";
-const RUN: &str = "requests of many kinds, one process each";
+const RUN: &str = "requests of many kinds, each to its own process";
 const WORKER: &str = "requests to one worker";
 
 /// Every check, in the order of the report.

@@ -26,7 +26,7 @@ pub struct Rehearsal {
     pub description: Description,
     /// The exchange, line by line.
     pub exchanged: Vec<(Speaker, String)>,
-    /// The reaction of the host to the answer.
+    /// The host's reaction to the answer.
     pub verdict: Result<String, Rejection>,
 }
 

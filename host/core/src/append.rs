@@ -1,5 +1,6 @@
-//! Appends valid compactions to a stream. Each becomes one or more overlays with time stamps, and a receipt follows each
-//! overlay. They are inserted before the closing bracket. No byte of the history changes (docs/reference/store.md#append).
+//! Appends valid compactions to a stream. Each becomes one or more overlays with time stamps, and a receipt follows
+//! each overlay. They are inserted before the closing bracket. No byte of the history changes
+//! (docs/reference/store.md#append).
 
 use jiff::{SignedDuration, Timestamp};
 use jp_compact_schema::{Reasoning, StrategyName};
@@ -94,9 +95,9 @@ pub fn check_loadable(stream: &Stream) -> Result<(), NotAppendable> {
     }
 }
 
-/// Makes the overlays of entries, with time stamps. If JP can read all compactions, and they have the same range, they share
-/// one overlay. If JP can read only a part of a compaction, the compaction becomes several overlays. JP reads those for whole
-/// turns. Only this program reads those for steps or for policies that JP lacks.
+/// Makes the overlays of entries, with time stamps. If JP can read all compactions, and they have the same range, they
+/// share one overlay. If JP can read only a part of a compaction, the compaction becomes several overlays. JP reads the
+/// overlays for whole turns. Only this program reads the overlays for steps and for policies that JP lacks.
 ///
 /// Each stamp is at least 1 ns later than the previous overlay's, and not earlier than `now`. Otherwise an old overlay
 /// would win after the clock was set back.
@@ -138,8 +139,8 @@ fn unstamped_by_entry(stream: &Stream, entries: &[Entry]) -> Vec<(Overlay, Vec<u
     by_entry.into_iter().enumerate().flat_map(with_entry).collect()
 }
 
-/// Returns one overlay with the policies of all entries, as in RFD 064. The overlays of each entry are given. `None` if their
-/// ranges differ, if JP cannot read one of them, or if two have a policy for the same kind of content.
+/// Returns one overlay with the policies of all entries, as in RFD 064. `by_entry` has the overlays of each entry.
+/// `None` if their ranges differ, if JP cannot read one of them, or if two have a policy for the same kind of content.
 fn shared_overlay(by_entry: &[Vec<Overlay>]) -> Option<Overlay> {
     let mut shared: Option<Overlay> = None;
     for overlays in by_entry {

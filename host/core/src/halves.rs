@@ -63,8 +63,8 @@ impl NoMatch {
 pub struct Halves<'a> {
     stream: &'a Stream,
     pairs: &'a Pairs,
-    /// The id and the kind of each half, sorted. Two allocations are cheaper than a map, because there are few halves, and
-    /// every projection lists them.
+    /// The id and the kind of each half, sorted. Two allocations are cheaper than a map, because there are few halves,
+    /// and every projection lists them.
     keys: Vec<(Cow<'a, [u8]>, usize)>,
     /// The element of each key. Elements with equal keys are sorted.
     elements: Vec<usize>,
@@ -85,7 +85,7 @@ impl<'a> Halves<'a> {
         Self { stream, pairs, keys, elements }
     }
 
-    /// Describes the half `element`, for an overlay of `range` that is itself the element `overlay`.
+    /// Describes the half at `element`, for the overlay of `range` at the element `overlay`.
     #[must_use]
     pub fn half(&self, element: usize, range: TurnRange, overlay: usize) -> Option<Half> {
         let event = self.stream.events().get(element)?;

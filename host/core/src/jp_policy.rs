@@ -1,5 +1,5 @@
-//! The part of a tool policy with hints that JP's grammar can hold. JP has one policy for all calls of a turn, so it gets
-//! what all calls of the turn have in common. It must never strip a call that a hint keeps.
+//! The part of a tool policy with hints that JP's grammar can hold. JP has one policy for all calls of a turn, so JP
+//! gets the policy that all calls of the turn have in common. It must never strip a call that a hint keeps.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use crate::pairs::Pairs;
 use crate::stream::Stream;
 use crate::turn::TurnRange;
 
-/// The answers for one turn: whether requests and responses are stripped. `None` if the turn has no such half of a call.
+/// The answers for one turn: whether requests and responses are stripped. `None` if the turn has no such half of a
+/// call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Answers {
     request: Option<bool>,

@@ -1,7 +1,7 @@
 //! Stored overlays: JP's `compaction`, `jp_compact_overlay` for policies that JP's grammar cannot express, and
-//! `jp_compact_step_overlay` for ranges that begin or end inside a turn (docs/reference/store.md#overlays). The parser is
-//! strict, as in JP: one malformed overlay makes the stream unreadable. Members of JP's later drafts are accepted and
-//! kept, but not applied.
+//! `jp_compact_step_overlay` for ranges that begin or end inside a turn (docs/reference/store.md#overlays). The parser
+//! is strict, as in JP: one malformed overlay makes the stream unreadable. Members of JP's later drafts are accepted
+//! and kept, but not applied.
 
 use std::collections::BTreeMap;
 
@@ -35,8 +35,8 @@ pub struct Overlay {
     pub tool_calls: Option<ToolPolicy>,
     /// Whether JP applies it, because it is a `compaction`.
     pub applied_by_jp: bool,
-    /// The names of its members from JP's later drafts: `over`, `tool_overrides`, `source`. These members have no effect.
-    /// An overlay with `over` has no effect at all.
+    /// The names of its members from JP's later drafts: `over`, `tool_overrides`, `source`. These members have no
+    /// effect. An overlay with `over` has no effect at all.
     pub not_applied: Vec<&'static str>,
     /// Whether the raw events of its range have changed since it was made. A stale overlay has no effect. Only overlays
     /// of a transcript that another program writes can become stale.
@@ -49,7 +49,7 @@ pub enum ToolPolicy {
     Strip {
         /// Whether to empty the arguments.
         request: bool,
-        /// Whether to replace the content by a status line.
+        /// Whether to replace the content with a status line.
         response: bool,
         /// Exceptions from `request` and `response`, by tool name. A half without an exception uses the policy above.
         overrides: BTreeMap<String, ToolHint>,
@@ -82,8 +82,8 @@ pub struct StoredCall {
     pub omit: bool,
 }
 
-/// The half of a call that an entry refers to. Only the halves in the overlay's range and before the overlay are counted,
-/// because later turns reuse ids.
+/// The half of a call that an entry refers to. Only the halves in the overlay's range and before the overlay are
+/// counted, because later turns reuse ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Half {
@@ -143,7 +143,8 @@ enum StoredToolCalls {
 }
 
 impl StoredOverlay {
-    /// Returns the names of the members from JP's later drafts. In our own overlays, `tool_overrides` is not one of them.
+    /// Returns the names of the members from JP's later drafts. In our own overlays, `tool_overrides` is not one of
+    /// them.
     fn not_applied(&self, applied_by_jp: bool) -> Vec<&'static str> {
         let has = |value: &Option<Value>, name| value.as_ref().is_some_and(|value| value.get(name).is_some());
         let summary_source = self.summary.as_ref().and_then(|summary| summary.source.as_ref());

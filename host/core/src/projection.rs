@@ -102,9 +102,9 @@ enum Outcome {
     Omit,
     /// Kept despite a strip, because the event is not longer than its replacement.
     Short,
-    /// Replace the arguments by `{}`.
+    /// Replace the arguments with `{}`.
     Empty,
-    /// Replace the content by this text.
+    /// Replace the content with this text.
     Replace(String),
 }
 
@@ -190,8 +190,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the run whose synthetic pair precedes the user events in `slot`. It covers the first steps of their turn, but
-    /// not the user events.
+    /// Returns the run whose synthetic pair precedes the user events in `slot`. It covers the first steps of their
+    /// turn, but not the user events.
     fn run_after_user_events(&self, slot: usize) -> Option<SummaryRun> {
         let next =
             self.runs.get(slot + 1).copied().flatten().filter(|_| self.slots.is_outside_steps(slot))?;
@@ -275,8 +275,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the pairs if the two halves of a call must be treated alike. JP treats each half separately. The view must
-    /// equal JP's until an overlay that JP cannot read has a policy for tool calls.
+    /// Returns the pairs if the two halves of a call must be treated alike. JP treats each half separately. The view
+    /// must equal JP's until an overlay that JP cannot read has a policy for tool calls.
     fn linked_pairs(&self) -> Option<&Pairs> {
         self.pairs.as_deref().filter(|_| self.has_extended_policy)
     }
@@ -297,8 +297,8 @@ impl<'a> Plan<'a> {
         if self.fits(element, "") { Outcome::Empty } else { Outcome::Short }
     }
 
-    /// Replaces a response by its status line if the line is shorter. In JP's own conversations it replaces every response,
-    /// because JP does, and the view must equal JP's.
+    /// Replaces a response with its status line if the line is shorter. In JP's own conversations it replaces every
+    /// response, because JP does, and the view must equal JP's.
     fn stripped(&self, element: usize) -> Outcome {
         let line = self.status_line(element);
         if self.stream.is_jp() || (self.is_longer_than(element, &line) && self.fits(element, &line)) {
@@ -377,8 +377,8 @@ fn add_listed<'a>(
     changed
 }
 
-/// Returns the run of each slot. The slots of a run have the same winning summary: the same text, range, and time. The user
-/// events of the turn in which the summary ends stay in the view, but do not end the run.
+/// Returns the run of each slot. The slots of a run have the same winning summary: the same text, range, and time. The
+/// user events of the turn in which the summary ends stay in the view, but do not end the run.
 fn summary_runs(slots: &Slots<'_>, winners: &[Winners], overlays: &[Overlay]) -> Vec<Option<SummaryRun>> {
     let key = |index: usize| {
         let overlay = &overlays[index];

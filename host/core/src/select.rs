@@ -1,5 +1,5 @@
-//! The selection of the range to compact: applies bounds and their defaults, excludes open turns and steps, never splits
-//! a call, and extends the range of a summary over older summaries (docs/reference/store.md#ranges).
+//! The selection of the range to compact: applies bounds and their defaults, excludes open turns and steps, never
+//! splits a call, and extends the range of a summary over older summaries (docs/reference/store.md#ranges).
 
 use jiff::Timestamp;
 use jp_compact_schema::{ContentKind, Description, STEPS};
@@ -471,7 +471,8 @@ fn last_closed_step(survey: &Survey<'_>, turn: usize, traits: StrategyTraits) ->
     open::closed_steps(survey.stream, &survey.pairs).checked_sub(1).map(|step| Position::step(turn, step))
 }
 
-/// Returns whether a turn has reasoning that its provider wants back. In an open turn it must stay (A6, R2, M5).
+/// Returns whether a turn has reasoning that its provider requires in the next request. In an open turn, such reasoning
+/// must stay (A6, R2, M5).
 fn has_signed_thought(stream: &Stream, turn: usize) -> bool {
     let newest_first = stream.events().iter().enumerate().rev();
     newest_first

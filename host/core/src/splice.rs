@@ -90,7 +90,7 @@ impl Pieces {
     }
 }
 
-/// Replaces the old array by an array of these elements. Bytes between two old neighbors stay.
+/// Replaces the old array with an array of these elements. Bytes between two old neighbors stay.
 pub fn array(index: &Index, elements: impl Iterator<Item = Element>) -> Vec<Piece> {
     let mut pieces = Pieces::default();
     let events = &index.events;

@@ -1,6 +1,6 @@
 //! The range of a new summary: it begins with a turn or with the first step of a turn, and splits no call and no older
-//! summary. In an open turn with signed thinking, the step after it must begin with thinking, because providers reject a
-//! tool loop that begins without.
+//! summary. In an open turn with signed thinking, the step after it must begin with thinking, because providers reject
+//! a tool loop that begins without thinking.
 
 use crate::event::Kind;
 use crate::open;

@@ -25,7 +25,7 @@ pub struct Comparison<'a> {
 pub struct DiffEntry {
     /// `None` if both views show the same.
     pub kind: Option<ChangeKind>,
-    /// The index of the overlay that decides about it in the second view.
+    /// The index of the overlay that determines the form of it in the second view.
     pub overlay: Option<usize>,
     /// The index of its item in the first view.
     pub before: Option<usize>,
@@ -84,8 +84,8 @@ impl<'a> Comparison<'a> {
         item.map_or(EntryPlace::Element(0), place)
     }
 
-    /// Returns the turn of an entry, and its step unless it is an event of the user. A summary has the position at which
-    /// its range begins.
+    /// Returns the turn of an entry, and its step unless it is an event of the user. A summary has the position at
+    /// which its range begins.
     #[must_use]
     pub fn position(&self, entry: &DiffEntry) -> Position {
         match self.place(entry) {
@@ -97,7 +97,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Returns whether an entry is in a range of turns or steps. A summary is, if it replaces a part of the range.
+    /// Returns whether an entry is in a range of turns or steps. A summary is in a range if it replaces a part of the
+    /// range.
     #[must_use]
     pub fn is_in(&self, entry: &DiffEntry, range: TurnRange) -> bool {
         match self.place(entry) {
@@ -234,8 +235,8 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Returns the overlay that decides about an item in the second view. For a summary, it decides about the first event
-    /// that the summary replaces.
+    /// Returns the overlay that determines the form of an item in the second view. For a summary, this is the overlay
+    /// of the first event that the summary replaces.
     fn decider(&self, item: &Item) -> Option<Decider> {
         if let Some(element) = item.part.element() {
             return self.deciders[element];

@@ -1,5 +1,5 @@
 //! The entries of a comparison with their sizes, and as parts of a JSON document. The sizes of all entries are computed
-//! once. Hunks are computed while an entry is written, so that no report is in memory as a whole.
+//! once. Hunks are computed while an entry is written, so that a whole report is never in memory.
 
 use std::collections::BTreeMap;
 
@@ -86,8 +86,8 @@ impl<'a> SizedChanges<'a> {
         (sizes.tokens(), sizes.characters)
     }
 
-    /// Returns the overlays that decide about a change, with the sums of their changes. `origin` returns the strategy and
-    /// its version for the index of an overlay.
+    /// Returns the overlays that caused a change, with the sums of their changes. `origin` returns the strategy and its
+    /// version for the index of an overlay.
     #[must_use]
     pub fn overlays(
         &self,
@@ -164,7 +164,7 @@ pub struct EntrySize {
     /// `None` if both views show the same.
     pub change: Option<ChangeKind>,
     pub content: ChangeContent,
-    /// The tokens in the first view, or those in the second one if only that shows it.
+    /// The tokens in the first view, or in the second view if only the second one shows the event.
     pub tokens: u64,
 }
 

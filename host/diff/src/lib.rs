@@ -1,5 +1,5 @@
 //! The comparison of two views of one stream: the events that overlays remove, shorten, replace, or summarize, and the
-//! overlay that decides about each of them. Reports and printed views show the effect of a compaction with it.
+//! overlay that changed each of them. Reports and printed views use the comparison to show the effect of a compaction.
 //!
 //! A comparison refers to the events of the stream and holds none of their text. Texts, sizes, and hunks are computed
 //! for one event at a time, so that a large transcript is never in memory twice. The crate must do no input or output.

@@ -1,5 +1,5 @@
-//! Forks a conversation: copies its last turns and their overlays into a new folder. Of another program's session, it
-//! makes the view that a fork holds. The source is never changed.
+//! Forks a conversation: copies its last turns and their overlays into a new folder. For another program's session,
+//! this module makes the view that the fork contains. The source is never changed.
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! One more turn of a conversation: a model answers the user's text based on the view, and both are appended.
 //!
-//! The system prompt is not JP's, because that one describes tools that cannot be called here. A turn is appended
-//! completely or not at all. An incomplete, refused, or blank answer is an error (exit code 18). The answer is printed
-//! before the append, because it is already paid for. If the file has new overlays, the turn is still appended. If it
-//! has events that the model has not seen, the turn is not appended (exit code 5).
+//! JP's system prompt is not used, because it describes tools that cannot be called here. A turn is appended completely
+//! or not at all. An incomplete, refused, or blank answer is an error (exit code 18). The answer is printed before the
+//! append, because it is already paid for. If the file has new overlays, the turn is still appended. If it has events
+//! that the model has not seen, the turn is not appended (exit code 5).
 
 use std::time::Duration;
 
@@ -33,7 +33,8 @@ pub enum Error {
 const SYSTEM_PROMPT: &str = "You continue the conversation. No tools can be called in this turn: earlier calls and their answers \
                       appear in it as text, in brackets.";
 
-/// Returns the model for the turn: the one on the command line, else the conversation's, else the configured one.
+/// Returns the model for the turn: the model on the command line, else the conversation's model, else the configured
+/// model.
 ///
 /// # Errors
 /// The user has not allowed it.

@@ -1,5 +1,5 @@
-//! One compaction as `auto` makes it: it continues after the last overlay with the same content, and adds its overlays to
-//! the earlier ones.
+//! One automatic compaction. As with `auto`, it continues after the last overlay with the same content, and adds its
+//! overlays to the earlier ones.
 
 use jp_compact_core::projection::project;
 use jp_compact_core::select::{self, Selection};
@@ -49,7 +49,8 @@ pub(crate) async fn compact_again(
         let tokens = subject.estimate.for_part(&opened.stream).view_tokens(&view);
         return Ok(AutomaticOutcome { view, tokens, is_changed: false, summary: (0, 0) });
     }
-    // Only the compactions at the cuts report broken rules. To render a large prefix for each provider is expensive.
+    // Only the compactions at the cuts report broken rules, because rendering a large prefix for each provider is
+    // expensive.
     let providers = std::mem::take(&mut run.policy.providers);
     let result = compact::compact_with_view(run, &opened).await;
     run.policy.providers = providers;
@@ -64,8 +65,8 @@ pub(crate) async fn compact_again(
     Ok(AutomaticOutcome { view, tokens: compacted.report.tokens_after, is_changed, summary })
 }
 
-/// Returns the last step of a prefix, if its last turn continues in the session. A compaction of the whole turn would also
-/// concern the events that follow. The end of the turn before it if no step of the turn has begun.
+/// Returns the last step of a prefix, if its last turn continues in the session. A compaction of the whole turn would
+/// also concern the events that follow. The end of the turn before it if no step of the turn has begun.
 fn end_of_steps(subject: &Subject<'_>, events: usize, prefix: &Stream) -> Option<Position> {
     let last = prefix.turns().checked_sub(1)?;
     subject.session.events.get(events).filter(|next| next.turn == last)?;

@@ -156,8 +156,8 @@ pub(crate) fn leading_unchanged(subject: &Subject<'_>, view: &View) -> usize {
     unchanged
 }
 
-/// Returns the tokens of the leading unchanged events, cut back to the last cache breakpoint. The end of the prefix is
-/// one, because the next request begins there.
+/// Returns the tokens of the leading unchanged events, up to the last cache breakpoint. The end of the prefix is a
+/// breakpoint, because the next request begins there.
 pub(crate) fn cached_tokens(
     subject: &Subject<'_>,
     prefix: usize,

@@ -53,8 +53,8 @@ impl EvalOptions {
     }
 }
 
-/// Prepares the settings of a run for an evaluation: it keeps nothing, writes nothing, and reports broken rules instead of
-/// failing because of them.
+/// Prepares the settings of a run for an evaluation: it keeps nothing, writes nothing, and reports broken rules instead
+/// of failing because of them.
 pub fn prepare_run(run: &mut RunSettings) {
     run.io.in_memory = true;
     run.io.dry_run = false;
@@ -71,7 +71,7 @@ pub fn prepare_run(run: &mut RunSettings) {
 pub struct RowSpec {
     pub kind: RowKind,
     pub name: String,
-    /// The row as on the command line.
+    /// The row as it is written on the command line.
     pub label: String,
     /// The options, with their defaults.
     pub options: Map<String, Value>,

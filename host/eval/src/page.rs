@@ -1,5 +1,5 @@
-//! The data of the page that are too large for the JSON report: the events of each cut, their fate under each strategy,
-//! and the later uses of anchors. It contains text of the transcript, so a page must escape it.
+//! The data of the page that are too large for the JSON report: the events of each cut, their state in the view of each
+//! strategy, and the later uses of anchors. It contains text of the transcript, so a page must escape it.
 
 use jp_compact_schema::document::EvalReport;
 
@@ -64,7 +64,7 @@ pub struct PageRow {
     pub shown: Vec<Shown>,
     pub tokens_before: u64,
     pub tokens_after: u64,
-    /// The anchors at risk, by position of their use. Constraints are not part of it, because they have no later use.
+    /// The anchors at risk, by position of their use. Constraints are not in this list, because they have no later use.
     pub uses: Vec<PageUse>,
     /// The constraints of the user that the view no longer has.
     pub lost_constraints: Vec<PageConstraint>,
@@ -74,7 +74,7 @@ pub struct PageRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     Kept,
-    /// The event is there with less text. The number of tokens that it has in the view.
+    /// The view shows the event with less text. Has the number of its tokens in the view.
     Shortened(u64),
     Removed,
     /// A summary replaces the event.

@@ -13,12 +13,12 @@ use crate::options::{EvalOptions, RowKind};
 use crate::outcome::ReplayOutcome;
 use crate::subject::{StoredOverlays, Subject};
 
-/// After a compaction that leaves the context above the threshold, the context grows by this part of its tokens before the
-/// next attempt. An attempt before each request would need the square of the session's time, because each reads the whole
+/// After a compaction that leaves the context above the threshold, the context grows by this part of its tokens before
+/// the next attempt. Attempts before each request would take quadratic time, because each attempt reads the whole
 /// prefix.
 const RETRY_PART: u64 = 10;
 
-/// The context of a request: a compacted view, and the whole events after it.
+/// The context of a request: a compacted view, and the unchanged events after it.
 #[derive(Default)]
 struct Context {
     /// The texts of the compacted view, in order.
@@ -32,7 +32,7 @@ struct Context {
 #[derive(PartialEq, Eq)]
 enum ShownText {
     Whole(usize),
-    /// The texts of a large session would need much memory, so only the digest of each stays.
+    /// The texts of a large session would need much memory, so only their digests are kept.
     Changed {
         element: Option<usize>,
         digest: u64,
@@ -92,7 +92,8 @@ fn changed(subject: &Subject<'_>, element: Option<usize>, text: &str) -> ShownTe
     ShownText::Changed { element, digest: hasher.finish(), tokens: subject.estimator.tokens(text) }
 }
 
-/// Returns the size of the context at the next attempt. Above the window no request succeeds, so the context must double.
+/// Returns the size of the context at the next attempt. Above the window no request succeeds, so the context must
+/// double.
 fn retry_after(tokens: u64, window: u64) -> u64 {
     tokens + if tokens > window { tokens } else { tokens / RETRY_PART }
 }

@@ -1,4 +1,4 @@
-//! The recall after several compactions at equally spaced steps. A summary of a summary loses more each time, and a
+//! The recall after several compactions at equally spaced steps. A summary of a summary loses more in each round. A
 //! mechanical strategy does not.
 
 use jp_compact_engine::compact::{Error, RunSettings};

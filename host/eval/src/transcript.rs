@@ -47,7 +47,7 @@ pub(crate) async fn evaluate_transcript(
     describe: &DescribeError<'_>,
     progress: &(dyn Fn() + Sync),
 ) -> TranscriptOutcome {
-    // Existing overlays would hide from a strategy what it should be tested with.
+    // Existing overlays would hide events from a strategy that are part of the test.
     let base = opened.stream.with_part(opened.stream.without_overlays());
     let opened = Opened { stream: base, sidecar_file: None, ..opened };
     let subject = Subject::new(&opened, options);
@@ -57,7 +57,7 @@ pub(crate) async fn evaluate_transcript(
     }
     let mut rows = Vec::with_capacity(specs.len());
     for (spec, run) in specs.iter().zip(runs) {
-        // Every prefix begins the same stream, so its texts are measured once.
+        // Every prefix is the beginning of the same stream, so the texts are measured once.
         if let Some(run) = run {
             run.io.estimate = Some(Arc::clone(&subject.estimate));
         }

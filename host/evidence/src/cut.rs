@@ -1,5 +1,5 @@
-//! The cut points of a session: where a part of the characters of all tool results has been seen, moved to the end of the
-//! step. Short sessions have no cut point.
+//! The cut points of a session. A cut point is the position at which a given part of the characters of all tool results
+//! has been seen, moved to the end of the step. Short sessions have no cut point.
 
 use crate::event_text::TextRole;
 use crate::session::Session;
@@ -51,7 +51,7 @@ impl Cut {
     }
 }
 
-/// Returns the cut points of a session, in order, each position once, with those that should be skipped.
+/// Returns the cut points of a session in order, each position once. Cut points that should be skipped are included.
 #[must_use]
 pub fn cut_points(session: &Session<'_>, percents: &[f64]) -> Vec<Cut> {
     let mut cuts: Vec<Cut> = Vec::new();

@@ -1,4 +1,4 @@
-//! The text of an event, as the definitions read it: decoded, and for a call only the values of its arguments. Names of
+//! The text of an event, as the definitions use it: decoded, and for a call only the values of its arguments. Names of
 //! tools and keys of arguments are not part of it.
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! The bootstrap interval of a recall: whole sessions are drawn again, because the anchors of one session depend on each
+//! The bootstrap interval of a recall. Whole sessions are resampled, because the anchors of one session depend on each
 //! other. The generator is fixed, so the same sessions give the same interval.
 
 use crate::class::Class;
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn interval_is_over_sessions() {
-        // One session has no spread, however many anchors it has.
+        // A single session has no spread, even if it has many anchors.
         let one = percent(&[session(50, 100)], Class::Path).unwrap();
         assert_eq!((one.low, one.high), (50.0, 50.0));
         let two = percent(&[session(0, 50), session(50, 50)], Class::Path).unwrap();

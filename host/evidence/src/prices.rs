@@ -1,5 +1,5 @@
-//! The prices of cached input. They change often, so they are a file with its date and source, and the user can replace
-//! it.
+//! The prices of cached input. Prices change often, so they are in a file with a date and a source, and the user can
+//! replace the file.
 
 use serde::Deserialize;
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 pub struct Prices {
     pub source: String,
     pub date: String,
-    /// Whether somebody compared the prices with the providers' pages.
+    /// Whether a person compared the prices with the providers' pages.
     #[serde(default)]
     pub verified: bool,
     /// The first family is the default.
@@ -93,7 +93,8 @@ impl Prices {
         Ok(prices)
     }
 
-    /// Returns the prices of a model. Those of the first family if no family has the model, or the model is not known.
+    /// Returns the prices of a model, or the prices of the first family if no family has the model or the model is not
+    /// known.
     #[must_use]
     pub fn family_of(&self, model: Option<(&str, &str)>) -> &PriceFamily {
         let of_model =

@@ -1,5 +1,5 @@
-//! The effect of a compaction on a provider's prompt cache: the part of the cached view that stays valid, and whether the
-//! cache still has the conversation.
+//! The effect of a compaction on a provider's prompt cache: the part of the cached view that stays valid, and whether
+//! the cache still has the conversation.
 
 use jiff::{SignedDuration, Timestamp};
 use jp_compact_core::estimate::{Estimate, tokens};
@@ -14,7 +14,7 @@ use crate::prices::PriceFamily;
 pub struct UnchangedPrefix {
     /// Up to the first change.
     pub tokens: u64,
-    /// Up to the last end of a request before the first change.
+    /// The tokens up to the last end of a request before the first change.
     pub request_tokens: u64,
 }
 
@@ -94,8 +94,8 @@ impl CacheAge {
     }
 }
 
-/// Returns the time of the last request, which is the time of the newest event of the model. `None` if the transcript has
-/// no times.
+/// Returns the time of the last request, which is the time of the newest event of the model. `None` if the transcript
+/// has no times.
 #[must_use]
 pub fn last_request(stream: &Stream) -> Option<Timestamp> {
     let times = stream.events().iter().filter(|event| is_of_model(event)).filter_map(|event| event.timestamp);
@@ -103,8 +103,8 @@ pub fn last_request(stream: &Stream) -> Option<Timestamp> {
     times.max().filter(|time| *time != Timestamp::UNIX_EPOCH)
 }
 
-/// Returns the number of requests until a view has more than `limit` tokens, if the conversation grows as it did so far.
-/// `None` if it has not grown.
+/// Returns the number of requests until a view has more than `limit` tokens, if the conversation grows as it did so
+/// far. `None` if it has not grown.
 #[must_use]
 pub fn requests_until(limit: u64, view_tokens: u64, stream: &Stream, stream_tokens: u64) -> Option<f64> {
     let steps = stream.steps().total();

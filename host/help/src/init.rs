@@ -1,5 +1,5 @@
 //! The choice of `init`: the measured strategies, the best one, and the configuration that makes it the default. Pure
-//! functions of the evaluation, so that the rule is tested without sessions.
+//! functions of the evaluation, so the rule can be tested without sessions.
 
 use std::path::PathBuf;
 
@@ -78,7 +78,7 @@ pub fn table(choices: &[Choice]) -> Vec<String> {
 pub fn config(choice: &Choice) -> String {
     let Choice { profile, saved, .. } = choice;
     format!(
-        "# Written by `jp-compact init`: `{profile}` saved {saved:.1} % of the last sessions.\n\
+        "# Written by `jp-compact init`: `{profile}` saved {saved:.1} % of the latest sessions.\n\
          [conversation.compaction]\ndefault_profile = \"measured\"\n\n\
          [conversation.compaction.profiles.measured]\nstrategies = [\"strip-reasoning\", \"{profile}\"]\n\n\
          [conversation.compaction.auto]\nprofile = \"measured\"\n"

@@ -1,9 +1,10 @@
-//! The command that a user probably meant with an unknown word: the nearest command, or that of another program's word.
+//! The command that a user probably meant with an unknown word: the nearest command, or the command for another
+//! program's word.
 
 use crate::nearest::nearest;
 
 /// Words of other programs, each with the command or option that does the same here. The empty text represents
-/// compacting, which needs neither.
+/// compaction, which needs neither a command nor an option.
 const SYNONYMS: [(&str, &str); 10] = [
     ("undo", "--reset"),
     ("reset", "--reset"),

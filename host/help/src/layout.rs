@@ -1,6 +1,6 @@
-//! The layout of the help: headings, and for `-h` the common options, short texts, and two examples. `--help` shows every
-//! option. This is a table of its own, so that a shared option looks the same in all commands. The table must not change
-//! how a command line is parsed.
+//! The layout of the help: headings, and for `-h` the common options, short texts, and two examples. `--help` shows
+//! every option. The layout is a separate table, so that a shared option looks the same in all commands. The table must
+//! not change how a command line is parsed.
 
 use std::ffi::OsString;
 

@@ -1,5 +1,5 @@
-//! The pages of the manual: one for the program, and one for each command. The page of a command of a command, such as
-//! `strategy test`, is `jp-compact-strategy-test`. Every page that another page names must exist.
+//! The pages of the manual: one for the program, and one for each command. The page of a subcommand, such as `strategy
+//! test`, is `jp-compact-strategy-test`. Every page that another page names must exist.
 
 use std::io;
 

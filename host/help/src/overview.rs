@@ -1,5 +1,6 @@
-//! The overview that `jp-compact` without arguments prints in a workspace of JP, or in a folder in which an agent worked: the
-//! conversations that are there, and the three commands that a user needs next. It must not execute another program.
+//! The overview that `jp-compact` without arguments prints in a workspace of JP, or in a folder in which an agent
+//! worked: the conversations of the folder, and the three commands that a user needs next. It must not execute another
+//! program.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +10,7 @@ use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::ListedSession;
 use jp_compact_sessions as sessions;
 
-/// The limit of sessions to look at, the last written first.
+/// The maximum number of sessions to check, newest first.
 const SESSIONS_MAX: usize = 200;
 const JP: &str = "jp";
 /// The longest printed title.

@@ -1,12 +1,12 @@
-//! The table of `strategy list`, and the descriptions of the bundled strategies. The bundled ones are known here, so that the
-//! list is complete without executing them. A test compares the descriptions with those of the executables.
+//! The table of `strategy list`, and the descriptions of the bundled strategies. The bundled ones are known here, so
+//! that the list is complete without executing them. A test compares the descriptions with those of the executables.
 
 /// The descriptions of the bundled strategies, by name.
 pub const BUNDLED: [(&str, &str); 8] = [
     ("collapse", "Let a model summarize the oldest turns, and merge earlier summaries"),
-    ("digest", "Replace turns by a list of requests, files, commands and errors, without a model"),
+    ("digest", "Replace turns with a list of requests, files, commands and errors, without a model"),
     ("extract", "Shorten old tool calls to the lines that introduce names"),
-    ("micro", "Replace old and long tool results by placeholders"),
+    ("micro", "Replace old and long tool results with placeholders"),
     ("strip-reasoning", "Remove reasoning from the view"),
     ("strip-tools", "Strip or omit tool calls"),
     ("summarize", "Let a model write a summary of the turns"),
@@ -33,8 +33,8 @@ pub struct StrategyLine {
 /// The narrowest terminal that the table fits.
 const COLUMNS_MIN: usize = 60;
 
-/// Returns the lines of the table, at most as wide as the terminal, if there is one. The path of a plugin is on a line of its own, and is not cut,
-/// because a user copies it.
+/// Returns the lines of the table, at most as wide as the terminal, if there is one. The path of a plugin is on a line
+/// of its own, and is not cut, because a user copies it.
 #[must_use]
 pub fn table(rows: &[StrategyLine], columns: Option<usize>) -> Vec<String> {
     let columns = columns.map_or(usize::MAX, |columns| columns.max(COLUMNS_MIN));

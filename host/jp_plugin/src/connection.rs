@@ -136,7 +136,7 @@ impl State {
 fn incomplete_suffix(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes.get(bytes.len().saturating_sub(3)..).unwrap_or_default()) {
         Ok(_) => 0,
-        // The cut at three bytes may have split an earlier character, so only the end is judged.
+        // The limit of three bytes may have split an earlier character, so only the end is checked.
         Err(_) => {
             (1..=bytes.len().min(3)).find(|length| is_beginning(&bytes[bytes.len() - length..])).unwrap_or(0)
         }

@@ -20,7 +20,7 @@ pub struct CurrentConversation {
     /// The digits of the id.
     pub id: String,
     pub title: Option<String>,
-    /// Whether it is active in the terminal. If not, it is the one that was activated last.
+    /// Whether the conversation is active in the terminal. If not, it is the conversation that was activated last.
     pub is_of_terminal: bool,
 }
 

@@ -1,6 +1,6 @@
-//! The side of a plugin in JP's plugin protocol: JSON lines on stdin and stdout. JP starts `jp-compact` for
-//! `jp compact [ARGS]`, and prints what the plugin sends. This crate knows the messages, how output becomes messages,
-//! and which conversation is JP's current one.
+//! The plugin's side of JP's plugin protocol: JSON lines on stdin and stdout. JP starts `jp-compact` for `jp compact
+//! [ARGS]`, and prints the plugin's messages. This crate has the messages, the conversion of output to messages, and
+//! the search for JP's current conversation.
 //!
 //! A line of stdout that is not a message must never be written: JP stops at the first one.
 //!

@@ -127,8 +127,8 @@ impl Client {
         answer.map(model_answer).map_err(|error| unreachable_at(target, request_error(error, key)))
     }
 
-    /// Sends a request about a model, without any part of a conversation. Returns the JSON answer. With a `body`, the request
-    /// is a POST.
+    /// Sends a request about a model, without any part of a conversation. Returns the JSON answer. With a `body`, the
+    /// request is a POST.
     pub(super) async fn ask_about_model(
         &self,
         target: &Target,
@@ -184,7 +184,7 @@ impl Client {
     }
 
     fn build(&self, encrypted: bool) -> Result<Connections, String> {
-        // Fails if another crate has installed it already, which is fine.
+        // Fails if another crate has already installed a provider. That provider is then used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())

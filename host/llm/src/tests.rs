@@ -419,7 +419,7 @@ async fn a_note_is_not_paid_for_again() {
     let many = (0..9).map(|key| (key.to_string(), note("what?"))).collect();
     assert_eq!(models().check_budget(&many, None, Some("openai/g")), None);
     assert!(models().check_budget(&many, None, Some("openai/h")).is_some());
-    // Nor do the remaining needs, because an earlier run kept notes of this conversation.
+    // The remaining needs are not checked either, because an earlier run kept notes of this conversation.
     let remaining = Some(RemainingNeeds { requests: 1, tokens: 1_000 });
     assert_eq!(models().check_budget(&many, remaining, Some("openai/g")), None);
     // Another model, another text, and an answer that is not a note.

@@ -1,6 +1,6 @@
-//! The context windows that providers reported. A provider is asked once per model and run, and its answer is kept for a
-//! day, because a local server may be started again with another window. Also the answer that a provider reports no window
-//! is kept. A failed request is not kept on disk.
+//! The context windows that providers reported. A provider is asked once per model and run, and its answer is kept for
+//! a day, because a local server may be started again with another window. An answer without a window is stored, too. A
+//! failed request is not stored on disk.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,7 +24,7 @@ const AGE_SECONDS_MAX: u64 = 24 * 60 * 60;
 pub(super) struct WindowCache {
     disk: Cache<String, ReportedWindow>,
     clock: Clock,
-    /// The windows of this run, by model. `None` if the provider reports none.
+    /// The windows of this run, by model. `None` if the provider reports no window.
     known: Mutex<BTreeMap<String, Option<u64>>>,
     /// Held while a provider is asked, so that it is asked once.
     pub(super) asking: tokio::sync::Mutex<()>,

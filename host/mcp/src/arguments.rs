@@ -17,15 +17,22 @@ const TRANSCRIPT: &str = "The conversation: the path of its folder or file, or i
 pub struct CompactArguments {
     #[schemars(description = TRANSCRIPT)]
     pub transcript: String,
-    /// The profile decides which parts to remove. Built-in profiles: `default` (removes reasoning and tool calls), `light` (removes reasoning), `micro` (removes large old tool results), `offline` (replaces turns with a list, without a model), `heavy` and `auto-summarize` (replace turns with a summary by a model), and `collapse` (merges the oldest turns and earlier summaries into one summary by a model). Default: the configured profile.
+    /// The profile decides which parts to remove. Built-in profiles: `default` (removes reasoning and tool calls),
+    /// `light` (removes reasoning), `micro` (removes large old tool results), `offline` (replaces turns with a list,
+    /// without a model), `heavy` and `auto-summarize` (replace turns with a summary with a model), and `collapse`
+    /// (merges the oldest turns and earlier summaries into one summary by a model). Default: the configured profile.
     pub profile: Option<String>,
-    /// The information that the summary must preserve: the current task, finished steps, next steps. Only for profiles with a summary: `heavy`, `auto-summarize`, `collapse`.
+    /// The information that the summary must preserve: the current task, finished steps, next steps. Only for profiles
+    /// with a summary: `heavy`, `auto-summarize`, `collapse`.
     pub focus: Option<String>,
     /// Report the effect only. Nothing is written and no model is called.
     pub dry_run: Option<bool>,
-    /// Refuse a result that loses a constraint of the user: a sentence with never, always, must, don't, do not, only, or from now on.
+    /// Refuse a result that loses a constraint of the user: a sentence with never, always, must, don't, do not, only,
+    /// or from now on.
     pub require_constraints: Option<bool>,
-    /// The first turn or step: `4` is turn 4, `4.10` is step 10 of turn 4, `-3` is 3 turns before the last, `5h` is 5 hours ago, `last` is after the last compaction. Turns and steps are numbered from 0. A step is one response of the model and the tool results that answer it.
+    /// The first turn or step: `4` is turn 4, `4.10` is step 10 of turn 4, `-3` is 3 turns before the last, `5h` is 5
+    /// hours ago, `last` is after the last compaction. Turns and steps are numbered from 0. A step is one response of
+    /// the model and the tool results that answer it.
     #[serde(default, deserialize_with = "bound")]
     #[schemars(with = "Option<String>")]
     pub from: Option<Bound>,
@@ -37,7 +44,8 @@ pub struct CompactArguments {
     pub keep_first: Option<usize>,
     /// Keep the last N turns unchanged. Default: as configured, else 3.
     pub keep_last: Option<usize>,
-    /// Keep only the newest N steps unchanged, wherever turns begin. Use this inside a long turn. A call without a result, such as this one, is never compacted.
+    /// Keep only the newest N steps unchanged, in any turn. Use this inside a long turn. A call without a result, such
+    /// as this one, is never compacted.
     pub keep_steps: Option<usize>,
     /// Keep only the newest steps that fit into N tokens unchanged.
     pub keep_tokens: Option<u64>,
@@ -80,7 +88,8 @@ pub struct PrintArguments {
     pub offset: Option<usize>,
     /// The most characters to print. Default: 100000.
     pub max_chars: Option<usize>,
-    /// The printed form: `text` (the default), `json` (the decoded events that a provider receives), `source` (the form of the transcript), or a provider's name for the conversation of its request body.
+    /// The printed form: `text` (the default), `json` (the decoded events that a provider receives), `source` (the form
+    /// of the transcript), or a provider's name for the conversation of its request body.
     #[serde(rename = "as")]
     pub form: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! Parts of the MCP server that need no command line: the filter of its input, the arguments of tools, pages, the search,
-//! and schemas. The tools are in the command line, because they do what its commands do.
+//! Parts of the MCP server that need no command line: the filter of its input, the arguments of tools, pages, the
+//! search, and schemas. The tools themselves are in the command line, because they call its commands.
 //!
 //! The interface is not stable.
 #![expect(missing_docs, reason = "the interface is not stable, so only unclear names need a comment")]

@@ -1,4 +1,5 @@
-//! The tools that give back what overlays hide, and that list the sessions of the served folder. They only read.
+//! The tools that return events that overlays hide, and the tool that lists the sessions of the served folder. They
+//! must not write.
 
 use std::path::Path;
 

@@ -1,5 +1,6 @@
-//! The page of `diff`: the effect of overlays on one conversation, its ribbon, the overlays, and the changed events with their
-//! sizes and texts. Texts have a limit, so that the page of a conversation is not larger than the conversation.
+//! The page of `diff`: the effect of overlays on one conversation, its ribbon, the overlays, and the changed events
+//! with their sizes and texts. Texts have a limit, so that the page of a conversation is not larger than the
+//! conversation.
 
 use jp_compact_diff::{EntrySize, SizedChange, SizedChanges, StreamedChanges};
 use jp_compact_schema::document::{
@@ -160,7 +161,7 @@ fn tokens(key: &str, tokens: ViewTokens) -> Markup {
     }
 }
 
-/// Lists the changed events, grouped by the overlay that decides about them.
+/// Lists the changed events, grouped by the overlay that determines the form of them.
 fn changes(content: &DiffPage<'_>, texts: Texts) -> Markup {
     let rows = largest(content.changes);
     let left_out = content.changes.changes.len() - rows.len();

@@ -1,6 +1,6 @@
-//! The HTML pages of `eval` and `diff`. A page is one file without scripts, and it loads nothing from the network, because
-//! it has private text and is stored with the artifacts of CI. All text is escaped, and a Content-Security-Policy forbids
-//! scripts in case that an escape is missing.
+//! The HTML pages of `eval` and `diff`. A page is one file without scripts, and it loads nothing from the network,
+//! because it contains private text and is stored with the artifacts of CI. All text is escaped, and a
+//! Content-Security-Policy forbids scripts in case an escape is missing.
 //!
 //! The interface is not stable.
 

@@ -32,7 +32,7 @@ pub(crate) fn section(report: &EvalReport, cuts: &[PageCut], best: usize, texts:
     };
     html! {
         @if count == 0 {
-            p { "Nothing that was used later is missing in the view." }
+            p { "The view has all texts that were used later." }
         } @else {
             p {
                 (grouped(count as u64)) " uses, over all cuts. The first " (count.min(LOST_MAX)) " are in the list."

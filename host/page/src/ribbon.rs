@@ -1,5 +1,5 @@
-//! The ribbon of a conversation: one block for each event, as wide as its tokens, and an arc from each later use of a text
-//! to its source.
+//! The ribbon of a conversation: one block for each event, as wide as its tokens, and an arc from each later use of a
+//! text to its source.
 
 use maud::{Markup, html};
 
@@ -14,10 +14,10 @@ const WIDTH_MIN: f64 = 0.4;
 /// One event of the ribbon. It has no text of the conversation, because a page without texts has a ribbon too.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RibbonBlock {
-    /// The words before its number in a tooltip, e.g. `tool result`.
+    /// The words before the event's number in a tooltip, for example `tool result`.
     pub(crate) kind: &'static str,
     pub(crate) tokens: u64,
-    /// The word in the legend, and the class in `style.css`: what happened to the event, or `future`.
+    /// The state of the event: the word in the legend, and the class in `style.css`.
     pub(crate) state: &'static str,
 }
 

@@ -73,7 +73,7 @@ impl SentTotals {
         }
     }
 
-    /// Returns the tokens for a document, with those of the view.
+    /// Returns the tokens for a document, including the tokens of the view.
     #[must_use]
     pub fn document(&self, all: &SizeChange) -> TokenCounts {
         let jp = self.jp.as_ref().map(|jp| document::JpTokens {

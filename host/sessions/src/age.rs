@@ -1,4 +1,5 @@
-//! The age of a session for people: `5 min ago`. After a month, it is the date. Programs read the exact time in `--json`.
+//! The age of a session for people: `5 min ago`. For sessions older than a month, the date is printed. Programs read
+//! the exact time in `--json`.
 
 use jiff::Timestamp;
 

@@ -10,7 +10,7 @@ use crate::agent::Agent;
 use crate::error::SessionError;
 use crate::places;
 
-/// The shortest text that is taken for the beginning of an id.
+/// The shortest text that can be the beginning of an id.
 const PREFIX_CHARS_MIN: usize = 6;
 
 /// The file of a session.
@@ -23,7 +23,7 @@ pub struct SessionFile {
     pub modified: SystemTime,
 }
 
-/// Returns the sessions of these agents, the last written first.
+/// Returns the sessions of these agents, newest first.
 pub(crate) fn find_all(agents: &[Agent], environment: &Environment) -> Vec<SessionFile> {
     let mut files = Vec::new();
     for agent in agents {

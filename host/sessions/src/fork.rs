@@ -1,5 +1,5 @@
-//! A new session that holds the view of another one. It is prepared completely before anything is written. The file of
-//! the session is written last, so an agent never finds a session without the files that belong to it.
+//! A new session that contains the view of another session. It is prepared completely before anything is written. The
+//! file of the session is written last, so an agent never finds a session without the files that belong to it.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,5 @@
-//! The events that a compaction of an agent hid, and the answer of a hook that gives facts of them back. Pure functions.
+//! The events that an agent's own compaction hid, and the answer of a hook that adds facts about these events to the
+//! context. Pure functions.
 
 use jp_compact_transcripts::Format;
 use serde_json::{Value, json};
@@ -8,8 +9,8 @@ pub const GIVE_BACK_TOKENS: u64 = 4_000;
 
 /// Returns the part of a session that its last compaction hid. `None` if the agent has no record of compactions.
 ///
-/// The hook runs before or after the agent wrote the compaction. If a response of the model follows the last compaction, that
-/// one is older, and the whole session was compacted now.
+/// The hook runs before or after the agent writes the compaction. If a response of the model follows the last
+/// compaction in the file, that compaction is older. In that case, the whole session was compacted now.
 #[must_use]
 pub fn compacted_part(format: Format, bytes: &[u8]) -> Option<&[u8]> {
     if !matches!(format, Format::ClaudeCode | Format::Codex) {

@@ -18,7 +18,8 @@ pub struct HookInput {
     pub transcript_path: Option<PathBuf>,
 }
 
-/// Returns the file of the session for which a hook runs: the one that the agent names, else the one with its id.
+/// Returns the file of the session for which a hook runs: the file that the agent names, else the file of the session
+/// with the given id.
 ///
 /// # Errors
 /// The agent names no file, and no session has the id.

@@ -1,5 +1,5 @@
-//! Replaces strings inside JSON, and copies every other byte. A line that is not JSON is copied as it is, as the agents
-//! do themselves.
+//! Replaces strings inside JSON, and copies every other byte. A line that is not JSON is copied unchanged, because the
+//! agents skip such lines.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use jp_compact_core::text;
 use jp_compact_json::{Malformed, Scanner, Span};
 use serde_json::Value;
 
-/// The edits of a document: which members are left alone, and the new text of a string.
+/// The edits of a document: the members to skip, and the new text of a string.
 pub(crate) struct StringEdits<'a> {
     /// Members with content of the conversation. Nothing inside them is replaced.
     pub(crate) skipped: &'a [&'a str],

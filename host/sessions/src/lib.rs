@@ -1,7 +1,7 @@
 //! The sessions of other agents: where they are kept, their list, and new sessions that an agent resumes.
 //!
-//! A new session is a copy of a view with new ids for what the agent numbers itself. Ids that a provider issued stay.
-//! The original is only read. A new session is written completely or not at all, and only its owner can read it.
+//! A new session is a copy of a view. Ids that the agent issued are replaced, and ids that a provider issued stay. The
+//! original is not changed. A new session is written completely or not at all, and only its owner can read it.
 //!
 //! The interface is not stable.
 #![expect(missing_docs, reason = "the interface is not stable, so only unclear names need a comment")]

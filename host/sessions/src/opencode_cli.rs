@@ -17,7 +17,7 @@ use crate::resume_command::quoted;
 /// The name of the program.
 const OPENCODE: &str = "opencode";
 const DEADLINE: Duration = Duration::from_secs(60);
-/// The time for the list. A list of other sessions must not wait for long.
+/// The time limit for the list, so that the sessions of other agents are not delayed for long.
 const LIST_DEADLINE: Duration = Duration::from_secs(10);
 const STDOUT_BYTES_MAX: usize = 16 << 20;
 
@@ -146,7 +146,7 @@ pub async fn export(id: &str, environment: &Environment) -> Result<ExportedSessi
     Ok(ExportedSession { _folder: folder, path })
 }
 
-/// Writes a session. OpenCode's is imported by its own program, if that is installed.
+/// Writes a session. If OpenCode is installed, its own program imports the session.
 ///
 /// # Errors
 /// The session cannot be written, or the import failed.

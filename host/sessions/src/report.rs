@@ -20,7 +20,7 @@ pub struct ListRequest {
     pub max: usize,
 }
 
-/// Lists sessions, the last written first. Also returns the number of sessions above the maximum.
+/// Lists sessions, newest first. Also returns the number of sessions above the maximum.
 ///
 /// # Errors
 /// JP's conversations cannot be listed. A failure of OpenCode is a note.
@@ -56,7 +56,7 @@ pub async fn list_sessions(
     Ok((SessionListReport { sessions: rows, notes }, hidden))
 }
 
-/// Returns the sessions of all agents and JP's conversations, the last written first. In contrast to [`list_sessions`], no
+/// Returns the sessions of all agents and JP's conversations, newest first. In contrast to [`list_sessions`], no
 /// program is asked, so the sessions in OpenCode's database are missing. A folder that cannot be read counts as empty.
 #[must_use]
 pub fn recorded_sessions(max: usize, environment: &Environment) -> Vec<ListedSession> {

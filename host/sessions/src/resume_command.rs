@@ -1,4 +1,4 @@
-//! The command with which a user resumes a session. It is printed, and `resume` becomes it.
+//! The command with which a user resumes a session. `fork` prints it, and `resume` executes it.
 
 use std::fmt;
 use std::io;
@@ -20,7 +20,7 @@ impl ResumeCommand {
         Self { folder, words: words.iter().map(|word| (*word).to_owned()).collect() }
     }
 
-    /// Replaces this process by the command. Returns only if that fails.
+    /// Replaces this process with the command. Returns only if that fails.
     #[must_use]
     pub fn exec(&self) -> io::Error {
         process::exec(&self.words, self.folder.as_deref())

@@ -1,5 +1,5 @@
-//! Finds a conversation by the beginning of its id, or by its title, as a person types it. An ambiguous name is an error,
-//! because the command may write.
+//! Finds a conversation by the beginning of its id, or by its title, as a person types it. An ambiguous name is an
+//! error, because the command may write.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 use super::{StoreError, workspace::parse_id};
 
-/// The lengths of a text that is taken for the beginning of an id. An id has 11 digits, and the first ones rarely differ.
-/// A whole id must not match a longer one.
+/// The possible lengths of the beginning of an id. An id has 11 digits, and the first ones rarely differ. A whole id
+/// must not match a longer one.
 const PREFIX_DIGITS: RangeInclusive<usize> = 6..=10;
 
 /// The part of `metadata.json` that is read.
@@ -39,7 +39,7 @@ pub(super) fn find(name: &str, conversations: Vec<(String, PathBuf)>) -> Result<
     }
 }
 
-/// Returns whether a conversation has this title. The case of letters does not count.
+/// Returns whether a conversation has this title. The case of letters is ignored.
 fn has_title(folder: &Path, title: &str) -> bool {
     let json = small_file::read(&folder.join("metadata.json"), small_file::JP_FILE).ok().flatten();
     let metadata = json.and_then(|json| serde_json::from_slice::<Metadata>(&json).ok());

@@ -182,7 +182,7 @@ pub(super) fn find(transcript: &OsStr, environment: &Environment) -> Result<Plac
     }
 }
 
-/// Returns the id of the conversation in the current workspace that has this title, or an id that begins so.
+/// Returns the id of the conversation in the current workspace that has this title, or whose id begins with this text.
 fn named(name: &OsStr, environment: &Environment) -> Result<Option<String>, StoreError> {
     // A client of a server must not learn the titles outside of its folder.
     let Some(name) = name.to_str().filter(|_| environment.allowed_root.is_none()) else { return Ok(None) };
@@ -203,8 +203,8 @@ pub fn workspace_root(place: &Place, environment: &Environment) -> Option<PathBu
     workspace.root()?.parent().map(Path::to_path_buf)
 }
 
-/// Returns the id and the folder of each conversation in the current workspace. Of several copies, it is the one that JP
-/// would load.
+/// Returns the id and the folder of each conversation in the current workspace. If there are several copies, the folder
+/// is that of the copy that JP would load.
 ///
 /// # Errors
 ///

@@ -1,5 +1,6 @@
-//! Replaces a transcript. The order of the steps has survived a crash at every tested point: lock, read again, build,
-//! write a temporary file, fsync, check the original once more, rename, fsync the folder, report success.
+//! Replaces a transcript. The transcript is intact after a crash at any tested point. The order of the steps: lock,
+//! read again, build, write a temporary file, fsync, check the original once more, rename, fsync the folder, report
+//! success.
 
 use std::{error::Error, fmt, fs, io, path::Path, time::Duration};
 
@@ -64,8 +65,8 @@ impl<E: Error> Error for ReplaceError<E> {
     }
 }
 
-/// Checks the name in advance, and that it is not a symlink. This avoids running strategies without result.
-/// [`replace`] checks it again.
+/// Checks the name in advance, and that it is not a symlink. Without this check, strategies could run although the
+/// write will fail. [`replace`] checks it again.
 ///
 /// # Errors
 ///

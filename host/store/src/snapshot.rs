@@ -21,7 +21,7 @@ use super::{
 /// pages, the page faults cost as much as the copying.
 const MAPPED_FROM_BYTES: usize = 4 << 20;
 
-/// The size of one read of a large file. It still fits the processor's cache when the bytes are parsed.
+/// The size of one read of a large file. The bytes are then still in the processor's cache when they are parsed.
 const CHUNK_BYTES: usize = 512 << 10;
 
 /// Reads a transcript.

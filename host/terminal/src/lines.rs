@@ -1,6 +1,6 @@
 //! Escaped lines, the only text that `output` writes for people. Foreign text must not end a line: its newlines are
-//! escaped, or each of its lines is indented and marked. A strategy, model or transcript therefore cannot forge a line of
-//! the host.
+//! escaped, or each of its lines is indented and marked. A strategy, model or transcript therefore cannot forge a line
+//! of the host.
 
 use std::fmt::{Display, Write as _};
 
@@ -8,7 +8,7 @@ use anstyle::Style;
 
 use crate::escape::{self, Policy};
 
-/// A list prints at most this many entries, about a screenful.
+/// A list prints at most this many entries, which fit one screen.
 pub const LISTED_MAX: usize = 40;
 /// A line prints at most this many characters. Programs read `--json` instead.
 const LINE_CHARS_MAX: usize = 2_000;

@@ -1,4 +1,4 @@
-//! The counts of pieces. They are computed from bit masks, so that no byte is looked at alone.
+//! The counts of pieces. They are computed from bit masks of whole blocks, not byte by byte.
 
 use crate::byte_classes::{BLOCK_BYTES, ByteClasses};
 use crate::json_string;

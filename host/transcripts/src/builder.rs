@@ -1,6 +1,6 @@
-//! The builder of a transcript's events. Readers report kinds and spans; the builder assigns turns, numbers, ids,
-//! and times. The source is never changed. A value that is not in the source as it is (an invented id, the joined
-//! text of several blocks) is appended to a second buffer, and its span begins after the end of the source.
+//! The builder of a transcript's events. Readers report kinds and spans; the builder assigns turns, numbers, ids, and
+//! times. The source is never changed. A value that is not in the source in this form (an invented id, the joined text
+//! of several blocks) is appended to a second buffer, and its span begins after the end of the source.
 
 mod lists;
 mod values;
@@ -164,7 +164,7 @@ impl EventBuilder {
             links.reserve(estimated_records(&self.bytes));
         }
         let previous = links.iter().rposition(|link| !link.id.is_empty());
-        // Compared now, while both are still in the processor's cache.
+        // The names are compared now, while both are still in the processor's cache.
         let is_parent = |index: &usize| {
             !parent.is_empty() && links[*index].id.slice(&self.bytes) == parent.slice(&self.bytes)
         };
@@ -357,8 +357,8 @@ impl EventBuilder {
         self.external.push(ExternalEvent { edits, metadata, signature, response });
     }
 
-    /// Returns whether a text is a summary of steps that this program wrote. It begins no turn, also in formats without a
-    /// mark for text that no human wrote.
+    /// Returns whether a text is a summary of steps that this program wrote. Such a text does not begin a turn, not
+    /// even in formats that cannot mark text that the user did not write.
     fn is_note(&self, body: Span) -> bool {
         let text = self.raw(body).strip_prefix(b"\"");
         text.is_some_and(|text| text.starts_with(SUMMARY_NOTE.as_bytes()))
@@ -392,7 +392,7 @@ impl EventBuilder {
         draft.record.map_or(0, |record| self.responses.by_record(record))
     }
 
-    /// Replaces the values of an event that cannot be decoded by repaired copies.
+    /// Replaces the values of an event that cannot be decoded with repaired copies.
     fn repaired(&mut self, mut draft: EventDraft) -> EventDraft {
         let signature = draft.signature.as_mut().map(|(_, span)| span);
         let values = [&mut draft.id, &mut draft.name, &mut draft.body, &mut draft.metadata];

@@ -78,8 +78,8 @@ fn array(elements: &[Vec<u8>]) -> Vec<u8> {
     events
 }
 
-/// Returns the range of an overlay in the imported conversation `jp`: the steps of which the overlay covers each event.
-/// `sources` has the element in the transcript of each element of `jp`. `None` if there is no such step.
+/// Returns the range of an overlay in the imported conversation `jp`: the steps whose events the overlay covers
+/// completely. `sources` has the element in the transcript of each element of `jp`. `None` if there is no such step.
 fn imported_range(stream: &Stream, jp: &Stream, sources: &[usize], overlay: &Overlay) -> Option<TurnRange> {
     let range = overlay.range()?;
     let covered = |turn: usize| {

@@ -17,8 +17,8 @@ use serde_json::json;
 
 use crate::format::Format;
 
-/// The prefix and suffix that are added to a transcript's file name. The result is a hidden file that no agent takes
-/// for a session of its own. (Gemini CLI removes every `session-*.json` that is not one.)
+/// The prefix and suffix that are added to a transcript's file name. The result is a hidden file that no agent treats
+/// as its own session. (Gemini CLI removes every `session-*.json` that is not a session.)
 pub const AROUND: (&str, &str) = (".", ".jp-compact");
 /// The suffix of version 0.1.0. A file with this suffix is read, and renamed at the next write.
 pub const OLD_SUFFIX: &str = ".jp-compact.json";

@@ -15,7 +15,7 @@ use crate::outcome::StrategyError;
 pub struct CallHistory {
     /// The calls, in the order of their requests.
     pub calls: Vec<CallPair>,
-    /// Messages of the user and the assistant, in order. Reasoning is not among them.
+    /// Messages of the user and the assistant, in order. Reasoning is left out.
     pub messages: Vec<ShownText>,
 }
 
@@ -94,8 +94,8 @@ fn add_leaves(value: &Value, text: &mut String) {
 }
 
 impl CallHistory {
-    /// Reads all events of a request. A result belongs to the oldest open call with its id. A later turn that reuses the id
-    /// of an open call abandons that call.
+    /// Reads all events of a request. A result belongs to the oldest open call with its id. A later turn that reuses
+    /// the id of an open call abandons that call.
     ///
     /// # Errors
     ///

@@ -18,7 +18,7 @@ pub enum EventBody {
         /// The text that is sent to a model.
         text: String,
     },
-    /// A summary of steps in a copy of a compacted transcript. A model wrote it, and the user is not its author.
+    /// A summary of steps in a copy of a compacted transcript. A model wrote it, not the user.
     Summary(String),
     /// A message of the assistant.
     Assistant(String),

@@ -3,18 +3,18 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The minimum number of characters to remove. The note about the removal would be about as long.
+/// The minimum number of characters to remove, because the note about the removal is about as long.
 const SLACK: usize = 100;
 
-/// Shortens a text to about `chars_max` characters: its beginning, a note with the number of removed characters, and its
-/// end. Returns a text that is only slightly longer unchanged.
+/// Shortens a text to about `chars_max` characters: its beginning, a note with the number of removed characters, and
+/// its end. Returns a text that is only slightly longer unchanged.
 #[must_use]
 pub fn shorten(text: &str, chars_max: usize) -> Cow<'_, str> {
     removed_part(text, chars_max).map_or(Cow::Borrowed(text), |removed| without(text, &removed).into())
 }
 
-/// Shortens a text like [`shorten`], but never removes only a part of a fenced code block. A reader could take the rest for
-/// the whole block.
+/// Shortens a text like [`shorten`], but never removes only a part of a fenced code block. A reader could take the rest
+/// for the whole block.
 #[must_use]
 pub fn shorten_between_blocks(text: &str, chars_max: usize) -> Cow<'_, str> {
     let Some(mut removed) = removed_part(text, chars_max) else { return text.into() };

@@ -1,5 +1,5 @@
-//! The part of the transcript that the model is shown: long texts are shortened to the budget of the window, and a range of
-//! steps begins with the user's words.
+//! The part of the transcript that the model sees: long texts are shortened to the budget of the window, and a range of
+//! steps begins with the user's message.
 
 use super::*;
 

@@ -108,7 +108,7 @@ impl Conversation {
         conversation.event("tool_call_response", response)
     }
 
-    /// Adds an overlay of the type that JP writes itself.
+    /// Adds an overlay of the type that JP itself writes.
     pub(crate) fn compaction(self, members: Value) -> Self {
         self.event("compaction", members)
     }

@@ -19,10 +19,10 @@ use serde_json::{Map, Value, json};
 
 use crate::Choices;
 
-/// The events that are sent_events to a model, without their sources.
+/// The events that are sent to a model, without their sources.
 pub(crate) type SentEvents = Vec<(usize, Map<String, Value>)>;
 
-/// Returns the events of a view as they are sent_events to a model.
+/// Returns the events of a view as they are sent to a model.
 pub(crate) fn sent_events(stream: &Stream, view: &View) -> SentEvents {
     view.events(stream).map(|event| (event.turn, event.event)).collect()
 }

@@ -1,5 +1,6 @@
-//! `jp-compact batch --ndjson`: reads records from stdin and writes one answer for each, in order. A pipeline engine runs
-//! it as a worker. It bounds its memory by reading only when there is room. A bad record or a bug must not end the stream.
+//! `jp-compact batch --ndjson`: reads records from stdin and writes one answer for each, in order. A pipeline engine
+//! runs it as a worker. To bound its memory, it reads a record only if few records are in progress. A bad record or a
+//! bug must not end the stream.
 
 use std::collections::VecDeque;
 use std::io;
@@ -39,11 +40,17 @@ const ANSWERS_MAX: usize = 4;
 pub(crate) struct RecordArgs {
     /// Read a record from each line of stdin, and answer with a line
     ///
-    /// A record is {"id":..., "transcript":...|"path":..., "format":...}. `transcript` is the file's JSON value, an array of the file's JSON lines, or a string with the file's text. Nothing is written to disk.
+    /// A record is {"id":..., "transcript":...|"path":..., "format":...}. `transcript` is the file's JSON value, an
+    /// array of the file's JSON lines, or a string with the file's text. Nothing is written to disk.
     ///
-    /// An answer is {"id","ok":true,"transcript","tokens","saved"} or {"id","ok":false,"error":{"code","kind","message","retryable"}}. Its `transcript` has the same form as in the record. The overlays are appended to a transcript of JP; for other formats they are in the member `overlays`. `jp-compact schema batch-record` and `jp-compact schema batch-answer` print the schemas.
+    /// An answer is {"id","ok":true,"transcript","tokens","saved"} or
+    /// {"id","ok":false,"error":{"code","kind","message","retryable"}}. Its `transcript` has the same form as in the
+    /// record. The overlays are appended to a transcript of JP; for other formats they are in the member `overlays`.
+    /// `jp-compact schema batch-record` and `jp-compact schema batch-answer` print the schemas.
     ///
-    /// Kinds of errors: bad_record, record_too_large, transcript_invalid, strategy_error, strategy_invalid, strategy_not_found, strategy_not_trusted, protocol_violation, protocol_too_old, protocol_too_new, refused, usage, bug. Retryable kinds: conflict, deadline, model_unavailable, strategy_crashed.
+    /// Kinds of errors: bad_record, record_too_large, transcript_invalid, strategy_error, strategy_invalid,
+    /// strategy_not_found, strategy_not_trusted, protocol_violation, protocol_too_old, protocol_too_new, refused,
+    /// usage, bug. Retryable kinds: conflict, deadline, model_unavailable, strategy_crashed.
     #[arg(long, conflicts_with_all = ["paths", "jobs", "out", "report", "junit", "shard", "resume", "require_saving", "require_valid", "require_fit", "forbid_growth", "max_failures", "json"])]
     pub(crate) ndjson: bool,
     /// Answer with the `view` instead of the transcript
@@ -55,7 +62,7 @@ pub(crate) struct RecordArgs {
     /// It is the document of `jp-compact eval --json`, with a row for each strategy.
     #[arg(long, requires = "ndjson", conflicts_with = "paths")]
     eval: bool,
-    /// Exit with 19 if a record failed, or with 3 if there was none
+    /// Exit with 19 if a record failed, or with 3 if there was no record
     #[arg(long, requires = "ndjson", conflicts_with = "paths")]
     fail_on_error: bool,
 }
@@ -71,8 +78,8 @@ pub(crate) struct Request<'a> {
     pub(crate) run_args: &'a RunArgs,
 }
 
-/// Answers every record. An interrupt ends the reading, and the records in progress are still answered. A second interrupt
-/// ends the command at once.
+/// Answers every record. An interrupt ends the reading, and the records in progress are still answered. A second
+/// interrupt ends the command at once.
 pub(crate) fn run(request: &Request<'_>, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {

@@ -1,5 +1,6 @@
-//! `jp-compact mcp`: a Model Context Protocol server on stdin and stdout. An agent uses it to compact its own conversation
-//! (J-CLI's third layer). The server must not access transcripts outside the served folder. It ends when stdin ends.
+//! `jp-compact mcp`: a Model Context Protocol server on stdin and stdout. An agent uses it to compact its own
+//! conversation (J-CLI's third layer). The server must not access transcripts outside the served folder. It ends when
+//! stdin ends.
 
 mod tool_output;
 mod tools;
@@ -30,7 +31,11 @@ An agent starts the server itself. Most agents read a file like this one (`.mcp.
 
 /// Serve an agent over the Model Context Protocol (MCP)
 ///
-/// The server uses stdin and stdout. Its tools `list`, `compact`, `stats`, `show`, `diff`, `print`, `search`, `expand`, and `reset` work like the commands, but only for transcripts inside FOLDER, and for sessions that recorded FOLDER. The server works as if started in FOLDER, which determines the workspace, the configuration, and relative paths. The options apply to every `compact`; with --dry-run, nothing is ever written. The server never asks the user; an untrusted strategy is an error.
+/// The server uses stdin and stdout. Its tools `list`, `compact`, `stats`, `show`, `diff`, `print`, `search`, `expand`,
+/// and `reset` work like the commands, but only for transcripts inside FOLDER, and for sessions that recorded FOLDER.
+/// The server works as if started in FOLDER, which determines the workspace, the configuration, and relative paths. The
+/// options apply to every `compact`; with --dry-run, nothing is ever written. The server never asks the user; an
+/// untrusted strategy is an error.
 #[derive(Debug, Parser)]
 #[command(
     after_help = EXAMPLE,
@@ -43,7 +48,7 @@ pub(crate) struct Args {
     folder: PathBuf,
     /// Allow clients to call a model through your own or approved profiles
     ///
-    /// Without this option, a call that needs a model fails, because the client and not you chose its arguments.
+    /// Without this option, a call that needs a model fails, because the client chose its arguments, and not you.
     #[arg(long)]
     allow_model: bool,
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! The MCP tools and their descriptions for agents. Every tool must check that the transcript is inside the served folder
-//! before it reads or writes anything.
+//! The MCP tools and their descriptions for agents. Every tool must check that the transcript is inside the served
+//! folder before it reads or writes anything.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -251,7 +251,7 @@ impl McpServer {
     }
 
     /// Checks that a transcript is inside the served folder, or the id of a session that recorded this folder. Such a
-    /// session is in the agent's own folder, and only there it may be opened.
+    /// session is in the agent's own folder, and may be opened only there.
     fn check_transcript(&self, transcript: &str) -> Result<(OsString, Environment), Report> {
         if transcript == "-" {
             return Err(stdin_not_appendable());
@@ -311,7 +311,7 @@ fn tools() -> Vec<Tool> {
             "list",
             "List the sessions",
             "List the sessions of Claude Code, Codex, pi, and Gemini CLI that recorded this folder, and JP's conversations \
-             of its workspace, the last written first. The other tools accept their ids.",
+             of its workspace, newest first. The other tools accept their ids.",
             reading(),
         )
         .with_input_schema::<ListArguments>()

@@ -1,5 +1,6 @@
-//! `jp-compact strategy dev`: shows the effect of a strategy on a conversation, again after every save. The strategy runs in a
-//! jail without a trust record, and nothing is appended. `diff` computes the effect; `commands` connects the two.
+//! `jp-compact strategy dev`: shows the effect of a strategy on a conversation, again after every save. The strategy
+//! runs in a jail without a trust record, and nothing is appended. `diff` computes the effect; `commands` connects the
+//! two.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,9 +17,10 @@ use crate::interrupt::until_interrupted;
 use crate::lines::EscapedLines;
 use crate::output;
 
-/// Show the effect of a strategy, again after every save
+/// Show the effect of a strategy, and again after every save
 ///
-/// The strategy runs in a jail, with the permissions that its manifest asks for, and without a trust record. Nothing is appended, and no model is asked. Ctrl-C ends the command.
+/// The strategy runs in a jail, with the permissions that its manifest asks for, and without a trust record. Nothing is
+/// appended, and no model is asked. Ctrl-C ends the command.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact strategy dev ./mine 17738399468\n  jp-compact strategy dev ./mine session.jsonl --keep-last 0 --stat"
@@ -42,7 +44,7 @@ pub(crate) struct Args {
     once: bool,
 }
 
-/// The time between two looks at the files.
+/// The time between two checks of the files.
 const POLL: Duration = Duration::from_millis(200);
 
 impl Args {
@@ -80,7 +82,7 @@ impl Args {
             if self.once {
                 return Ok(());
             }
-            let line = format_args!("waiting for a change of {} (Ctrl-C ends)", self.path.display());
+            let line = format_args!("waiting for a change of {} (Ctrl-C to stop)", self.path.display());
             output::info("waiting", &json!({ "path": self.path }), &EscapedLines::single(line));
             until_interrupted(wait_for_change(&path, &stamps))?;
         }

@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     }
     if let Some(file) = &args.record {
         rehearsal.record(&environment.cwd.join(file)).map_err(|error| {
-            let hint = "--record needs a FILE that does not exist, in a folder that exists";
+            let hint = "--record needs a FILE that does not exist yet, in an existing folder";
             let message = format!("failed to write {}", file.display());
             let mut report = Report::new(Exit::Usage, message, Some(hint));
             report.causes.push(error.to_string());

@@ -92,7 +92,7 @@ fn parse_bound(value: &Value, side: Side) -> Result<Bound, String> {
     if text.eq_ignore_ascii_case("last-compaction") || text.eq_ignore_ascii_case("last") {
         return Ok(match side {
             Side::First => Bound::AfterLast,
-            // At this side, JP keeps no turn.
+            // JP keeps no turn on this side.
             Side::Last => Bound::FromEnd(0),
         });
     }

@@ -1,5 +1,6 @@
-//! The overlay that decides about each event: the winner of its slot for a summary, reasoning, or tool calls. Reports
-//! attribute each change of a view to it. The policies must stay those of the projection, so both use one plan.
+//! The overlay that determines how the view shows each event: the winner of its slot for a summary, reasoning, or tool
+//! calls. Reports attribute each change of a view to this overlay. The projection uses the same plan, so the two cannot
+//! differ.
 
 use super::{Outcome, Plan, apply};
 use crate::event::Kind;
@@ -8,7 +9,7 @@ use crate::pairs::Pairs;
 use crate::stream::Stream;
 use crate::view::View;
 
-/// The overlay that decides about an event.
+/// The overlay that determines how the view shows an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decider {
     /// The index of the overlay.

@@ -1,6 +1,6 @@
-//! The overlays whose policies the view shows in a range. An overlay of which a newer one replaces every policy is not
-//! shown, and under a summary no policy is shown. Strategies and the host must agree on this, so it follows from the same
-//! plan as the view.
+//! The overlays whose policies the view shows in a range. An overlay is not shown if newer overlays replace all of its
+//! policies. In the range of a summary, no policy is shown. Strategies and the host must agree on the result, so it is
+//! computed from the same plan as the view.
 
 use jp_compact_schema::ContentKind;
 

@@ -53,7 +53,8 @@ impl NameRules {
         self.extra.is_none_or(|extra| is_word || extra.contains(character))
     }
 
-    /// Returns the text if it has this form. Otherwise replaces invalid characters by `_`, and appends a digest of the text.
+    /// Returns the text if it has this form. Otherwise replaces invalid characters with `_`, and appends a digest of
+    /// the text.
     pub(crate) fn to_accepted(self, text: String) -> String {
         if self.accepts(&text) {
             return text;
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn replaces_rejected_names_by_accepted_ones() {
+    fn replaces_rejected_names_with_accepted_ones() {
         let long = "x".repeat(65);
         for provider in Provider::ALL {
             let (name, id) = (NameRules::for_names(provider), NameRules::for_ids(provider));
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn replaces_different_names_by_different_ones() {
+    fn replaces_different_names_with_different_ones() {
         let accepted = |text: &str| WORD.to_accepted(text.to_owned());
         assert_ne!(accepted("a.b"), accepted("a:b"));
         assert_eq!(accepted("a.b"), accepted("a.b"));

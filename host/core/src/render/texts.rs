@@ -1,5 +1,5 @@
-//! A view as plain texts, for `query`. It offers no tools to the model, and providers reject calls of other tools than
-//! those offered. Therefore calls and their answers become texts in brackets. Reasoning is left out.
+//! A view as plain texts, for `query`. `query` offers no tools to the model, and providers reject calls of tools that
+//! are not offered. Therefore, calls and their answers become texts in brackets. Reasoning is left out.
 
 use jp_compact_schema::{Message, Role};
 

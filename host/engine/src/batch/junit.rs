@@ -1,5 +1,5 @@
 //! The report in JUnit format, for tools that show test results. It has a case for each transcript, and for each gate
-//! about the whole batch. XML does not allow control characters, so they are replaced by visible ones.
+//! about the whole batch. XML does not allow control characters, so visible characters replace them.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};

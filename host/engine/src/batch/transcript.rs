@@ -77,8 +77,8 @@ enum Completion {
     Now,
     /// An earlier run processed it. Contains the raw and the parsed line.
     Earlier(Vec<u8>, Box<TranscriptReport>),
-    /// The file is not a transcript, it is a copy of another one that JP would load instead, or it was not started before
-    /// an interrupt.
+    /// The file is not a transcript, it is a copy of another one that JP would load instead, or it was not started
+    /// before an interrupt.
     Ignored,
 }
 
@@ -94,7 +94,7 @@ fn fail(entry: &mut TranscriptReport, error: ErrorReport) -> Completion {
     Completion::Now
 }
 
-/// The hint after a view that is in the way, usually of an earlier run.
+/// The hint if a file exists at the path of the view. Usually an earlier run wrote it.
 const EXISTING_VIEW_HINT: &str = "`--report FILE --resume` skips the views that FILE lists; without that report, give `--out` another folder";
 
 /// The processing of one transcript.

@@ -24,7 +24,8 @@ pub(super) struct SummaryTokens {
     pub(super) output: u64,
 }
 
-/// Returns the cost of new overlays, if the run reports it. For a conversation of JP, it is the cost of what JP sends.
+/// Returns the cost of new overlays, if the run reports it. For a conversation of JP, the cost is that of the request
+/// that JP sends.
 pub(super) fn cost_of(
     run: &RunSettings,
     survey: &Survey<'_>,

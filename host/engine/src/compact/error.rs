@@ -112,7 +112,7 @@ impl Error {
         Self::Strategy { name: name.to_owned(), source: Box::new(source.into()) }
     }
 
-    /// Returns the error without the summaries that it may carry.
+    /// Returns the error without its summaries.
     #[must_use]
     pub fn plain(&self) -> &Self {
         match self {

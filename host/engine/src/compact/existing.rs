@@ -1,5 +1,5 @@
-//! The existing overlays of a strategy. A batch does not repeat finished work. An overlay counts only if the strategy would
-//! make the same one again, and if the view still shows it.
+//! The existing overlays of a strategy. A batch does not repeat finished work. An overlay counts only if the strategy
+//! would make the same overlay again and the view still shows it.
 
 use jp_compact_core::append;
 use jp_compact_core::hints;
@@ -81,8 +81,8 @@ impl ProposalCollector<'_> {
     }
 }
 
-/// Returns whether the view shows a newer policy of another strategy in place of a policy of this overlay. `own` has the
-/// overlays of the same strategy.
+/// Returns whether the view shows a newer policy of another strategy in place of a policy of this overlay. `own` has
+/// the overlays of the same strategy.
 fn is_replaced(stream: &Stream, pairs: &Pairs, overlay: &Overlay, own: &[Option<Overlay>]) -> bool {
     let Some(range) = overlay.effective_range(stream.turns()) else { return false };
     let shown = shown_in_range(stream, pairs, range).overlays;

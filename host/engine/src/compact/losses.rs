@@ -1,5 +1,5 @@
-//! The paths that stripped calls lose. RFD 064's default profile for JP strips the arguments too, and JP itself offers a
-//! policy that keeps them (docs/reference/evidence.md).
+//! The paths that stripped calls lose. RFD 064's default profile for JP strips the arguments too, and JP itself offers
+//! a policy that keeps them (docs/reference/evidence.md).
 
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
 use jp_compact_core::{Stream, View};
@@ -9,8 +9,8 @@ use jp_compact_schema::document::{BetterPolicy, LostPaths};
 /// The policy that keeps the arguments.
 const BETTER: &str = "strip-responses";
 
-/// Returns the paths that a view of a conversation of JP lost, if one of these overlays strips arguments. It reads the
-/// whole view, so a caller does it only for a report.
+/// Returns the paths that a view of a conversation of JP lost, if one of these overlays strips arguments. This function
+/// reads the whole view, so it is called only for a report.
 #[must_use]
 pub fn lost_paths<'a>(
     stream: &Stream,

@@ -21,7 +21,8 @@ pub(super) fn reason_to_decline(survey: &Survey<'_>, selected: &Selected, min_sa
         ));
     }
     if covering.iter().any(|(_, summary)| summary.covers(selected.range)) {
-        // The view shows none of these turns, so nothing can be saved. The user asked for it, and gets a warning.
+        // The view shows none of these turns, so nothing can be saved. The user requested the summary, and gets a
+        // warning.
         return None;
     }
     let view_tokens = survey.estimate.view_tokens(&survey.view);
@@ -44,8 +45,8 @@ pub(super) fn max_saving(survey: &Survey<'_>, range: TurnRange) -> u64 {
     turns.iter().filter(|turn| range.contains(turn.turn)).map(|turn| turn.view_tokens).sum()
 }
 
-/// Returns the reason to decline policies for a range that existing summaries replace completely. The newest overlay wins
-/// only over older ones of its kind, so a policy has no effect there.
+/// Returns the reason to decline policies for a range that existing summaries replace completely. The newest overlay
+/// wins only over older ones of its kind, so a policy has no effect there.
 pub(super) fn summarized_reason(
     survey: &Survey<'_>,
     strategy: &PreparedStrategy,

@@ -108,7 +108,8 @@ impl Preparation<'_> {
         Ok(PreparedStrategy { described, options, range: None, provenance: provenance.clone() })
     }
 
-    /// Clears a plugin, and returns its description. The cache has it if the executable is unchanged.
+    /// Clears a plugin, and returns its description. If the executable is unchanged, the description comes from the
+    /// cache.
     ///
     /// # Errors
     /// The plugin is not allowed, not trusted, or not valid.

@@ -1,5 +1,5 @@
-//! The receipts of a run, and the texts in its payloads: a new overlay gets a receipt from each strategy, and the receipts
-//! of existing overlays are compared with the strategy.
+//! The receipts of a run. A new overlay gets a receipt from each strategy. The receipts of existing overlays are
+//! compared with the current strategy.
 
 use jp_compact_core::append::{Entry, Receipt};
 use jp_compact_core::overlay::Overlay;
@@ -31,7 +31,8 @@ pub(super) fn entry(
     Entry { compaction, receipt }
 }
 
-/// Returns the part of an overlay that this strategy made with the same executable and options, by the overlay's receipts.
+/// Returns the part of an overlay that this strategy made with the same executable and options, by the overlay's
+/// receipts.
 pub(super) fn overlay_of(
     strategy: &PreparedStrategy,
     overlay: &Overlay,
@@ -52,7 +53,7 @@ fn names_strategy(receipt: &Map<String, Value>, strategy: &PreparedStrategy) -> 
         && receipt.get("options").and_then(Value::as_object) == Some(&strategy.options)
 }
 
-/// Returns whether the overlay of these receipts was made from the raw input with this digest.
+/// Returns whether the overlay with these receipts was made from the raw input with this digest.
 pub(super) fn has_input(receipts: &[Map<String, Value>], input_sha256: &str) -> bool {
     receipts.iter().any(|receipt| has_text(receipt, "input_sha256", input_sha256))
 }

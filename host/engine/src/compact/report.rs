@@ -216,7 +216,7 @@ impl RunReport {
         rule?.reason(self.cache_cost.as_ref()?, survey, self.tokens_before)
     }
 
-    /// Replaces the overlays of every strategy by a decline with this reason.
+    /// Replaces the overlays of every strategy with a decline with this reason.
     pub(super) fn decline_all(&mut self, reason: &str) {
         for step in &mut self.steps {
             if let StrategyOutcome::NewOverlays(_) = step.outcome {

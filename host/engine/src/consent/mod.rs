@@ -59,7 +59,7 @@ pub struct ModelUseRequest<'a> {
 pub struct Allowed(Option<Llm>);
 
 impl Allowed {
-    /// Returns the model. `None` if the user neither typed nor configured one.
+    /// Returns the model. `None` if the user neither typed nor configured a model.
     #[must_use]
     pub fn model(&self) -> Option<&Llm> {
         self.0.as_ref()

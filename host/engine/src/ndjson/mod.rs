@@ -81,7 +81,7 @@ pub async fn answer(
     }
     let report = record_report(&report, run.io.estimator, options.view, warnings);
     let report = serde_json::to_vec(&report).unwrap_or_default();
-    // The line already has an open object, so the members of the report continue it.
+    // The line already has an open object. The members of the report are added to this object.
     line.push(b',');
     line.extend_from_slice(report.strip_prefix(b"{").unwrap_or(&report));
     line.push(b'\n');

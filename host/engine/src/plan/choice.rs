@@ -1,5 +1,5 @@
-//! The user's selection on a command line or in a call of an MCP tool. The configuration replaces each missing part. What
-//! the user named here may do more than what the configuration names.
+//! The user's selection on a command line or in a call of an MCP tool. The configuration replaces each missing part. A
+//! strategy or profile that is named here may make a view larger. A configured one may not.
 
 use jp_compact_core::select::RequestedSelection;
 use jp_compact_core::spec::Spec;

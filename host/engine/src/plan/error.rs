@@ -1,4 +1,4 @@
-//! The errors of planning a run.
+//! The errors that occur while a run is planned.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! The anchors of a text. Each expression is applied to the text alone, so a text has the same anchors in an event and in
-//! a view.
+//! The anchors of a text. Each expression is applied to the text alone, so a text has the same anchors in an event and
+//! in a view.
 
 mod lines;
 mod paths;
@@ -20,8 +20,8 @@ pub(crate) use quotes::for_each_quote;
 /// memory.
 pub type AnchorHash = u64;
 
-/// Calls `found` with the class, the hash, and the position of each anchor in a text, except for quotes and commands. An
-/// anchor that occurs several times is reported several times.
+/// Calls `found` with the class, the hash, and the position of each anchor in a text, except for quotes and commands.
+/// An anchor that occurs several times is reported several times.
 pub fn for_each_anchor(text: &str, found: &mut impl FnMut(Class, AnchorHash, Range<usize>)) {
     paths::for_each_path(text, |span| found(Class::Path, hash(Class::Path, &text[span.clone()]), span));
     words::for_each_name(text, |class, span| found(class, hash(class, &text[span.clone()]), span));
@@ -78,7 +78,8 @@ pub fn command_line(tool: &str, arguments: &Value) -> Option<String> {
 /// Returns the hash of an anchor.
 #[must_use]
 pub fn hash(class: Class, text: &str) -> AnchorHash {
-    // FNV-1a with a final mix. The set of anchors is not under control of somebody who gains from a collision.
+    // FNV-1a with a final mix. A hash without a secret is sufficient, because an author of a transcript gains nothing
+    // from a collision.
     let seed = 0xcbf2_9ce4_8422_2325 ^ (class as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mix(fnv(seed, text.as_bytes()))
 }

@@ -67,7 +67,8 @@ mod tests {
             "x\u{301}/a.b, b/c.d(e.rs) \u{4f60}/\u{597d}.md f/.g/h. ../i.j k//l.m -n.py ~o/p.q r@s/t.u v.go.";
         let mut paths = Vec::new();
         for_each_path(text, |span| paths.push(&text[span]));
-        // In the whole text `\b` counts combining marks, which the expression does not. There is none next to a name.
+        // In the whole text, `\b` treats combining marks as word characters, and the expression does not. The test has
+        // no combining mark next to a name.
         let whole: Vec<_> = PATH.find_iter(text).map(|path| path.as_str()).collect();
         assert_eq!(paths, whole);
     }

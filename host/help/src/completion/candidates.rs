@@ -1,5 +1,5 @@
-//! The candidates for arguments: conversations, sessions, strategies, profiles, schemas, and pages of the manual. They are
-//! found by reading folders and the configuration. No strategy and no other program is executed.
+//! The candidates for arguments: conversations, sessions, strategies, profiles, schemas, and pages of the manual. They
+//! are found by reading folders and the configuration. No strategy and no other program is executed.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use jp_compact_runtime::registry::{ExtraFolders, Registry};
 use jp_compact_schema::catalog;
 use jp_compact_sessions as sessions;
 
-/// The limit of listed sessions, the last written first. Each of them is opened for its title.
+/// The maximum number of listed sessions, newest first. Each of them is opened to read its title.
 const SESSIONS_MAX: usize = 40;
 
 /// Adds the candidates to the arguments of a command and of its subcommands.

@@ -1,5 +1,5 @@
-//! The line with the request that the program waits for: `strip-tools … 3 s`. It appears after a short time, so that a quick
-//! request does not flicker. A thread redraws it, because the wait blocks nothing else.
+//! The line with the request that the program waits for: `strip-tools … 3 s`. It appears after a short time, so that a
+//! quick request does not flicker. A separate thread redraws the line during the wait.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use jp_compact_terminal::escape;
 
 use super::draw_target;
 
-/// A quicker request is not shown.
+/// A shorter request is not shown.
 const SHOWN_AFTER: Duration = Duration::from_millis(300);
 /// The time between two pictures.
 const TICK: Duration = Duration::from_millis(100);

@@ -228,7 +228,7 @@ async fn a_typed_window_bounds_each_request() {
     let wide = LlmOptions { context_window: Some(1_000_000), ..LlmOptions::default() };
     let models = models_with(&server, &wide);
     assert_eq!(models.context_window(&model("openai/gpt-4o")), Some(WindowSource::BuiltIn.window(128_000)));
-    // The user knows more than the family.
+    // The user's own value overrides the family.
     assert_eq!(models.context_window(&model("openai/gpt-9")), Some(WindowSource::Typed.window(1_000_000)));
 }
 

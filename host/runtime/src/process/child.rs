@@ -178,7 +178,7 @@ impl Drop for Child {
     }
 }
 
-/// Replaces this process by a command. Returns only if that fails.
+/// Replaces this process with a command. Returns only if that fails.
 pub(super) fn exec(command_line: &[String], folder: Option<&Path>) -> io::Error {
     let Some((program, args)) = command_line.split_first() else { return io::ErrorKind::InvalidInput.into() };
     let mut command = command(program.as_ref());
@@ -228,8 +228,8 @@ fn runner_args(launch: &Launch<'_>, dir: &Path, group: Option<&Group>) -> io::Re
     Ok(args)
 }
 
-/// Returns the limit of processor time. A single process cannot use more of it than wall time. The extra second lets the
-/// deadline fire first.
+/// Returns the limit of processor time. A single process cannot use more of it than wall time. The extra second lets
+/// the deadline fire first.
 fn cpu_seconds(deadline: Duration) -> u64 {
     deadline.as_secs().saturating_add(u64::from(deadline.subsec_nanos() > 0)).saturating_add(1)
 }

@@ -165,7 +165,7 @@ pub async fn run_command(
     run_to_end(child, Vec::new(), &mut Stderr::default(), &limits, callbacks).await
 }
 
-/// Replaces this process by a command of the user, with its terminal and its environment. Returns only if that fails.
+/// Replaces this process with a command of the user, with its terminal and its environment. Returns only if that fails.
 #[must_use]
 pub fn exec(command: &[String], folder: Option<&Path>) -> std::io::Error {
     child::exec(command, folder)

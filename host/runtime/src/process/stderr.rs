@@ -68,7 +68,7 @@ impl Stderr {
         if lines_max == 0 { String::new() } else { text[start..].to_owned() }
     }
 
-    /// Replaces a path in the output by another one. The user does not know the path of a copy.
+    /// Replaces a path in the output with another one. The user does not know the path of a copy.
     pub(crate) fn replace_path(&mut self, path: &Path, shown: &Path) {
         let (path, shown) = (path.to_string_lossy(), shown.to_string_lossy());
         let dropped = self.dropped_bytes();

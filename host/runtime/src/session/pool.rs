@@ -21,7 +21,7 @@ use crate::process::{GRACE, ProcessError, Worker, WorkerEnded};
 
 /// The time that a worker gets to exit when it is not needed any more.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
-/// The time that output may stay open after a worker has exited, and that a worker may live after its output has ended.
+/// The maximum time from the exit of a worker to the end of its output, and from the end of its output to its exit.
 const HALF_CLOSED_MAX: Duration = Duration::from_millis(250);
 /// A request fails after this many workers have died while serving it.
 const ATTEMPTS_MAX: u32 = 2;

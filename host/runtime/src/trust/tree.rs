@@ -19,7 +19,7 @@ const FILES_MAX: usize = 10_000;
 const BYTES_MAX: u64 = 512 << 20;
 /// The first line of the hashed text of a folder.
 const HEADING: &[u8] = b"jp-compact folder 1\n";
-/// A later change could have the same time stamp as a change that is younger than this.
+/// Two changes within this time can have the same time stamp.
 const SETTLED_AFTER: SignedDuration = SignedDuration::from_secs(2);
 /// The copy is read-only.
 const EXECUTABLE: u32 = 0o555;

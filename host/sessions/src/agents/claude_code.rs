@@ -1,6 +1,8 @@
-//! Claude Code: new `sessionId`, `uuid`, and every name of a `uuid`. The ids of messages and calls are the provider's.
+//! Claude Code: a new `sessionId`, a new `uuid` for each record, and new references to each `uuid`. The ids of messages
+//! and calls stay, because the provider issued them.
 //!
-//! The log of requests is left out. It belongs to the requests of the original, and holds the text that the view hides.
+//! The log of requests is left out. It belongs to the requests of the original, and contains the text that the view
+//! hides.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -16,7 +18,8 @@ use crate::records::records;
 const CONTENT: [&str; 4] = ["message", "toolUseResult", "attachment", "rendered"];
 /// Records of the log of requests.
 const REQUESTS: [&str; 3] = ["api-request", "api-request-blob", "api-request-shape"];
-/// The maximum length of the name of a project's folder. Claude Code shortens longer names, so their path is not derived.
+/// The maximum length of the name of a project's folder. Claude Code shortens longer names, so their path is not
+/// derived.
 const FOLDER_CHARS_MAX: usize = 200;
 
 pub(super) fn renumber(

@@ -1,5 +1,5 @@
-//! Codex: a new id in `session_meta`, in every record that names the session, and in the file name. With the name of
-//! the file alone changed, the old id would lead to the new file.
+//! Codex: a new id in `session_meta`, in every record that names the session, and in the file name. If only the file
+//! name changed, the old id would lead to the new file.
 
 use std::path::PathBuf;
 

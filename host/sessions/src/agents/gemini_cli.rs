@@ -1,4 +1,4 @@
-//! Gemini CLI: a new `sessionId` in each header, and its beginning in the file name.
+//! Gemini CLI: a new `sessionId` in each header, and the first digits of this id in the file name.
 
 use std::path::PathBuf;
 
@@ -29,8 +29,8 @@ pub(super) fn renumber(
     Ok(Renumbered { id, bytes })
 }
 
-/// Returns the path of a session, in the folder of its source. The folder of another project is not known, because its name
-/// is a digest or a registered name.
+/// Returns the path of a session, in the folder of its source. The folder of another project is not known, because its
+/// name is a digest or a registered name.
 pub(super) fn path(location: &Location<'_>) -> Option<PathBuf> {
     let time = location.now.strftime("%Y-%m-%dT%H-%M");
     let start = location.id.get(..8)?;

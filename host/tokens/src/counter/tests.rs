@@ -1,10 +1,10 @@
-//! Tests of the counter. The reference looks at one byte after the other.
+//! Tests of the counter. The reference implementation reads one byte after the other.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Counts as the definitions of the pieces say.
+/// Counts by the definitions of the pieces.
 fn reference(text: &str) -> PieceCounts {
     let bytes = text.as_bytes();
     let mut pieces = PieceCounts { bytes: bytes.len() as u64, ..PieceCounts::default() };

@@ -1,6 +1,6 @@
-//! The values of an event: spans of the source, or of new JSON if the source does not contain the value as it is. Each
-//! shape that several formats share is here: the name and the arguments of a call, the content of a result, the joined
-//! texts of blocks, and the data that a provider needs back.
+//! The values of an event: spans of the source, or of new JSON if the source does not contain the value in this form.
+//! This module has the values that several formats share: the name and the arguments of a call, the content of a
+//! result, the joined texts of blocks, and the data that must be sent back to a provider.
 
 use std::borrow::Cow;
 
@@ -83,8 +83,8 @@ impl EventBuilder {
         value.map_or_else(|| self.new_json("{}"), JsonNode::span)
     }
 
-    /// Returns the span of a new object with the values that the provider needs back, under JP's names. Empty without
-    /// values.
+    /// Returns the span of a new object with the values that must be sent back to the provider, under JP's names. Empty
+    /// without values.
     pub(crate) fn provider_data(&mut self, values: &[(&str, Option<JsonNode<'_>>)]) -> Span {
         let member =
             |(name, value): &(&str, Option<JsonNode<'_>>)| Some(format!("\"{name}\":{}", (*value)?.lossy()));
@@ -96,7 +96,7 @@ impl EventBuilder {
         }
     }
 
-    /// Returns the data that `OpenAI` needs back with an item of reasoning.
+    /// Returns the data that must be sent back to `OpenAI` with an item of reasoning.
     pub(crate) fn openai_item_data(&mut self, item: JsonNode<'_>) -> Span {
         let encrypted = item.string("encrypted_content");
         self.provider_data(&[("openai_item_id", item.string("id")), ("openai_encrypted_content", encrypted)])

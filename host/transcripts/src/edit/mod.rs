@@ -305,7 +305,7 @@ impl List {
         }
     }
 
-    /// Returns an edit that replaces the elements from `from` to `to` by new records.
+    /// Returns an edit that replaces the elements from `from` to `to` with new records.
     fn replacement(&self, source: &[u8], from: usize, to: usize, new_records: &[String]) -> (Span, String) {
         let (start, end) = (self.elements[from].start, self.elements[to].end);
         if self.form == ListForm::Lines {

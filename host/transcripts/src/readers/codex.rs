@@ -91,7 +91,7 @@ struct Rollout {
     task: Option<String>,
     /// Whether the log marks the beginning of tasks. Older logs do not.
     has_task_marks: bool,
-    /// Whether a turn has begun that has no event yet.
+    /// Whether the current turn has no event yet.
     is_turn_pending: bool,
     /// Whether the current task has a message of the user.
     has_user_message: bool,

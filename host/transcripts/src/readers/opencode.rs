@@ -34,7 +34,7 @@ const WANTED: MemberFilter = |key| {
 /// The members of `metadata` that hold data for a provider.
 const PROVIDERS: [&str; 8] =
     ["anthropic", "openai", "google", "vertex", "google-vertex", "azure", "bedrock", "openrouter"];
-/// The data that providers need back: `OpenCode`'s name and JP's name.
+/// The data that must be sent back to providers: `OpenCode`'s name and JP's name.
 const PROVIDER_DATA: [(&str, &str); 5] = [
     ("signature", "anthropic_thinking_signature"),
     ("redactedData", "anthropic_redacted_thinking"),
@@ -378,7 +378,7 @@ fn result_twins(metadata: Option<JsonNode<'_>>) -> impl Iterator<Item = EditSite
     emptied.filter_map(|(_, value)| values::emptying_edit(value))
 }
 
-/// Returns the data that the provider needs back with a part.
+/// Returns the data that must be sent back to the provider with a part.
 fn provider_metadata(builder: &mut EventBuilder, part: JsonNode<'_>) -> Span {
     let Some(metadata) = part.get("metadata") else { return Span::default() };
     let providers = PROVIDERS.iter().filter_map(|provider| metadata.get(provider));

@@ -335,7 +335,7 @@ fn signature<'a>(block: JsonNode<'a>, api: &str) -> Option<(&'static str, JsonNo
     Some((name, block.string(name)?))
 }
 
-/// Returns the data that the provider needs back with a block. The form of the signature depends on the API.
+/// Returns the data that must be sent back to the provider with a block. The form of the signature depends on the API.
 fn metadata(builder: &mut EventBuilder, block: JsonNode<'_>, api: &str) -> Span {
     let Some((_, signature)) = signature(block, api) else { return Span::default() };
     let text = signature.text();

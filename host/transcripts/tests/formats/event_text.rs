@@ -37,7 +37,7 @@ pub(crate) fn events(stream: &Transcript) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the data that providers need back with the events, in order.
+/// Returns the data that must be sent back to providers with the events, in order.
 pub(crate) fn metadata(stream: &Transcript) -> Vec<String> {
     let view = project_with_overlays(stream, &[]);
     view.events(stream).filter_map(|event| event.event.get("metadata").map(Value::to_string)).collect()

@@ -1,4 +1,5 @@
-//! Steps of other programs' transcripts: the mark of each format, and what happens to it in a rendering and an import.
+//! Steps of other programs' transcripts: the mark of each format, and the effect of the mark in a rendering and an
+//! import.
 
 use jp_compact_core::Stream;
 use jp_compact_core::event::Kind;

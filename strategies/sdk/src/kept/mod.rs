@@ -1,8 +1,8 @@
 //! The facts of a range that a summary must not lose: constraints of the user, commands, error codes, and paths.
 //!
-//! The facts that a summary lacks are appended to it in a section, constraints first, then the newest. They are read from
-//! the raw events of the range, so a summary of many parts or of older summaries has all of them once. A fact must never
-//! be changed: each is copied as it is.
+//! The facts that a summary lacks are appended to it in a section, constraints first, then the newest. They are read
+//! from the raw events of the range, so a summary of many parts or of older summaries has all of them once. A fact must
+//! never be changed: each fact is copied verbatim.
 
 mod choice;
 mod fact;
@@ -24,7 +24,7 @@ pub use fact::FactKind;
 pub use limit::SectionLimit;
 use section::Line;
 
-/// The arguments of a call with a command. The first one that the call has counts.
+/// The arguments of a call that can contain a command. The first one that exists is used.
 const COMMAND_ARGUMENTS: [&str; 2] = ["command", "cmd"];
 /// The arguments of editors, whose argument `command` is the name of an operation.
 const EDITOR_ARGUMENTS: [&str; 2] = ["path", "file_path"];
@@ -42,7 +42,8 @@ pub struct SummaryWithFacts {
 #[derive(Debug, Clone, Copy)]
 struct Occurrence {
     newest: usize,
-    /// Whether the user, the assistant, or a call named it. Output of tools can have thousands of paths that were not used.
+    /// Whether the user, the assistant, or a call named it. Output of tools can have thousands of paths that were not
+    /// used.
     is_used: bool,
 }
 
@@ -88,7 +89,7 @@ impl KeptFacts {
                 constraints(text).for_each(|sentence| self.record(FactKind::Constraint, sentence, true));
                 self.add_text(text, true);
             }
-            // A copy of a compacted transcript has the summary of events that it does not have.
+            // In a copy of a compacted transcript, a summary represents events that the copy lacks.
             EventBody::Summary(text) | EventBody::Assistant(text) => {
                 for line in section::read(text) {
                     if let Line::Fact(kind, fact, _) = line {
@@ -141,8 +142,9 @@ impl KeptFacts {
         *occurrence = Occurrence { newest, is_used: is_used || occurrence.is_used };
     }
 
-    /// Appends the facts that a summary lacks, as far as they fit: constraints first, then the newest. A fact that only a
-    /// result of a tool named follows all others. A section that the model copied is replaced. A blank summary stays blank.
+    /// Appends the facts that a summary lacks, as far as they fit: constraints first, then the newest. A fact that only
+    /// a result of a tool named follows all others. A section that the model copied is replaced. A blank summary stays
+    /// blank.
     #[must_use]
     pub fn append_to(&self, summary: &str, limit: SectionLimit) -> SummaryWithFacts {
         let is_known = |kind, fact: &str| self.facts.contains_key(&(kind, fact.to_owned()));
@@ -186,8 +188,8 @@ impl KeptFacts {
     }
 }
 
-/// Returns a summary without its section. A strategy shows an older summary to a model without it, because the facts are
-/// read from the raw events again.
+/// Returns a summary without its section. A strategy shows an older summary to a model without it, because the facts
+/// are read from the raw events again.
 #[must_use]
 pub fn without_section(summary: &str) -> String {
     without_known_facts(summary, |_, _| true)

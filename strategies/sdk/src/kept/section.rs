@@ -29,7 +29,7 @@ pub(super) fn format_section(facts: &[(FactKind, &str)]) -> String {
     text
 }
 
-/// Prose has about four bytes for each token, and a list of names has half of that.
+/// Prose has about four bytes for each token, and a list of names about two.
 const NAME_WEIGHT: usize = 2;
 
 /// Returns the weight of a fact in a section that has facts of these kinds: its bytes, as if it were prose.

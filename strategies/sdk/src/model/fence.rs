@@ -1,7 +1,7 @@
 //! The tags around data for a model.
 //!
-//! The data must not be able to close its tag. Therefore, all of its lines are indented, and the number in the tag does not
-//! occur in the data.
+//! The data must not be able to close its tag. Therefore, all of its lines are indented, and the number in the tag does
+//! not occur in the data.
 
 /// The indentation of data. Lines without it come from the strategy.
 const INDENT: &str = "  ";
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn text_does_not_contain_its_tag() {
-        // Every candidate number occurs in the text, up to a certain one.
+        // All candidate numbers up to a certain one occur in the text.
         let mut text = "x".to_owned();
         for _ in 0..4 {
             let tag = fence("t", &text).tag;

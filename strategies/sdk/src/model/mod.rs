@@ -1,5 +1,5 @@
-//! Generation of one text about many events by a model. `summarize` and `collapse` share this module. They differ in the
-//! contents of the text and in its turns.
+//! Generation of one text about many events by a model. `summarize` and `collapse` share this module. The two
+//! strategies differ in the contents of the text and in the turns that it covers.
 //!
 //! The events are quoted as data, so the model does not follow instructions in them. If they exceed the model's window,
 //! the model writes notes on parts, and then merges the notes. The host may keep notes, so the requests for them must
@@ -29,8 +29,8 @@ pub use transcript::{TranscriptFormatter, TranscriptPiece, pieces_in, read_piece
 use window::Window;
 pub use window::{background_tokens_max, context_window};
 
-/// The maximum number of parts for a host without the feature `needs.many`. It fulfills 256 needs. Each merge has at least
-/// eight notes, except for three.
+/// The maximum number of parts for a host without the feature `needs.many`. It fulfills 256 needs. Each merge has at
+/// least eight notes, except for three.
 const PARTS_MAX: usize = 200;
 /// The size of a reply without its needs and its state.
 const REPLY_REST_BYTES: usize = 1024;
@@ -114,7 +114,8 @@ impl<'a> TextWriter<'a> {
     ///
     /// # Errors
     ///
-    /// The parts exceed the size of a reply, or are too many to merge (code `range_too_large`), or an answer is missing.
+    /// The parts exceed the size of a reply, or are too many to merge (code `range_too_large`), or an answer is
+    /// missing.
     pub fn advance(
         &self,
         state: Option<TextState>,
@@ -188,8 +189,8 @@ impl<'a> TextWriter<'a> {
         prompt.whole(&text, self.last_words())
     }
 
-    /// Returns a step for a blank note. The note would be lost among the others, and the summary would lack a part of the
-    /// range. Returned alone, the host rejects it.
+    /// Returns a step for a blank note. The note would be lost among the others, and the summary would lack a part of
+    /// the range. Returned alone, a blank note is rejected by the host.
     fn blank(&self, state: &TextState) -> Result<Option<TextStep>, StrategyError> {
         for note in &state.notes {
             let text = note.text(self.request)?;
@@ -253,7 +254,7 @@ impl<'a> TextWriter<'a> {
         self.merge(newest, false, state, needs)
     }
 
-    /// Replaces a group of notes by one note, and asks for it.
+    /// Replaces a group of notes with one note, and asks for it.
     fn merge(
         &self,
         group: std::ops::Range<usize>,
@@ -282,8 +283,8 @@ impl<'a> TextWriter<'a> {
         prompt.merge(&texts.iter().map(String::as_str).collect::<Vec<_>>(), self.last_words())
     }
 
-    /// Returns a need that asks for the text again. It contains the last prompt, the `written` text, and its problem. If
-    /// the window is too small for that, the prompt has no background, or no transcript and no notes.
+    /// Returns a need that asks for the text again. It contains the last prompt, the `written` text, and its problem.
+    /// If the window is too small for that, the prompt has no background, or no transcript and no notes.
     ///
     /// # Errors
     ///

@@ -1,7 +1,9 @@
-//! The notes of one text, and their order. Every eight notes of one level are merged into a note of the next level, from
-//! the left. So an inner note depends only on events before its end, and stays the same while the conversation grows.
+//! The notes of one text, and their order. Every eight notes of one level are merged into a note of the next level,
+//! from the left. So an inner note depends only on events before its end, and stays the same while the conversation
+//! grows.
 //!
-//! The state between two rounds holds these notes. A text must never be more than three merges away from raw events.
+//! The state between two rounds holds these notes. There must never be more than three merges between a text and the
+//! raw events.
 
 use jp_compact_schema::{CompactRequest, Completion, RemainingNeeds};
 use serde::{Deserialize, Serialize};
@@ -28,10 +30,10 @@ pub struct TextState {
     pub(super) notes: Vec<Note>,
     /// Whether the model was asked for the text itself.
     pub(super) is_last: bool,
-    /// The tokens of the range, as they are shown to the model.
+    /// The tokens of the range, as the model sees them.
     #[serde(default)]
     pub(super) tokens: u64,
-    /// The size of the range, and how much of it the model is shown.
+    /// The size of the range, and how much of it the model sees.
     #[serde(default)]
     pub(super) size: ShownSize,
 }
@@ -90,7 +92,7 @@ impl TextState {
         }
         let (parts, left) = (self.parts as u64, self.parts.saturating_sub(self.asked) as u64);
         let fan_in = FAN_IN as u64;
-        // Groups of notes, groups of these, and the last merge.
+        // Groups of notes, groups of the merged notes, and the last merge.
         let merges = left / fan_in + left / (fan_in * fan_in) + 1;
         let transcript = u128::from(self.tokens) * u128::from(left) / u128::from(parts.max(1));
         let each = prompt_tokens + note_tokens;
@@ -113,8 +115,8 @@ impl TextState {
         format!("m{level}.{}", self.merged - 1)
     }
 
-    /// Returns the ranges of complete groups of notes, the last group first. A group of the newest part is not complete,
-    /// because the part may grow.
+    /// Returns the ranges of complete groups of notes, the last group first. A group of the newest part is not
+    /// complete, because the part may grow.
     pub(super) fn groups(&self) -> Vec<std::ops::Range<usize>> {
         let stable = self.notes.len() - usize::from(self.asked == self.parts && !self.notes.is_empty());
         let (mut groups, mut start) = (Vec::new(), 0);
@@ -132,8 +134,8 @@ impl TextState {
         groups
     }
 
-    /// Returns the newest notes of the lowest levels, which are merged if the last merge has no room for all notes. They
-    /// are at least two.
+    /// Returns the newest notes of the lowest levels, which are merged if the last merge has no room for all notes.
+    /// They are at least two.
     pub(super) fn newest(&self) -> Option<std::ops::Range<usize>> {
         (0..LEVEL_MAX).find_map(|level| {
             let older = self.notes.iter().take_while(|note| note.level > level).count();

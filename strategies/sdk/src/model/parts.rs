@@ -1,9 +1,9 @@
 //! Division of a transcript into parts that fit the model's window.
 //!
-//! A part ends where the next event does not fit, or where a turn begins and the part is at least half full. So the end of
-//! a part depends only on the events up to the next one, and stays the same while the conversation grows. A turn of at most
-//! half a part is never split. A longer turn may be split between its events. An event that does not fit in one part is
-//! split at line ends if possible. Every text is in exactly one part.
+//! A part ends if the next event does not fit, or if a turn begins and the part is at least half full. Therefore, the
+//! end of a part depends only on the events up to the next event, and stays the same while the conversation grows. A
+//! turn of at most half a part is never split. A longer turn may be split between its events. An event that does not
+//! fit in one part is split at line ends if possible. Every text is in exactly one part.
 
 use super::transcript::TranscriptPiece;
 
@@ -14,7 +14,8 @@ pub(crate) struct PartSize {
     pub(crate) bytes: usize,
 }
 
-/// The parts to keep of a division. The others are only counted, because all parts may exceed the strategy's memory.
+/// The parts of a division to keep. The other parts are only counted, because all parts together may exceed the
+/// strategy's memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WantedParts {
     /// The number of the first part to keep.

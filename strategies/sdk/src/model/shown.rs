@@ -1,6 +1,6 @@
-//! The form in which a model is shown an event. Messages are complete. Long reasoning, arguments, output, and attachments
-//! are shortened to the budget of an event, which depends on the model's window. What was left out is counted, so that the
-//! user learns of it.
+//! The form in which a model sees an event. Messages are complete. Long reasoning, arguments, output, and attachments
+//! are shortened to the budget of an event, which depends on the model's window. What was left out is counted, so that
+//! the user learns of it.
 
 use std::ops::AddAssign;
 
@@ -13,12 +13,12 @@ use crate::text::shorten_between_blocks;
 /// The smallest limit for one of many texts in the arguments of a call.
 const ARGUMENT_CHARS_MIN: usize = 200;
 
-/// The size of a transcript, and how much of it a model is shown.
+/// The size of a transcript, and how much of it a model sees.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownSize {
     /// The number of shortened events.
     pub shortened: u64,
-    /// The bytes of the texts that the model is shown.
+    /// The bytes of the texts that the model sees.
     pub shown_bytes: u64,
     /// The bytes of the complete texts.
     pub raw_bytes: u64,
@@ -53,7 +53,7 @@ fn size_text(bytes: u64) -> String {
     }
 }
 
-/// An event as a model is shown it.
+/// An event as a model sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShownEvent {
     /// The event, with long texts shortened.
@@ -120,8 +120,8 @@ pub(super) fn arguments_text(arguments: &Map<String, Value>) -> String {
     serde_json::to_string(arguments).unwrap_or_default()
 }
 
-/// Shortens the longest texts of arguments until all of them fit. Short texts stay complete. If there are too many texts,
-/// one text replaces the arguments.
+/// Shortens the longest texts of arguments until all of them fit. Short texts stay complete. If there are too many
+/// texts, one text replaces the arguments.
 fn shorten_arguments(arguments: Map<String, Value>, chars_max: usize) -> Map<String, Value> {
     let mut limit = chars_max;
     while limit >= ARGUMENT_CHARS_MIN {

@@ -23,7 +23,7 @@ pub struct TranscriptPiece {
     pub body: String,
     /// The estimated tokens of both.
     pub tokens: u64,
-    /// The size of the text, and how much of it the model is shown.
+    /// The size of the text, and how much of it the model sees.
     pub size: ShownSize,
 }
 
@@ -52,8 +52,9 @@ pub fn read_pieces(
     Ok(pieces_in(pieces, range))
 }
 
-/// Returns the pieces of a range, in order. In a turn that the range covers only in part, the user's pieces are not in the
-/// range, but those before its last step are returned too. Without them, the model would not know what the steps are for.
+/// Returns the pieces of a range, in order. In a turn that the range covers only in part, the user's pieces are not in
+/// the range, but those before its last step are returned too. Without them, the model would not know what the steps
+/// are for.
 #[must_use]
 pub fn pieces_in(mut pieces: Vec<TranscriptPiece>, range: &Range) -> Vec<TranscriptPiece> {
     let is_covered = |piece: &TranscriptPiece| range.contains_step(piece.turn, piece.step);

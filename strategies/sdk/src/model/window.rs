@@ -12,7 +12,8 @@ use crate::outcome::StrategyError;
 
 /// The margin is the window divided by this.
 const MARGIN_DIVISOR: u64 = 8;
-/// The output of one request is at most the window divided by this, so that a summary leaves room for a conversation.
+/// The output of one request is at most the window divided by this number, so a summary leaves room for the
+/// conversation.
 const OUTPUT_DIVISOR: u64 = 8;
 /// Each background is at most the window divided by this.
 const BACKGROUND_DIVISOR: u64 = 12;
@@ -26,11 +27,12 @@ const NOTES_IN_LAST_MERGE: u64 = 12;
 const NOTE_TOKENS_MAX: u64 = 4_096;
 /// The note about the newest part is this many times as long as another note.
 const TAIL_NOTE_FACTOR: u64 = 2;
-/// A part takes at most the room divided by this. Smaller parts make better notes, and the newest part, which is read in
-/// each run, is smaller too.
+/// A part takes at most the room divided by this. Smaller parts make better notes, and the newest part, which is read
+/// in each run, is smaller too.
 const PART_DIVISOR: u64 = 2;
-/// An event that is not a message has at most this many characters for each token of a part: three quarters of the part.
-/// The rest is for labels and indentation. Longer events are shortened, because one event could fill several requests.
+/// An event that is not a message has at most this many characters for each token of a part: three quarters of the
+/// part. The rest is for labels and indentation. Longer events are shortened, because one event could fill several
+/// requests.
 const EVENT_CHARS_PER_TOKEN: u64 = 3;
 /// The characters of an event if the window is unknown.
 const EVENT_CHARS_UNKNOWN: usize = 16_000;

@@ -100,7 +100,7 @@ fn removes_locked_trees_and_keeps_link_targets() {
 
 /// Mounts something in the folder, which cannot be removed.
 #[test]
-#[ignore = "it mounts, in a mount namespace that another test has made"]
+#[ignore = "it needs the mount namespace that another test creates"]
 fn keeps_and_reports_a_mount_in_a_folder() {
     let base = tempfile::tempdir().unwrap();
     let elsewhere = base.path().join("elsewhere");
@@ -127,7 +127,7 @@ fn mount(flags: &[&str], source: &Path, mount_point: &Path) -> bool {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "it starts itself where it may mount")]
+#[expect(clippy::disallowed_methods, reason = "it starts itself in a mount namespace")]
 fn keeps_mounts() {
     let test = "process::private_dir::tests::keeps_and_reports_a_mount_in_a_folder";
     let unshare = |args: &[&std::ffi::OsStr]| {

@@ -54,7 +54,7 @@ fn job(id: &str, more_bytes: usize) -> (Job, oneshot::Receiver<Reply>) {
     (Job { id: id.to_owned(), request, deadline: DEADLINE, failed_attempts: 0, reply_sender }, answer)
 }
 
-/// Serves these jobs over a pipe of this size while `worker` plays the worker. Returns the end reason and the
+/// Serves these jobs over a pipe of this size while `worker` acts as the worker. Returns the end reason and the
 /// unanswered requests.
 fn serve<F: AsyncFnOnce(FakeWorker)>(
     limits: Limits,
