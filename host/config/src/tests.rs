@@ -380,8 +380,8 @@ fn rejects_models_without_provider() {
 #[test]
 fn the_example_is_valid_and_its_hints_are_comments() {
     let config = config(EXAMPLE);
-    assert!(config.hints.is_empty(), "JP does not apply overlays that are made with hints");
-    assert!(EXAMPLE.contains("JP does not apply an overlay that was made with a hint"));
+    assert!(config.hints.is_empty(), "JP has no policies for single tools");
+    assert!(EXAMPLE.contains("JP has no policies for single tools"));
     let uncommented: String = EXAMPLE.lines().map(uncomment).collect();
     let uncommented = Config::from_layers(&[user(&uncommented)], JpSettings::default()).unwrap();
     let hint = |tool: &str| (uncommented.hints[tool].request, uncommented.hints[tool].response);
