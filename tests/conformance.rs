@@ -105,7 +105,7 @@ fn unexpected_result(id: &str) -> Option<String> {
     (failed.len() != 1 || failed[0].0 != id).then(|| format!("{id}: {failed:?}"))
 }
 
-/// Checks with tests of their own.
+/// Checks with separate tests.
 const TESTED_SEPARATELY: [&str; 3] = ["S01", "D07", "D10"];
 
 #[track_caller]

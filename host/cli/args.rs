@@ -92,7 +92,7 @@ pub(crate) struct TokenArgs {
     pub(crate) tokens: TokenCounter,
 }
 
-/// The strategies to run, in place of those of the configuration.
+/// The strategies to run, instead of the configured ones.
 #[derive(Debug, Args)]
 pub(crate) struct StrategyChoiceArgs {
     /// Run this strategy; repeat the option for several

@@ -1,12 +1,13 @@
-//! The counter of `--tokens exact`: the tokenizer `o200k`. Only this module names its crate. The first count unpacks the
-//! ranks of the tokens. A text must never make the tokenizer panic.
+//! The counter of `--tokens exact`: the tokenizer `o200k`. Only this module names its crate. The first count unpacks
+//! the ranks of the tokens. A text must never make the tokenizer panic.
 
 /// The longest run of blanks that is given to the tokenizer. Its regular expression panics near 1,000,000. The longest
-/// token of spaces, tabs, or no-break spaces divides this number, so the parts of a run of one kind add up to its count.
+/// token of spaces, tabs, or no-break spaces divides this number, so the parts of a run of one kind add up to its
+/// count.
 const BLANKS_MAX: usize = 65_536;
 
-/// Returns the number of tokens of a text. The count of a line with more than [`BLANKS_MAX`] blanks of several kinds in a
-/// row can be wrong by one for each part.
+/// Returns the number of tokens of a text. The count of a line with more than [`BLANKS_MAX`] blanks of several kinds in
+/// a row can be wrong by one for each part.
 pub(crate) fn count_o200k(text: &str) -> u64 {
     let tokenizer = tiktoken_rs::o200k_base_singleton();
     let mut rest = text;
@@ -62,7 +63,7 @@ mod tests {
 
     #[test]
     fn counts_long_runs_of_blanks() {
-        // Without parts, this one panics.
+        // Without splitting the text, the tokenizer panics here.
         check(&format!("{}x", " ".repeat(1_048_576)), 8_194);
         check(&"\t".repeat(200_000), 12_500);
         check(&format!("{}x", "\u{a0}".repeat(200_000)), 25_003);

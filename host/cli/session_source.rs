@@ -12,7 +12,7 @@ use jp_compact_transcripts::Format;
 use crate::error::Report;
 use crate::input::{open_as, with_similar_id};
 
-/// A session that was named.
+/// A session that the user named.
 pub(crate) enum SessionSource {
     Opened(Box<Opened>),
     /// A session in the database of OpenCode, by its id.

@@ -1,10 +1,10 @@
 // Answers compactions of pi with jp-compact. Load it with `pi -e jp-compact.ts`, or put it into ~/.pi/agent/extensions.
 //
 // The compaction keeps every entry. Its `details` have the shortened results and arguments by call id, and the `context`
-// event puts them into each request. pi stores them in the session, so a resumed session is as small. Without this
-// extension, the session is whole again.
+// event puts them into each request. pi stores them in the session, so a resumed session is equally small. Without this
+// extension, pi sends the original entries again.
 //
-// Never: an exception. On any failure, pi's own compaction runs.
+// It must never throw. On any failure, pi's own compaction runs.
 
 import { spawn } from 'node:child_process'
 
@@ -103,7 +103,7 @@ export default function (pi: ExtensionAPI) {
     try {
       const entries = event.branchEntries as unknown as Entry[]
       const words = [pi.getFlag('jp-compact'), '--quiet', 'batch', '--ndjson', '--view', '--profile', pi.getFlag('jp-profile')].map(String)
-      // A compaction that only points to the first entry hides nothing, and jp-compact reads what the last one left.
+      // A compaction that only points to the first entry hides nothing. jp-compact reads the result of the last compaction.
       const earlier = stored(entries)
       const small = entries
         .filter(entry => (entry.details as { jpCompact?: Changes } | undefined)?.jpCompact === undefined)

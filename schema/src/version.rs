@@ -51,8 +51,8 @@ pub const EVENTS_INLINE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// The maximum number of `needs` replies to one `compact` request.
 pub const NEEDS_ROUNDS_MAX: u32 = 8;
 
-/// The maximum number of entries in `requests`, in all `needs` replies to one `compact` request. Each entry can cost the
-/// user money.
+/// The maximum number of entries in `requests`, in all `needs` replies to one `compact` request. Each entry can cost
+/// the user money.
 pub const NEEDS_MAX: usize = 256;
 
 /// The maximum number of `needs` replies to one `compact` request with the feature `needs.many`. Most requests end
@@ -71,7 +71,7 @@ pub enum Mismatch {
         /// The newest version of the strategy, or `None` if it lists no version.
         newest: Option<u32>,
     },
-    /// The strategy does not support the host's version any more. The host needs an update.
+    /// The strategy no longer supports the host's version. The host needs an update.
     StrategyTooNew {
         /// The oldest version of the strategy that is newer than the host's.
         oldest: u32,

@@ -19,7 +19,7 @@ pub(crate) struct LongCall<'a> {
     turn: usize,
     /// The number of its group. The calls of a group are neighbors in the list of candidates.
     pub(crate) group: usize,
-    /// The strings and numbers of the arguments. `None` if the arguments stay as they are.
+    /// The strings and numbers of the arguments. `None` if the arguments do not change.
     pub(crate) arguments: Option<String>,
     pub(crate) output: &'a str,
     /// Whether the output is shortened. Otherwise, only the arguments are.

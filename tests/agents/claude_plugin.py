@@ -271,7 +271,7 @@ def latency(session):
 
 
 def commands(session):
-    """The commands need no model. What `undo` and `fork` print resumes, and the original is unchanged."""
+    """The commands need no model. The printed commands of `undo` and `fork` resume a session, and the original is unchanged."""
     session.turns(1, 2, 3)
     whole = session.bodies()[-1]
     (path,) = session.home.glob(".claude/projects/*/*.jsonl")
@@ -296,7 +296,7 @@ def resumed_size(session, text):
 
 
 def without_function_hooks(session):
-    """Claude Code 2.1.330 always loads the module, so the command hook and the command run by themselves."""
+    """Claude Code 2.1.330 always loads the module, so the command hook and the command are run separately."""
     off = {key: value for key, value in session.env.items() if key != "JP_COMPACT_FUNCTION_HOOKS"}
     for env, is_reported in ((off, True), (off | {"JP_COMPACT_FUNCTION_HOOKS": "1"}, False)):
         hook = subprocess.run([PLUGIN / "hooks/function-hooks-off.sh"], env=env, input="{}", capture_output=True, text=True)

@@ -1,4 +1,4 @@
-//! `--out`: the views equal those of `print`. A view is written completely or not at all, and never over an
+//! `--out`: the views equal the output of `print`. A view is written completely or not at all, and never over an
 //! existing file.
 
 use std::fs;
@@ -20,7 +20,7 @@ fn out_writes_views_and_leaves_transcripts_unchanged() {
     for entry in set.report("r.json").transcripts {
         assert!(entry.out.unwrap().path.ends_with("/events.json"));
     }
-    // The views must equal those of conversations that contain the overlays.
+    // The views must equal the views of conversations that contain the overlays.
     let views: Vec<_> = files.iter().map(|file| fs::read(set.path("views").join(file)).unwrap()).collect();
     set.batch(&[]).exits(0);
     for (number, view) in views.iter().enumerate() {

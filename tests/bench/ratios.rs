@@ -1,7 +1,7 @@
-//! Benchmark of `jp-compact`. It compares the cost of commands with that of system tools in the same run, and prints the
-//! ratios as a table. A ratio that misses its target does not fail the run. Run it with `cargo bench --bench ratios`,
-//! optionally with `-- --mb 100 --runs 7 --batch 2000` or `-- --only-batch`. Without `--bench`, as in `cargo test
-//! --all-targets`, each measurement runs once on a small stream, so that the code stays tested.
+//! Benchmark of `jp-compact`. It compares the cost of commands with the cost of system tools in the same run, and
+//! prints the ratios as a table. A ratio that misses its target does not fail the run. Run it with `cargo bench --bench
+//! ratios`, optionally with `-- --mb 100 --runs 7 --batch 2000` or `-- --only-batch`. Without `--bench`, as in `cargo
+//! test --all-targets`, each measurement runs once on a small stream, so that the code stays tested.
 #![expect(clippy::print_stdout, reason = "a bench prints its measurements")]
 
 mod batch;
@@ -55,8 +55,8 @@ fn main() -> io::Result<()> {
     bench.create_stripped()?;
     bench.measure_print(&mut table, "print, calls and reasoning stripped", "stripped")?;
     bench.measure_command(&mut table)?;
-    // All rows of peak memory must precede those of `spawn`, which allocate a gigabyte in this process. The peak memory
-    // of a later child process would include it.
+    // All rows of peak memory must precede the rows of `spawn`, which allocate a gigabyte in this process. The peak
+    // memory of a later child process would include it.
     claude_code::add_rows(&mut table, &bench.folder, bench.runs, arguments.mb * 1_000_000)?;
     spawn::add_rows(&mut table, &bench.folder, bench.runs)?;
     let [small, middle, large] = ["small", "middle", "large"].map(|name| bench.events(name));

@@ -308,7 +308,7 @@ fn keeps_malformed_line_and_warns() {
     assert!(output.text().lines().any(|line| line == lines[5]), "{}", output.text());
 }
 
-/// `--format` with a wrong name on a file that would be read without it: the hint must not send the user elsewhere.
+/// If `--format` names a wrong format and the file can be read without it, the hint is to leave the option out.
 #[test]
 fn wrong_format_hint_names_detected_format() {
     let world = World::new();

@@ -231,7 +231,7 @@ fn compaction_that_pays_back_too_late_waits_for_a_cold_cache() {
     assert_eq!((&wait["view_max"], &waiting["still_due"]), (&json!(6300), &Value::Null));
     let (break_even, left) = (number(wait, "break_even_requests"), number(wait, "requests_left"));
     assert!(break_even > left && left > 0.0, "{wait}");
-    // Sixteen steps made the conversation as large as it is.
+    // The conversation grew to its size in sixteen steps.
     let tokens = number(&waiting["report"]["tokens"], "raw");
     assert_close(left, (6300.0 - tokens) / (tokens / 16.0));
     assert_eq!(wait["break_even_requests"], waiting["report"]["cache_cost"]["break_even_requests"]);

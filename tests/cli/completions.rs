@@ -57,7 +57,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a shell that reads keys from a terminal of its own.
+    /// Starts a shell that reads keys from its own terminal.
     fn start(world: &World, shell: &str, arguments: &[&str]) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = rustix::pty::openpt(flags).unwrap();

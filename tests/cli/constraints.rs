@@ -106,7 +106,7 @@ fn summary_of_many_parts_keeps_15_constraints() {
     }
 }
 
-/// A model that copies the first lines that it reads, and adds a section of its own.
+/// A model that copies the first lines that it reads, and adds its own section.
 struct Copier {
     lines: usize,
 }

@@ -263,7 +263,7 @@ fn fork_copies_the_file() {
     assert_eq!(text("copy"), text("conversation"));
     let line = world.run(&["show", "copy", "--json"]).exits(0).line();
     assert_eq!(line["overlays"][0]["to_turn"], 4, "{line}");
-    // The copy has settings of its own.
+    // The copy has its own settings.
     set(&world, "copy", &["conversation.compaction.keep_last=2"]).exits(0);
     assert_ne!(text("copy"), text("conversation"));
 }

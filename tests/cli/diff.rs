@@ -1,4 +1,4 @@
-//! `jp-compact diff`: the events that overlays or a dry run remove, the figures, which equal those of other commands,
+//! `jp-compact diff`: the events that overlays or a dry run remove, the equality of its figures with other commands,
 //! and the marks of `print --compacted`.
 
 use std::fs;

@@ -175,7 +175,7 @@ fn compare_with_python(world: &World, session: &Conversation, strategy: &str) {
     let whole = print("talk", &[]);
     let cut = python(&["cut", &whole, "62"]);
     assert_eq!(report["transcripts"][0]["cut_points"][0]["events"], cut);
-    // The prefix as a conversation of its own, compacted by the strategy.
+    // The prefix as a separate conversation, compacted by the strategy.
     let mut left = cut.as_u64().unwrap();
     let is_visible = |element: &Value| element["type"] != "turn_start";
     let elements = session.elements().iter().take_while(|element| {

@@ -1,5 +1,5 @@
 //! Strategies that try to forge output lines of the host. Every text that a strategy supplies is escaped, so it cannot
-//! begin a line of its own.
+//! begin a line.
 
 use serde_json::{Value, json};
 

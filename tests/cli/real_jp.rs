@@ -93,7 +93,7 @@ impl Jp {
         elements.iter().filter(|element| element["type"] == kind).count()
     }
 
-    /// Makes JP save the conversation, with a compaction of its own.
+    /// Makes JP save the conversation, with JP's own compaction.
     fn save(&self) {
         self.run(&["c", "compact", &format!("jp-c{ID}"), "-r", "--from", "1", "--to", "1"]);
     }

@@ -74,8 +74,8 @@ impl Home {
         [&arguments[..], extra].concat()
     }
 
-    /// Installs an executable file. `install` writes it in a process of its own, because a test that forks at
-    /// that moment would inherit our open descriptor, and executing the file would then fail with ETXTBSY.
+    /// Installs an executable file. `install` writes it in a separate process, because a test that forks at that moment
+    /// would inherit our open descriptor, and executing the file would then fail with ETXTBSY.
     pub(crate) fn install(&self, relative: &str, text: &str) -> PathBuf {
         let path = self.path(relative);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

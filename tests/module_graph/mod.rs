@@ -8,8 +8,8 @@
 //! - A module is a file. Inline modules belong to their file. Code that only tests compile is left out.
 //! - An edge is a path in code: in a `use`, an expression, a type, an attribute or a macro call. A re-export is
 //!   resolved, so that `crate::Stream` is an edge to `stream`. A method call names no path and is not an edge.
-//! - Each level is a graph of its own: the modules at the top of the crate, each with all of its submodules,
-//!   and then the submodules of each module among each other.
+//! - Each level is a separate graph: the modules at the top of the crate, each with all of its submodules, and then the
+//!   submodules of each module among each other.
 //! - Only edges between siblings count. A parent declares and calls its children, and a child uses the types of its
 //!   parent (`super::Error`): this is a common pattern in Rust, and other modules see parent and children as one unit.
 //!   The same applies to the crate root and its modules.
@@ -34,7 +34,7 @@ pub(crate) struct Crate<'a> {
 }
 
 impl<'a> Crate<'a> {
-    /// Takes the sources below a folder that ends with `/`, except for those of other crates.
+    /// Takes the sources below a folder that ends with `/`, except for the sources of other crates.
     pub(crate) fn new(folder: &str, others: &[String], sources: &'a [Source]) -> Self {
         let inner_folders: Vec<&String> =
             others.iter().filter(|other| *other != folder && other.starts_with(folder)).collect();

@@ -15,7 +15,7 @@ from playwright.sync_api import sync_playwright
 WIDTHS = (400, 800, 1280)
 # Texts that a transcript of the test has. A script among them sets this variable.
 FORGED = "window.forged"
-# The digest of the style forbids every script, also one that is put into a copy of the page.
+# The policy forbids every script, even one that is put into a copy of the page.
 INJECTED = "<script>window.forged = 1</script><img src=x onerror='window.forged = 1'>"
 
 
@@ -44,7 +44,7 @@ def figures(page, document):
 
 
 def check_view(browser, arguments, document, width, scheme):
-    """Yields what is wrong at one width and color scheme."""
+    """Yields the problems at one width and color scheme."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
     problems = []
@@ -75,7 +75,7 @@ def check_view(browser, arguments, document, width, scheme):
 
 
 def check_injection(browser, arguments, folder):
-    """Yields what a script does that is put into a copy of the page."""
+    """Yields the effects of a script that is put into a copy of the page."""
     copy = folder / "injected.html"
     copy.write_text(arguments.page.read_text().replace("</main>", f"{INJECTED}</main>"))
     page = browser.new_page()

@@ -1,4 +1,4 @@
-//! The reader of Rust sources: the paths that a file names, resolved through the file's own imports, also
+//! The reader of Rust sources: the paths that a file names, resolved through the file's own imports, including paths
 //! inside macros and attributes.
 //!
 //! It parses, because a search in the text finds words in comments and misses `use a::{b::c}`. It must report every
@@ -137,8 +137,8 @@ struct Reader {
     test_depth: usize,
     /// The number of enclosing inline modules.
     inline_depth: usize,
-    /// The imports of all code, and those of tests. There is one table for the whole file: if two scopes give a name
-    /// two meanings, both are reported.
+    /// The imports of all code, and the imports of tests. There is one table for the whole file: if two scopes give a
+    /// name two meanings, both are reported.
     imports: Imports,
     test_imports: Imports,
     source: Source,

@@ -131,7 +131,7 @@ fn own_rows() -> Vec<Row> {
     rows.filter(|row| row.tokens > 100.0).collect()
 }
 
-/// Returns the weights with the least sum of squared errors. Each error is divided by the root of its row's tokens.
+/// Returns the weights with the smallest sum of squared errors. Each error is divided by the root of its row's tokens.
 fn fit<'a>(rows: impl Iterator<Item = (&'a Row, f64)>) -> [f64; COLUMNS] {
     // The normal equations, with a small ridge. They are positive definite, so no pivot is needed.
     let mut matrix = [[0.0; COLUMNS + 1]; COLUMNS];

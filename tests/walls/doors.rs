@@ -68,7 +68,7 @@ const DOORS: [Door; 8] = [
     Door { names: NETWORK, files: &["host/llm/src/client.rs"], once: None },
     Door {
         names: &PRINTING,
-        // main passes stderr to the trace of `-v`. The example is a program of its own.
+        // main passes stderr to the trace of `-v`. The example is a separate program.
         files: &["host/cli/output.rs", "host/cli/main.rs", "host/runtime/examples/embed.rs"],
         once: None,
     },
@@ -127,7 +127,7 @@ const ENVIRONMENT: &[&str] = &[
 
 pub(crate) fn door_violations<'a>(sources: impl IntoIterator<Item = &'a Source>) -> Vec<String> {
     let mut violations = Vec::new();
-    // The runner is a process of its own, so the doors of ARCHITECTURE.md do not apply to it.
+    // The runner is a separate process, so the doors of ARCHITECTURE.md do not apply to it.
     let is_host_file = |file: &str| file.starts_with("host/") && !file.starts_with("host/runner/");
     let host: Vec<&Source> = sources.into_iter().filter(|source| is_host_file(&source.file)).collect();
     for door in DOORS {

@@ -34,7 +34,7 @@ const HOOK_TIME: Duration = Duration::from_secs(2);
 /// window. `--context-window` overrides `token_threshold`. The profiles in `always` run first, even if nothing is due.
 /// If the conversation is still too large afterwards, `fallback_profile` runs. If nothing is due, the exit code is 0.
 ///
-/// The context window is that of the first known model: `--model`, the model in a transcript of another program, the
+/// The context window of the first known model is used: `--model`, the model in a transcript of another program, the
 /// conversation's model, the configured model. If its window is neither configured nor in the built-in table, its
 /// provider is asked, at most once a day and not with `--dry-run`. The provider must be named in your own configuration
 /// or by `--model`. Otherwise, the smallest window of similar models is assumed, with a warning. Without any window the

@@ -126,7 +126,7 @@ impl ViewText<'_> {
         };
         self.write_hidden()?;
         match &items[index].part {
-            // The user's half of a summary is not an entry of its own.
+            // The user's half of a summary is not a separate entry.
             Part::SummaryResponse { .. } => {
                 let title_mark = mark(entry, summarized, 0);
                 if let Some(request) = index.checked_sub(1) {

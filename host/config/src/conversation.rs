@@ -157,7 +157,7 @@ fn to_map(table: &toml::Table) -> Map<String, Value> {
     }
 }
 
-/// Adds the settings of a conversation to the files of a configuration, before those of the command line.
+/// Adds the settings of a conversation to the files of a configuration, before the files of the command line.
 pub(super) fn add_layer(files: &mut ConfigFiles, layer: Option<(Source, String)>) {
     let is_typed = |(source, _): &(Source, String)| matches!(source, Source::File(_));
     let position = files.layers.iter().position(is_typed).unwrap_or(files.layers.len());

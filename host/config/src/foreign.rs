@@ -198,8 +198,8 @@ impl ConfigScope {
         self.transcript_folder.as_deref().filter(|_| self.is_of_transcript(origin))
     }
 
-    /// Returns the folder for which `config trust` shows a value from this origin. For the settings of a conversation
-    /// it is the conversation.
+    /// Returns the folder for which `config trust` shows a value from this origin. For the settings of a conversation,
+    /// returns the conversation.
     #[must_use]
     pub fn shown_with(&self, origin: &Origin) -> Option<PathBuf> {
         if let Source::Conversation(path) = &origin.source {

@@ -248,7 +248,7 @@ pub fn known_window(model: &ModelName, environment: &Environment) -> Option<llm:
 /// Returns the size limit for the private directory of a strategy. Only the user can set it.
 ///
 /// # Errors
-/// The same as [`models`].
+/// Same as [`load_model_settings`].
 pub fn load_private_bytes_max(
     environment: &Environment,
     files: &[PathBuf],

@@ -224,7 +224,7 @@ impl<'a> Request<'a> {
         Ok(Self { _file: Some(file), ..self })
     }
 
-    /// Changes the request to that of the next round of `needs`.
+    /// Changes the request to the request of the next round of `needs`.
     pub(super) fn set_answers(&mut self, answers: &Map<String, Value>, state: Option<&str>) {
         let header =
             self.lines.iter().position(|line| line.starts_with(b"{\"type\":\"compact\"")).unwrap_or(0);

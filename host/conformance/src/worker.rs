@@ -169,7 +169,7 @@ async fn read_answer(stdout: &mut Lines<BufReader<ChildStdout>>, id: &str) -> Re
     }
 }
 
-/// Sends the ordinary requests and compares the answers with those of single processes.
+/// Sends the ordinary requests and compares the answers with the answers of single processes.
 async fn compare_with_single_runs(
     context: &CheckContext<'_>,
     surveys: &Surveys<'_>,

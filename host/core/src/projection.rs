@@ -228,7 +228,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the outcome for a half of a call, without regard to the other half.
+    /// Returns the outcome for a half of a call, ignoring the other half.
     fn half_outcome(&self, element: usize) -> Outcome {
         let event = &self.stream.events()[element];
         let winner = self.winners[self.slots.slot(event, element)].tool_calls;

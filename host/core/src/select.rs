@@ -397,7 +397,7 @@ pub fn select_for_summary(
     Ok(trimmed)
 }
 
-/// Returns the range for a summary, without regard to older ones, and reduces the requested range to it.
+/// Returns the range for a summary, ignoring older summaries, and reduces the requested range to it.
 fn summary_bounds(survey: &Survey<'_>, selected: &mut Selected) -> Result<TurnRange, NothingToCompact> {
     let (stream, pairs) = (survey.stream, &survey.pairs);
     let requested = selected.requested;

@@ -208,7 +208,7 @@ impl Stream {
     pub fn with_overlays(self, overlays: &Index) -> Result<Self, Unreadable> {
         let mut index = self.index;
         let offset = index.bytes.len() + index.generated.len();
-        // The turns of the other index are not those of this stream.
+        // The other index has other turn numbers than this stream.
         let turn = index.turns.saturating_sub(1);
         for event in &overlays.events {
             if event.kind.is_overlay() || event.kind == Kind::Receipt {

@@ -55,8 +55,8 @@ pub fn from_first_step(range: TurnRange) -> TurnRange {
     TurnRange::between(start, range.end()).unwrap_or(range)
 }
 
-/// Returns the largest range within `range` that a summary may have, without regard to older summaries. `range` begins
-/// with a turn or its first step. `None` if nothing is left.
+/// Returns the largest range within `range` that a summary may have, ignoring older summaries. `range` begins with a
+/// turn or its first step. `None` if nothing is left.
 #[must_use]
 pub fn allowed(stream: &Stream, pairs: &Pairs, range: TurnRange) -> Option<TurnRange> {
     let mut range = range;

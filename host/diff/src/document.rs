@@ -158,7 +158,7 @@ impl<'a> SizedChanges<'a> {
     }
 }
 
-/// An entry of a comparison with its size, also if it has no change.
+/// An entry of a comparison with its size, even if it has no change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntrySize {
     /// `None` if both views show the same.

@@ -1,5 +1,5 @@
-//! The gates: conditions that every strategy of a report must meet. The controls `none` and `drop-all` are exempt. A row
-//! without enough data does not meet a gate.
+//! The gates: conditions that every strategy of a report must meet. The controls `none` and `drop-all` are exempt. A
+//! row without enough data does not meet a gate.
 
 use jp_compact_evidence::Class;
 use jp_compact_schema::document::{
@@ -13,13 +13,13 @@ const DEFAULT_CLASSES: [Class; 3] = [Class::Path, Class::Number, Class::Identifi
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EvalGates {
     pub recall: Vec<RecallGate>,
-    /// The least saving, in percent.
+    /// The minimum saving, in percent.
     pub saving: Option<f64>,
-    /// The most requests until a compaction has paid for itself.
+    /// The maximum number of requests until a compaction has paid for itself.
     pub break_even: Option<f64>,
 }
 
-/// The least recall of a class, or of path, number, and identifier.
+/// The minimum recall of a class, or of paths, numbers, and identifiers together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RecallGate {
     pub percent: f64,

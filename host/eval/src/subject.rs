@@ -1,5 +1,5 @@
-//! One transcript with everything that all rows share: its anchors, its tokens, its cuts, and the anchors at risk. It is
-//! read once.
+//! One transcript with everything that all rows share: its anchors, its tokens, its cuts, and the anchors at risk. It
+//! is read once.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(crate) struct SubjectCut {
     pub(crate) texts: Vec<String>,
 }
 
-/// Overlays in their stored form. As JSON values, those of a large session would need several times the memory.
+/// Overlays in their stored form. As JSON values, the overlays of a large session would need several times the memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StoredOverlays {
     /// The elements of an array, without its brackets.
@@ -117,7 +117,8 @@ impl<'a> Subject<'a> {
         next.map_or(self.session.stream.events().len(), |event| event.element)
     }
 
-    /// Returns the prefix of `events` events with the stored overlays. In a prefix that has ended, the last turn is closed.
+    /// Returns the prefix of `events` events with the stored overlays. In a prefix that has ended, the last turn is
+    /// closed.
     pub(crate) fn prefix(
         &self,
         events: usize,
@@ -143,7 +144,7 @@ impl<'a> Subject<'a> {
         if !self.cuts.is_empty() {
             return None;
         }
-        // The last cut has the most results before it.
+        // The last cut has the largest number of results before it.
         let reason = self
             .skipped
             .iter()

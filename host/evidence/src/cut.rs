@@ -6,9 +6,9 @@ use crate::session::Session;
 
 /// The parts of the tool output at which a session is cut by default, in percent.
 pub const DEFAULT_CUTS: [f64; 3] = [40.0, 60.0, 80.0];
-/// The fewest tool results before a cut.
+/// The minimum number of tool results before a cut.
 pub const RESULTS_MIN: usize = 12;
-/// The fewest events of the assistant after a cut.
+/// The minimum number of events of the assistant after a cut.
 pub const ASSISTANT_MIN: usize = 3;
 
 /// A point at which a session is compacted.

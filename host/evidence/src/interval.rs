@@ -6,7 +6,7 @@ use crate::recall::RecallCounts;
 
 /// The number of samples.
 const SAMPLES: usize = 1_000;
-/// The fewest anchors at risk for a percentage.
+/// The minimum number of anchors at risk for a percentage.
 pub const AT_RISK_MIN: u64 = 20;
 
 /// A recall with its interval, in percent.

@@ -21,7 +21,7 @@ pub struct PathCounts {
 }
 
 impl PathCounts {
-    /// The fewest lost paths that are worth a warning.
+    /// The minimum number of lost paths for a warning.
     const LOST_MIN: usize = 5;
 
     /// Reads a view, and the events that it strips.

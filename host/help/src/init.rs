@@ -11,9 +11,9 @@ pub const ROWS: [&str; 5] = ["strip-tools", "micro", "trim", "extract", "digest"
 /// A hook of Claude Code that compacts a session after a turn, if that is due.
 pub const HOOK: &str =
     r#"{ "hooks": { "Stop": [{ "hooks": [{ "type": "command", "command": "jp-compact auto --hook" }] }] } }"#;
-/// The least part of the names that a profile must keep, in percent.
+/// The minimum part of the names that a profile must keep, in percent.
 const RECALL_MIN: f64 = 80.0;
-/// The least saving of a profile, in percent.
+/// The minimum saving of a profile, in percent.
 const SAVING_MIN: f64 = 5.0;
 
 /// A measured strategy.

@@ -22,7 +22,7 @@ enum Form {
     Long,
 }
 
-/// Returns the command line with the layout and the colors of its help. `arguments` are those of the process.
+/// Returns the command line with the layout and the colors of its help. `arguments` are the arguments of the process.
 #[must_use]
 pub fn with_layout(cli: Command, arguments: &[OsString]) -> Command {
     let color = match typed_color(arguments) {

@@ -1,5 +1,5 @@
 //! The table of `strategy list`, and the descriptions of the bundled strategies. The bundled ones are known here, so
-//! that the list is complete without executing them. A test compares the descriptions with those of the executables.
+//! that the list is complete without executing them. A test compares these descriptions with the executables' own.
 
 /// The descriptions of the bundled strategies, by name.
 pub const BUNDLED: [(&str, &str); 8] = [
@@ -33,8 +33,8 @@ pub struct StrategyLine {
 /// The narrowest terminal that the table fits.
 const COLUMNS_MIN: usize = 60;
 
-/// Returns the lines of the table, at most as wide as the terminal, if there is one. The path of a plugin is on a line
-/// of its own, and is not cut, because a user copies it.
+/// Returns the lines of the table, at most as wide as the terminal, if there is one. The path of a plugin is on a
+/// separate line, and is not cut, so that a user can copy it.
 #[must_use]
 pub fn table(rows: &[StrategyLine], columns: Option<usize>) -> Vec<String> {
     let columns = columns.map_or(usize::MAX, |columns| columns.max(COLUMNS_MIN));

@@ -17,7 +17,7 @@ const SESSION_VARIABLE: &str = "JP_SESSION";
 /// JP's current conversation, and the reason for the choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CurrentConversation {
-    /// The digits of the id.
+    /// The digits of the conversation's id.
     pub id: String,
     pub title: Option<String>,
     /// Whether the conversation is active in the terminal. If not, it is the conversation that was activated last.

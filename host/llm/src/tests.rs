@@ -400,7 +400,7 @@ fn note(text: &str) -> NeedRequest {
     }
 }
 
-/// Returns models with a home of their own.
+/// Returns models with a separate home.
 fn models_at(server: &MockServer, home: &std::path::Path, options: &LlmOptions) -> Models {
     let environment = Environment { home: Some(home.to_owned()), ..environment(server) };
     Models::open(Settings::default(), options, &environment).unwrap()

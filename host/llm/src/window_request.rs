@@ -50,7 +50,7 @@ pub(super) fn requests(target: &Target) -> Vec<WindowRequest> {
         ProviderKind::Openai => {
             let mut requests = vec![WindowRequest::get(format!("{address}models"), listed)];
             if let Some(root) = address.strip_suffix("v1/") {
-                // llama.cpp and LM Studio report the window of the running model only at addresses of their own.
+                // llama.cpp and LM Studio report the window of the running model only at their own addresses.
                 requests.push(WindowRequest::get(format!("{root}props"), |answer, _| {
                     tokens(answer, "/default_generation_settings/n_ctx")
                 }));

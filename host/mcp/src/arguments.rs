@@ -11,7 +11,7 @@ use serde_json::Value;
 const TRANSCRIPT: &str = "The conversation: the path of its folder or file, or its id, such as 17738399468. A path is relative \
                           to the served folder, or absolute and inside it.";
 
-/// `compact`.
+/// The arguments of `compact`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompactArguments {
@@ -68,7 +68,7 @@ fn bound<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bound>, D:
     if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(D::Error::custom) }
 }
 
-/// `stats` and `show`.
+/// The arguments of `stats` and `show`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InspectArguments {
@@ -76,7 +76,7 @@ pub struct InspectArguments {
     pub transcript: String,
 }
 
-/// `print`.
+/// The arguments of `print`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrintArguments {
@@ -86,7 +86,7 @@ pub struct PrintArguments {
     pub compacted: Option<bool>,
     /// The first character to print. Default: 0. The result of a page has the `offset` of the next one.
     pub offset: Option<usize>,
-    /// The most characters to print. Default: 100000.
+    /// The maximum number of characters to print. Default: 100000.
     pub max_chars: Option<usize>,
     /// The printed form: `text` (the default), `json` (the decoded events that a provider receives), `source` (the form
     /// of the transcript), or a provider's name for the conversation of its request body.
@@ -94,7 +94,7 @@ pub struct PrintArguments {
     pub form: Option<String>,
 }
 
-/// `reset`.
+/// The arguments of `reset`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResetArguments {
@@ -104,27 +104,27 @@ pub struct ResetArguments {
     pub number: Option<NonZero<usize>>,
 }
 
-/// `list`.
+/// The arguments of `list`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListArguments {
-    /// The most sessions to list. Default: 20.
+    /// The maximum number of sessions to list. Default: 20.
     pub max: Option<usize>,
 }
 
-/// `search`.
+/// The arguments of `search`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchArguments {
     #[schemars(description = TRANSCRIPT)]
     pub transcript: String,
-    /// The text to find in the raw events, without regard to the case of letters: a path, a name, a number, a command.
+    /// The text to find in the raw events, ignoring case: a path, a name, a number, a command.
     pub query: String,
-    /// The most events to return. Default: 20.
+    /// The maximum number of events to return. Default: 20.
     pub max: Option<usize>,
 }
 
-/// `expand`.
+/// The arguments of `expand`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExpandArguments {
@@ -134,6 +134,6 @@ pub struct ExpandArguments {
     pub event: usize,
     /// The first character of the event's text. Default: 0.
     pub offset: Option<usize>,
-    /// The most characters to return. Default: 100000.
+    /// The maximum number of characters to return. Default: 100000.
     pub max_chars: Option<usize>,
 }

@@ -27,7 +27,7 @@ pub struct ToolAnswer {
 
 const PAGE_CHARS: usize = 100_000;
 const LISTED_MAX: usize = 20;
-/// The sessions that are read to find those of one folder.
+/// The maximum number of sessions to read in search of the sessions of one folder.
 const READ_MAX: usize = 2_000;
 
 /// Returns a page of a text.

@@ -1,4 +1,4 @@
-//! The search for a text in the raw events of a conversation, also in those that overlays hide. An agent that lost a
+//! The search for a text in the raw events of a conversation, including events that overlays hide. An agent that lost a
 //! detail finds the event, and reads its whole text.
 
 use serde_json::Value;
@@ -17,8 +17,8 @@ pub struct EventMatch {
     pub excerpt: String,
 }
 
-/// Returns the events that contain a text, without regard to the case of ASCII letters. `events` are those of
-/// `print --as json`.
+/// Returns the events that contain a text, ignoring the case of ASCII letters. `events` are the events that `print --as
+/// json` prints.
 #[must_use]
 pub fn search(events: &[Value], query: &str, max: usize) -> Vec<EventMatch> {
     let query = query.to_ascii_lowercase();

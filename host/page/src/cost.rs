@@ -8,7 +8,7 @@ use crate::figure::decimal;
 use crate::frame::{figure, scrollable};
 use crate::rows::{label, pooled_recall, strategies};
 
-/// The most requests that the chart shows.
+/// The maximum number of requests that the chart shows.
 const REQUESTS_MAX: f64 = 200.0;
 
 /// Returns the two lines that cross where a compaction has paid for itself.

@@ -29,7 +29,7 @@ pub struct DiffPage<'a> {
     pub name: &'a str,
     pub report: &'a DiffReport<StreamedChanges<'a>>,
     pub changes: &'a SizedChanges<'a>,
-    /// All events of the conversation, also those without a change.
+    /// All events of the conversation, including those without a change.
     pub entries: &'a [EntrySize],
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct Section {
     pub(crate) content: Markup,
 }
 
-/// Returns a table or chart that can be wider than the window. It scrolls, also with the keyboard.
+/// Returns a table or chart that can be wider than the window. It can be scrolled, also with the keyboard.
 pub(crate) fn scrollable(label: &str, content: &Markup) -> Markup {
     html! { div.scroll tabindex="0" role="region" aria-label=(label) { (content) } }
 }

@@ -20,7 +20,7 @@ pub(crate) fn cut(text: &str, chars: usize) -> CutText<'_> {
     }
 }
 
-/// Returns a text in a box of its own, escaped and cut.
+/// Returns a text in a separate box, escaped and cut.
 pub(crate) fn block(text: &str) -> Markup {
     let CutText { shown, hidden } = cut(text, CHARS_MAX);
     html! {

@@ -1,5 +1,6 @@
 //! The report of `diff` as text: unified hunks, or a table with a line for each event. Each line of a transcript begins
-//! with `-`, `+`, or a space, and each line of the host with a letter, a number, or `@`. The table has at most 60 columns.
+//! with `-`, `+`, or a space, and each line of the host with a letter, a number, or `@`. The table has at most 60
+//! columns.
 
 use jp_compact_core::{Position, TurnRange};
 use jp_compact_diff::{SizedChange, SizedChanges};
@@ -78,7 +79,7 @@ fn content_text(change: &DiffChange) -> String {
     content + &event
 }
 
-/// Returns the changes as a table. A long one lists only the changes of the most tokens.
+/// Returns the changes as a table. A long table lists only the largest changes.
 pub fn stat(changes: &SizedChanges<'_>, palette: &Palette) -> EscapedLines {
     let mut rows: Vec<_> =
         changes.changes.iter().map(|change| changes.document(change)).enumerate().collect();

@@ -1,5 +1,5 @@
-//! The colors of text on a terminal. A style adds escape codes around a line after its text was escaped, so that foreign
-//! text never contains a code. Without a terminal, and with `NO_COLOR`, there must be no codes at all.
+//! The colors of text on a terminal. A style adds escape codes around a line after its text was escaped, so that
+//! foreign text never contains a code. Without a terminal, and with `NO_COLOR`, there must be no codes at all.
 
 use anstyle::{AnsiColor, Style};
 
@@ -13,7 +13,7 @@ pub struct Palette {
 }
 
 impl Palette {
-    /// The styles of text with or without colors.
+    /// Returns the styles of text with or without colors.
     #[must_use]
     pub fn new(is_colored: bool) -> Self {
         if is_colored { Self::colored() } else { Self::default() }

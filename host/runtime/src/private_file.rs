@@ -122,7 +122,7 @@ pub fn begin(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     }
     let prefix = format!("{PREFIX}{}-", std::process::id());
     let file = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder)?;
-    // The lock shows that the file is in use, also to processes that cannot see this one.
+    // The lock shows that the file is in use, even to processes that cannot see this process.
     if let Err(error) = file.as_file().try_lock() {
         tracing::debug!(%error, path = %file.path().display(), "failed to lock a temporary file");
     }

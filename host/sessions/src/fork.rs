@@ -23,7 +23,7 @@ use crate::resume_command::ResumeCommand;
 
 /// The end of a fork's title.
 const TITLE_SUFFIX: &str = " (compacted)";
-/// The most files that are copied with a session, and their bytes.
+/// The maximum number of files that are copied with a session, and their maximum size in bytes.
 const BELONGING_MAX: usize = 1000;
 const BELONGING_BYTES_MAX: u64 = 64 << 20;
 

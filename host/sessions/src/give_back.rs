@@ -4,7 +4,7 @@
 use jp_compact_transcripts::Format;
 use serde_json::{Value, json};
 
-/// The greatest context that a hook may add.
+/// The maximum number of tokens that a hook may add to the context.
 pub const GIVE_BACK_TOKENS: u64 = 4_000;
 
 /// Returns the part of a session that its last compaction hid. `None` if the agent has no record of compactions.

@@ -1,5 +1,5 @@
-//! New ids. An old id leads to the same new id everywhere in one fork, also in other files of the session, so no table
-//! of ids is needed. Two forks never share an id.
+//! New ids. Within a fork, an old id always leads to the same new id, even in other files of the session. Therefore, no
+//! table of ids is needed. Two forks never share an id.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::process;

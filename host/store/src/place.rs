@@ -204,7 +204,7 @@ pub fn workspace_root(place: &Place, environment: &Environment) -> Option<PathBu
 }
 
 /// Returns the id and the folder of each conversation in the current workspace. If there are several copies, the folder
-/// is that of the copy that JP would load.
+/// of the copy that JP would load is returned.
 ///
 /// # Errors
 ///

@@ -25,8 +25,8 @@ impl ColorMode {
         }
     }
 
-    /// Whether text is colored. `NO_COLOR` disables colors, and `CLICOLOR_FORCE` enables them without a terminal,
-    /// unless the user typed a mode. An empty variable counts as unset.
+    /// Returns whether text is colored. `NO_COLOR` disables colors, and `CLICOLOR_FORCE` enables them without a
+    /// terminal, unless the user typed a mode. An empty variable counts as unset.
     pub fn has_colors(self, is_terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
         let is_zero = |name: &str| variable(name).is_some_and(|value| value == "0");
         match self {

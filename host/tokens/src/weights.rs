@@ -30,6 +30,7 @@ impl Frames {
     pub const CALL: u64 = 21_500;
     /// A key or a value in the arguments of a call: quotes, and a colon or a comma.
     pub const ARGUMENT: u64 = 1_223;
-    /// A byte of an id, in addition to its pieces. Ids are random, so their pieces have more tokens than those of a text.
+    /// A byte of an id, in addition to its pieces. Ids are random, so their pieces have more tokens than the pieces of
+    /// a text.
     pub const ID_BYTE: u64 = 173;
 }

@@ -1,4 +1,4 @@
-//! Refuses a transcript of which the reader understood too little. An edit of such a file could destroy records that
+//! Refuses a transcript if its reader understood too little of it. An edit of such a file could destroy records that
 //! the reader does not know.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-// What a compaction changed, by `tool_use_id`. Claude Code gives messages new ids, and calls keep theirs. Pure functions.
+// The changes of a compaction, by `tool_use_id`. Claude Code gives messages new ids, but calls keep their ids. Pure functions.
 
 import type { Row } from './rows'
 

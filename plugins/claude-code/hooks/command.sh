@@ -11,7 +11,7 @@ stats)
     exec "$executable" stats "$session"
     ;;
 undo)
-    # Everything before the last compaction, as a session of its own.
+    # All messages before the last compaction, as a new session.
     if [ ! -f "$session" ]; then
         session=$(find "${CLAUDE_CONFIG_DIR:-$HOME/.claude}/projects" -name "$session.jsonl" | head -n 1)
     fi

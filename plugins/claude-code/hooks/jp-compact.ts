@@ -2,7 +2,7 @@
 //
 // One process of jp-compact reads the messages from stdin and answers in about 0.1 s. It writes nothing to disk.
 //
-// Never: an exception, or a compaction that saves nothing. Claude Code's own compaction runs instead (`next`).
+// It must never throw, or return a compaction that saves nothing. Claude Code's own compaction runs instead (`next`).
 
 import type { Register } from 'claude-code'
 
@@ -82,7 +82,7 @@ export const register: Register = (on, config) => {
   let isRepeated = false
 
   on('session.compact', async ($, e, next) => {
-    // Claude Code prepares compactions ahead of time because its own take long. This one is made when it is needed.
+    // Claude Code prepares compactions ahead of time, because its own take long. This compaction is fast, so it is made on demand.
     if (e.trigger === 'precompute') {
       return { skip: `${NAME} compacts when it is needed` }
     }
@@ -133,7 +133,7 @@ export const register: Register = (on, config) => {
       if (applied !== undefined && e.isInteractive) {
         $.clock.after(LOADED_MS, async () => {
           if (isLost(applied, (await $.session.messages({})) as readonly Row[])) {
-            // As the user's command. The hook would not hear a compaction of its own plugin.
+            // Sent as the user's command, because the hook is not called for a compaction by its own plugin.
             isRepeated = true
             await $.command.run({ command: 'compact' }).catch(() => undefined)
             isRepeated = false

@@ -1,9 +1,9 @@
 // The messages of a compaction as a request to Anthropic, and the view of that request as messages. Pure functions.
 //
-// A message that is returned with its handle stays as it was, with images and attachments. One without is built from its
+// A message that is returned with its handle stays unchanged, with images and attachments. One without is built from its
 // fields. Each block of the request has the number of its message in `row`, a member that jp-compact leaves in the view.
 //
-// Never: a response of a closed turn, or a result without an image, that keeps its handle. At the next `--resume`, Claude
+// A response of a closed turn, and a result without an image, must not keep the handle. At the next `--resume`, Claude
 // Code joins responses with one id, and puts such a result after the original call: all original messages come back.
 
 export type ToolUse = { tool_use_id: string; tool: string; input: Record<string, unknown>; result?: unknown }

@@ -72,7 +72,7 @@ def text_of(view: list[dict[str, Any]]) -> str:
 
 
 class Compactor:
-    """A compactor in the sense of the kit. It keeps the conversation with its overlays, because the kit passes a text on.
+    """A compactor in the sense of the kit. It keeps the conversation with its overlays, because the kit passes only a text to the next round.
 
     With `chained`, each round compacts the view of the last one as if it were a new conversation.
     """

@@ -24,7 +24,7 @@ pub struct EvalReport {
     pub window: u64,
     /// The part of the window that a replayed context may fill before it is compacted, in percent.
     pub threshold_percent: f64,
-    /// The fewest anchors at risk for which a percentage is given.
+    /// The minimum number of anchors at risk for a percentage.
     pub at_risk_min: u64,
     /// The gates of the command line, in the order of the options.
     pub gates: Vec<EvalGate>,
@@ -87,7 +87,7 @@ pub struct EvalRow {
     pub cuts: usize,
     /// The number of cuts at which the strategy made no overlay.
     pub declines: usize,
-    /// The reasons for these, each once.
+    /// The reasons for the declines, each once.
     pub decline_reasons: Vec<String>,
     /// The tokens of all prefixes, and of their views. `jp` is null.
     pub tokens: TokenCounts,

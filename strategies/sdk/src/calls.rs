@@ -41,7 +41,7 @@ pub struct CallPair {
 /// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallResult {
-    /// The turn of the result. It can be later than that of the call.
+    /// The turn of the result. It can be later than the turn of the call.
     pub turn: usize,
     /// The number of the response.
     pub seq: u64,

@@ -34,7 +34,7 @@ impl BatchReporter {
         Self { tally, bar, quiet, refused: 0, hints: BTreeSet::new(), is_interrupted: false }
     }
 
-    /// Reports the paths that cannot be searched. Their entries in the report are after those of the transcripts.
+    /// Reports the paths that cannot be searched. Their entries in the report follow the entries of the transcripts.
     pub(super) fn report_faults(
         &mut self,
         files: &FoundFiles,

@@ -1,5 +1,5 @@
-//! Google's rules (M1 to M5), checked on the `contents` of a request body. The names of members may be those of the API or
-//! those of its Python SDK.
+//! Google's rules (M1 to M5), checked on the `contents` of a request body. The members may have their names in the API
+//! or in its Python SDK.
 
 use serde_json::Value;
 

@@ -76,7 +76,7 @@ fn stamps_increase_even_if_the_clock_goes_back() {
         60,
         &["2026-04-02 09:01:00.000000001", "2026-04-02 09:01:00.000000002"],
     );
-    // The clock ran backwards. The newest overlay decides, independent of its position.
+    // The clock ran backwards. The newest overlay wins, regardless of its position.
     let older = compaction(5, 0, 0, json!({}));
     check_stamps(
         &Build::turns(1).element(old.clone()).element(older),

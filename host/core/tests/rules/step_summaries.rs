@@ -1,5 +1,5 @@
-//! Summaries that begin or end inside a turn: the ranges that the host offers for them, the open turn with thinking, and
-//! the view after one or several of them.
+//! Summaries that begin or end inside a turn: the ranges that the host offers for them, the open turn with thinking,
+//! and the view after one or several of them.
 
 use bytes::Bytes;
 use jp_compact_core::append::{append, stamped_overlays};
@@ -159,7 +159,7 @@ fn a_strategy_cannot_choose_a_range_that_the_host_would_not_offer() {
     assert_eq!(refused(&steps("TT-T--").say("end"), "0", "1.3"), None);
 }
 
-/// Returns a conversation in which every call but the last ones has a result, and every thought leads to something.
+/// Returns a conversation in which all calls except the last ones have results, and output follows every thought.
 fn conversation() -> impl Strategy<Value = Build> {
     let step = (0..3u8, 0..3usize, any::<bool>());
     let steps = prop::collection::vec((step, prop::bool::weighted(0.1)), 0..7);

@@ -62,7 +62,7 @@ pub fn write(lines: &mut ReportLines, suite: &Suite<'_>, out: &mut dyn Write) ->
     xml.get_mut().write_all(b"\n")
 }
 
-/// Returns whether a gate has a case of its own. The other gates concern single views, and are reported with the
+/// Returns whether a gate has its own case. The other gates concern single views, and are reported with the
 /// transcripts. Without a successful transcript, every gate has a case.
 fn has_case(gate: &GateReport, total: &BatchTotal) -> bool {
     let batch_gates = [Gate::RequireSaving, Gate::MaxFailures];

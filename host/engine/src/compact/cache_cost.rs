@@ -24,7 +24,7 @@ pub(super) struct SummaryTokens {
     pub(super) output: u64,
 }
 
-/// Returns the cost of new overlays, if the run reports it. For a conversation of JP, the cost is that of the request
+/// Returns the cost of new overlays, if the run reports it. For a conversation of JP, this is the cost of the request
 /// that JP sends.
 pub(super) fn cost_of(
     run: &RunSettings,
@@ -52,7 +52,7 @@ pub(super) fn cost_of(
     Some(document(run, survey, family, &sizes))
 }
 
-/// Returns the least cost of a summary of this range: a summary without text.
+/// Returns the minimum cost of a summary of this range: the cost of a summary without text.
 pub(super) fn least_cost_of_summary(
     run: &RunSettings,
     survey: &Survey<'_>,

@@ -110,7 +110,8 @@ pub(super) struct Forecast {
     pub(super) existing: Vec<Violation>,
 }
 
-/// Projects the stream with the new overlays, and compares its violations with those of the old view.
+/// Projects the stream with the new overlays, and compares the violations of the new view with the violations of the
+/// old one.
 pub(super) fn forecast(
     stream: &Stream,
     pairs: &Pairs,

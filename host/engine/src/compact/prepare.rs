@@ -36,7 +36,7 @@ pub struct PreparedStrategy {
     /// The plugin, how it is confined, and its description.
     pub described: Described,
     pub options: Map<String, Value>,
-    /// The strategy's own turns, in place of those of the run.
+    /// The strategy's own turns. They replace the turns of the run.
     pub range: Option<select::Selection>,
     /// The setting or argument that selected it.
     pub provenance: Provenance,

@@ -41,7 +41,7 @@ pub struct RunPolicy {
     pub model: Option<ConfiguredModel>,
     /// The model of the conversation.
     pub conversation_model: Option<ConfiguredModel>,
-    /// The turns for strategies without a range of their own.
+    /// The turns for strategies without their own range.
     pub selection: Selection,
     /// The overlaps that extend a summary.
     pub overlap: Overlap,

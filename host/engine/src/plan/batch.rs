@@ -83,8 +83,8 @@ impl ThreadPlans {
 }
 
 impl<'a> BatchPlanner<'a> {
-    /// Creates a planner. Strategies from the command line are prepared immediately, because their errors concern
-    /// every transcript. With `in_memory`, runs append nothing and return the views. With `restore`, a proposal may make a
+    /// Creates a planner. Strategies from the command line are prepared immediately, because their errors concern every
+    /// transcript. With `in_memory`, runs append nothing and return the views. With `restore`, a proposal may make a
     /// view larger.
     ///
     /// # Errors
@@ -118,8 +118,8 @@ impl<'a> BatchPlanner<'a> {
         })
     }
 
-    /// Rejects the profile of `--profile` if neither the configuration of the current folder nor that of one of these
-    /// transcripts has it.
+    /// Rejects the profile of `--profile` if no configuration has it: neither that of the current folder nor that of
+    /// one of these transcripts.
     ///
     /// # Errors
     /// No configuration has the profile.

@@ -14,7 +14,7 @@ use super::draw_target;
 
 /// A shorter request is not shown.
 const SHOWN_AFTER: Duration = Duration::from_millis(300);
-/// The time between two pictures.
+/// The time between two redraws.
 const TICK: Duration = Duration::from_millis(100);
 /// A longer message would wrap, and then it could not be cleared.
 const MESSAGE_CHARS_MAX: usize = 60;
@@ -62,7 +62,7 @@ impl ProgressLine {
         Self { shared: Arc::new(Shared { bar, state, changed }) }
     }
 
-    /// The line as a part of several lines.
+    /// Returns the line as a part of several lines.
     pub(super) fn bar(&self) -> ProgressBar {
         self.shared.bar.clone()
     }
@@ -104,7 +104,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Redraws the line until the program does not need it any more.
+    /// Redraws the line until the program no longer needs it.
     fn draw_until_closed(&self) {
         let mut state = self.lock();
         while !state.is_closed {
@@ -158,7 +158,7 @@ impl Watch for ProgressLine {
     }
 }
 
-/// The progress of a strategy on one escaped line.
+/// Returns the progress of a strategy on one escaped line.
 fn text(progress: &Progress) -> String {
     let count = match progress.total {
         Some(total) => format!("{} of {total}", progress.done),

@@ -8,7 +8,7 @@ pub use bars::{BatchProgress, EvalBar};
 use indicatif::ProgressDrawTarget;
 pub use line::ProgressLine;
 
-/// Stderr, unless the progress is hidden. indicatif draws only on a terminal.
+/// Returns stderr as the target, unless the progress is hidden. indicatif draws only on a terminal.
 fn draw_target(hidden: bool) -> ProgressDrawTarget {
     if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
 }

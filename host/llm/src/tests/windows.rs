@@ -7,7 +7,7 @@ fn naming(provider: &str) -> Settings {
     toml::from_str(&format!("[providers.{provider}]")).unwrap()
 }
 
-/// Returns models of this server with these settings and a home of their own.
+/// Returns models of this server with these settings and a separate home.
 fn models_of(
     server: &MockServer,
     settings: Settings,

@@ -19,7 +19,7 @@ use super::stderr_log::{self, StderrLog};
 use super::{Confined, Described, Starter, Watch};
 use crate::process::{GRACE, ProcessError, Worker, WorkerEnded};
 
-/// The time that a worker gets to exit when it is not needed any more.
+/// The time that a worker gets to exit when it is no longer needed.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 /// The maximum time from the exit of a worker to the end of its output, and from the end of its output to its exit.
 const HALF_CLOSED_MAX: Duration = Duration::from_millis(250);

@@ -115,7 +115,7 @@ impl Reader for ClaudeCode {
             });
             Ok(())
         })?;
-        // The session of a subagent is a file of its own in which every line is a side chain.
+        // The session of a subagent is a separate file. Every line in it is a side chain.
         if lines.iter().all(|line| line.is_side || line.events.is_empty()) {
             lines.iter_mut().for_each(|line| line.is_side = false);
         }

@@ -53,7 +53,7 @@ const THOUGHTS: [&str; 6] = [
 
 impl Reader for OpenaiChat {
     fn detects(&self, sample: &Sample<'_>) -> bool {
-        // Some programs add roles of their own.
+        // Some programs add their own roles.
         let are_messages = |messages: &[JsonNode<'_>]| {
             let has_known_role =
                 |message: &JsonNode<'_>| message.text_of("role").is_some_and(|role| ROLES.contains(&&*role));

@@ -204,7 +204,7 @@ fn check_not_longer(name: &str, stream: &Transcript, overlays: &[Overlay], writt
     assert!(tokens(overlays) <= tokens(&[]), "{name}: the view has more tokens than the transcript");
 }
 
-/// Returns the reasons why a provider refuses a transcript as it is.
+/// Returns the reasons why a provider refuses an unchanged transcript.
 fn violations_as_is(stream: &Transcript, provider: Provider) -> Vec<lint::Violation> {
     let view = project_with_overlays(stream, &[]);
     lint::check_body(provider, &render::render_unrepaired(stream, &view, provider))

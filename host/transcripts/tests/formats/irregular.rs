@@ -1,4 +1,4 @@
-//! Irregular input that is read: JSON on which parsers differ, and logs of a program that was interrupted.
+//! Irregular input that a reader accepts: JSON on which parsers differ, and logs of an interrupted program.
 
 use jp_compact_transcripts::{self as transcripts, Format};
 

@@ -1,4 +1,4 @@
-"""The types of answers, and the answers for records that the worker could not answer."""
+"""The types of answers, including answers for records that the worker could not answer."""
 
 from __future__ import annotations
 

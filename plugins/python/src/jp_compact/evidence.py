@@ -70,6 +70,6 @@ def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def frame(report: Mapping[str, Any]) -> Any:
-    """Returns the rows of a report as a data frame. It needs pandas. An unknown number is NaN, also if all are unknown."""
+    """Returns the rows of a report as a data frame. It needs pandas. An unknown number is NaN, even if all numbers are unknown."""
     table = importlib.import_module("pandas").DataFrame(rows(report))
     return table.astype(dict.fromkeys(_MAYBE_UNKNOWN, "float64"))

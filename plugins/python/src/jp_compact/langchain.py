@@ -1,4 +1,4 @@
-"""A middleware for agents of LangChain: each request to the model has the view of the messages.
+"""A middleware for agents of LangChain: each request to the model contains the view of the messages.
 
 `create_agent(model, tools, middleware=[CompactMiddleware()])`. The state keeps all messages.
 """

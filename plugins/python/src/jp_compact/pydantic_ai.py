@@ -1,4 +1,4 @@
-"""A history processor for agents of pydantic-ai: each request to the model has the view of the history.
+"""A history processor for agents of pydantic-ai: each request to the model contains the view of the history.
 
 `Agent(model, capabilities=[ProcessHistory(CompactHistory())])`. The result of a run keeps all messages.
 """

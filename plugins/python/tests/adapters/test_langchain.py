@@ -1,4 +1,4 @@
-"""The middleware with the real LangChain, and a model that records what it is sent."""
+"""The middleware with the real LangChain, and a model that records its requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The condenser with the real SDK of OpenHands, and a model that records what it is sent."""
+"""The condenser with the real SDK of OpenHands, and a model that records its requests."""
 
 from __future__ import annotations
 

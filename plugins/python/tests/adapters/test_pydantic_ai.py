@@ -1,4 +1,4 @@
-"""The history processor with the real pydantic-ai, and a model that records what it is sent."""
+"""The history processor with the real pydantic-ai, and a model that records its requests."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ use super::tree::{self, FileId};
 
 /// A limit for the running time.
 const STEPS_MAX: u64 = 1 << 28;
-/// 64 MiB of memory.
+/// The maximum depth. With 16 bytes per level, it takes 64 MiB of memory.
 const DEPTH_MAX: usize = 4 << 20;
 /// This many entries that cannot be removed are skipped, so that the rest is still removed.
 const STUCK_MAX: usize = 1024;

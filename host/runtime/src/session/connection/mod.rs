@@ -48,7 +48,7 @@ impl Limits {
 /// The reason why the connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExitReason {
-    /// The process is not needed any more: the work is done, or it reached its number of requests.
+    /// The process is no longer needed: the work is done, or it reached its number of requests.
     Finished,
     /// Its output has ended.
     Died,
@@ -266,7 +266,7 @@ impl<'a> WorkerConnection<'a> {
         }
     }
 
-    /// Handles every complete line. At the end of the output, also handles an incomplete last line.
+    /// Handles every complete line. At the end of the output, it also handles an incomplete last line.
     fn handle_output(&mut self, ended: bool) -> Option<ExitReason> {
         let mut input = std::mem::take(&mut self.input);
         let mut start = 0;

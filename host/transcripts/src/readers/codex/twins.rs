@@ -81,7 +81,7 @@ impl Twin {
             _ => return Some(for_call(twin, payload, payload.text_of("call_id")?.into_owned())),
         };
         let item = payload.string(name)?;
-        // The end of a task has content of its own, so only the repeated text is removed.
+        // The end of a task has its own content, so only the repeated text is removed.
         let deletion = if name == "last_agent_message" {
             Deletion::Value(item.span(), "null")
         } else {

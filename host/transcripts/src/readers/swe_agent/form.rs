@@ -202,7 +202,7 @@ fn find_text(message: JsonNode<'_>, text: JsonNode<'_>, from: usize) -> Option<S
     Some(Span { start: from + at, end: from + at + inner.len() })
 }
 
-/// Returns a fenced command: the span of the command, and that of the whole fence.
+/// Returns a fenced command: the span of the command, and the span of the whole fence.
 fn fenced_command(message: JsonNode<'_>) -> Option<(Span, Span)> {
     let (raw, start) = (message.raw(), message.span().start);
     let (open, fence) = FENCES.iter().find_map(|fence| Some((memmem::find(raw, fence)?, *fence)))?;
