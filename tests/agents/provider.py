@@ -41,7 +41,8 @@ def call_of(tools, number):
         return "Read", {"file_path": "picture.png"}
     for name in ("Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command", "terminal"):
         if name in tools:
-            arguments = {"exec_command": {"cmd": command}, "shell": {"command": ["bash", "-lc", command]}}
+            arguments = {"exec_command": {"cmd": command}, "shell": {"command": ["bash", "-lc", command]},
+                         "terminal": {"command": command, "security_risk": "LOW"}}
             return name, arguments.get(name, {"command": command, "description": f"print file {number}"})
     return None
 
@@ -245,6 +246,19 @@ def answer_chat(body, serial):
     yield None, {**head, "choices": [], "usage": usage}
 
 
+def whole_chat(chunks):
+    """Returns the response that the chunks of a stream add up to."""
+    message, usage = {"role": "assistant"}, chunks[-1]["usage"]
+    for chunk in chunks[:-1]:
+        delta = chunk["choices"][0]["delta"]
+        message |= {name: value for name, value in delta.items() if value is not None}
+    for call in message.get("tool_calls") or []:
+        del call["index"]
+    reason = chunks[-2]["choices"][0]["finish_reason"]
+    choice = {"index": 0, "message": message, "finish_reason": reason}
+    return {**chunks[0], "object": "chat.completion", "choices": [choice], "usage": usage}
+
+
 # Gemini
 
 
@@ -345,6 +359,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         if path.endswith(":streamGenerateContent"):
             self.reply(200, f"data: {json.dumps(events[0][1])}\n\n", "text/event-stream")
+            return
+        if not body.get("stream") and path.endswith("/chat/completions"):
+            self.reply(200, json.dumps(whole_chat([data for _, data in events])))
             return
         if not body.get("stream"):
             self.reply(400, json.dumps({"error": {"message": "the test needs `stream`"}}))

@@ -5,8 +5,8 @@ with one more prompt, and compare the recorded request with `print --compacted -
 and compare its request with `print --as PROVIDER`.
 
 Not compared, because the agent or the renderer adds it: system prompts, `<system-reminder>` texts and attachments of
-Claude Code, the environment context of Codex, our `[Continue]`, and reasoning. (A fork keeps the signed thinking of older
-turns, and `--as anthropic` leaves it out.)
+Claude Code, the environment context of Codex, the status lines of OpenHands' terminal, our `[Continue]`, and reasoning.
+(A fork keeps the signed thinking of older turns, and `--as anthropic` leaves it out.)
 """
 
 import concurrent.futures
@@ -28,6 +28,8 @@ TURNS = 5
 LINES = 85
 PROFILE = "default"
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+# The tool of OpenHands adds these lines to each result when it makes a request. The events do not contain them.
+STATUS = re.compile(r"\s*\[(The command completed with|Current working directory:|Python interpreter:|Command finished with) [^\n]*\]")
 CONTINUE = "[Continue]"
 PROMPT = "jpc-turn-{}: read the files"
 
@@ -98,7 +100,7 @@ def conversation(parts):
             continue
         *ids, last = rest
         if isinstance(last, str):
-            last = REMINDER.sub("", last).strip()
+            last = STATUS.sub("", REMINDER.sub("", last)).strip()
             if not last or last == CONTINUE or last.startswith("<environment_context>"):
                 continue
         kept.append((kind, *ids, last))
@@ -169,19 +171,26 @@ class Agent:
     def check(self):
         self.make_session()
         id, path = self.original()
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = self.digest(path)
         # The overlays of a copy, because a sidecar next to the original would be a change of the original's view.
-        copy = self.root / f"copy{path.suffix}"
-        copy.write_bytes(path.read_bytes())
+        copy = self.copied(path)
         self.jp(str(copy), "--profile", PROFILE)
         report = json.loads(self.jp("fork", id, f"--compact={PROFILE}", "--json"))
         command = report["session"]["resume"]
         small = self.resumed(command, TURNS + 1)
         same(self.name, "the fork", small, self.printed(copy, "--compacted"))
-        assert hashlib.sha256(path.read_bytes()).hexdigest() == digest, "the original was changed"
+        assert self.digest(path) == digest, "the original was changed"
         whole = self.resumed(self.resume_original(id), TURNS + 2)
         same(self.name, "the original", whole, self.printed(copy))
         return self.sizes(report, whole, small)
+
+    def copied(self, path):
+        copy = self.root / f"copy{path.suffix}"
+        copy.write_bytes(path.read_bytes())
+        return copy
+
+    def digest(self, path):
+        return hashlib.sha256(path.read_bytes()).hexdigest()
 
     def sizes(self, report, whole, small):
         before, after = (len(json.dumps(parts, ensure_ascii=False)) for parts in (whole, small))
@@ -337,7 +346,34 @@ class GeminiCli(Agent):
         return f"gemini --session-file {id}"
 
 
-AGENTS = {agent.name: agent for agent in (ClaudeCode, Codex, Pi, OpenCode, GeminiCli)}
+class OpenHands(Agent):
+    name, form, parts = "openhands", "openai", staticmethod(parts_chat)
+
+    def configure(self):
+        self.env |= {"LLM_MODEL": "openai/m1", "LLM_BASE_URL": f"{self.provider.url}/v1", "LLM_API_KEY": "k",
+                     "OPENHANDS_SUPPRESS_BANNER": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_COLOR": "1"}
+
+    def with_prompt(self, command, prompt):
+        return f"{command} --headless --override-with-envs --always-approve -t {shlex.quote(prompt)}"
+
+    def turn(self, turn):
+        return self.with_prompt("openhands" if turn == 1 else "openhands --resume --last", PROMPT.format(turn))
+
+    def resume_original(self, id):
+        return f"openhands --resume {id}"
+
+    def copied(self, path):
+        """The events as one file, as the folder is read."""
+        copy = self.root / "copy.jsonl"
+        copy.write_bytes(b"".join(file.read_bytes() + b"\n" for file in sorted(path.glob("event-*.json"))))
+        return copy
+
+    def digest(self, path):
+        files = [path.with_name("base_state.json"), *sorted(path.glob("event-*.json"))]
+        return hashlib.sha256(b"".join(file.name.encode() + file.read_bytes() for file in files)).hexdigest()
+
+
+AGENTS = {agent.name: agent for agent in (ClaudeCode, Codex, Pi, OpenCode, GeminiCli, OpenHands)}
 
 
 def check(name, jp_compact, bin):

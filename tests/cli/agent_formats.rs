@@ -251,6 +251,7 @@ fn unsupported_format_error_names_the_program() {
     for (name, program) in [
         ("qwen-code.jsonl", "Qwen Code"),
         ("cursor.jsonl", "Cursor"),
+        ("copilot-cli.jsonl", "GitHub Copilot CLI"),
         ("factory-droid.jsonl", "Factory Droid"),
         ("vercel-ai-sdk.json", "the Vercel AI SDK"),
         ("vercel-ai-sdk-chat.json", "the Vercel AI SDK"),
@@ -262,7 +263,10 @@ fn unsupported_format_error_names_the_program() {
     ] {
         world.write_file(name, &sample(&format!("../unsupported/{name}")));
         for command in [&["show", name][..], &["stats", name], &[name, "--strategy", "strip-tools"]] {
-            world.run(command).exits(4).reports(&format!("looks like a transcript of {program}"));
+            let output = world.run(command).exits(4);
+            output
+                .reports(&format!("looks like a transcript of {program}"))
+                .reports("which is not supported yet");
         }
         // The same content in a file named `events.json` is rejected as well.
         world.write_file("jp/events.json", &sample(&format!("../unsupported/{name}")));

@@ -69,6 +69,7 @@ mod resolve;
 mod rfd_064;
 mod sdks;
 mod selections;
+mod session_folders;
 mod session_fork;
 mod shared_overlays;
 mod show;

@@ -9,18 +9,22 @@ use crate::paths::names_found;
 use crate::sources::{Name, Source};
 
 /// Every package of the workspace, and the packages of the workspace that it may depend on.
-const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 23] = [
+const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 24] = [
     ("jp-compact-schema", &[]),
     ("jp-compact-json", &[]),
     ("jp-compact-tokens", &[]),
     ("jp-compact-core", &["jp-compact-schema", "jp-compact-json", "jp-compact-tokens"]),
     ("jp-compact-transcripts", &["jp-compact-schema", "jp-compact-json", "jp-compact-core"]),
+    ("jp-compact-folders", &[]),
     ("jp-compact-diff", &["jp-compact-schema", "jp-compact-core"]),
     ("jp-compact-terminal", &[]),
     ("jp-compact-runtime", &["jp-compact-schema", "jp-compact-core"]),
     ("jp-compact-conformance", &["jp-compact-schema", "jp-compact-core", "jp-compact-runtime"]),
     ("jp-compact-llm", &["jp-compact-schema", "jp-compact-core", "jp-compact-runtime"]),
-    ("jp-compact-store", &["jp-compact-core", "jp-compact-transcripts", "jp-compact-runtime"]),
+    (
+        "jp-compact-store",
+        &["jp-compact-core", "jp-compact-transcripts", "jp-compact-folders", "jp-compact-runtime"],
+    ),
     (
         "jp-compact-config",
         &["jp-compact-schema", "jp-compact-core", "jp-compact-runtime", "jp-compact-llm", "jp-compact-store"],
@@ -31,6 +35,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 23] = [
             "jp-compact-schema",
             "jp-compact-json",
             "jp-compact-core",
+            "jp-compact-folders",
             "jp-compact-transcripts",
             "jp-compact-runtime",
             "jp-compact-store",
@@ -119,10 +124,11 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 23] = [
     ),
 ];
 /// All other dependencies of the pure packages, and of the package that authors of strategies compile.
-const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 9] = [
+const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 10] = [
     ("jp-compact-schema", &["schemars", "serde", "serde_json"]),
     ("jp-compact-json", &["wide"]),
     ("jp-compact-tokens", &["memchr", "wide"]),
+    ("jp-compact-folders", &[]),
     ("jp-compact-core", PURE),
     ("jp-compact-transcripts", PURE),
     (

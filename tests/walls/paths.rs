@@ -7,13 +7,14 @@ use crate::doors::PRINTING;
 use crate::sources::{Name, Source};
 
 /// The folders of the crates whose functions depend on nothing but their arguments.
-const PURE_FOLDERS: [&str; 7] = [
+const PURE_FOLDERS: [&str; 8] = [
     "schema/src/",
     "host/json/src/",
     "host/tokens/src/",
     "host/core/src/",
     "host/transcripts/src/",
     "host/diff/src/",
+    "host/folders/src/",
     "host/terminal/src/",
 ];
 /// The parts of core that the runtime may use: requests, replies and their validation. It never sees a stream.

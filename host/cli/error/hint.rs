@@ -75,7 +75,10 @@ pub(super) fn run_hint(error: &compact::Error) -> Option<ErrorHint> {
             "if the detected format is wrong, name the right one with `--format NAME`"
         }
         E::NoFormat { program: Some(_), .. } => {
-            return Some(ErrorHint::line(format!("supported formats: {}", formats())));
+            return Some(ErrorHint::line(format!(
+                "export the conversation in a supported format, and give that file: {}",
+                formats()
+            )));
         }
         E::NotUnderstood { .. } => {
             return Some(ErrorHint::line(format!(

@@ -13,10 +13,12 @@ pub enum Agent {
     Pi,
     GeminiCli,
     Opencode,
+    OpenHands,
 }
 
 impl Agent {
-    pub const ALL: [Self; 5] = [Self::ClaudeCode, Self::Codex, Self::Pi, Self::GeminiCli, Self::Opencode];
+    pub const ALL: [Self; 6] =
+        [Self::ClaudeCode, Self::Codex, Self::Pi, Self::GeminiCli, Self::Opencode, Self::OpenHands];
 
     /// Returns the format of the agent's transcripts.
     #[must_use]
@@ -27,6 +29,7 @@ impl Agent {
             Self::Pi => Format::Pi,
             Self::GeminiCli => Format::GeminiCli,
             Self::Opencode => Format::Opencode,
+            Self::OpenHands => Format::OpenHands,
         }
     }
 

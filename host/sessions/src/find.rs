@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use jp_compact_runtime::environment::Environment;
+use jp_compact_store as store;
 
 use crate::agent::Agent;
 use crate::error::SessionError;
@@ -32,13 +33,8 @@ pub(crate) fn find_all(agents: &[Agent], environment: &Environment) -> Vec<Sessi
                 continue;
             };
             let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            files.push(SessionFile {
-                agent: *agent,
-                id: id.to_owned(),
-                bytes: metadata.len(),
-                modified,
-                path,
-            });
+            let bytes = if metadata.is_dir() { store::record_bytes(&path) } else { metadata.len() };
+            files.push(SessionFile { agent: *agent, id: id.to_owned(), bytes, modified, path });
         }
     }
     files.sort_by(|left, right| (right.modified, &right.id).cmp(&(left.modified, &left.id)));
@@ -68,6 +64,10 @@ pub fn find(id: &str, environment: &Environment) -> Result<SessionFile, SessionE
 /// Returns whether a session has this id, or an id that begins with it. The names of Gemini CLI's files have only the
 /// beginning of the id.
 fn is_named(file: &SessionFile, id: &str) -> bool {
+    if file.agent == Agent::OpenHands && id.contains('-') {
+        // Its command line prints ids with hyphens, and its folders have none.
+        return is_named(file, &id.replace('-', ""));
+    }
     let is_beginning = id.len() >= PREFIX_CHARS_MIN && file.id.starts_with(id);
     file.id == id
         || is_beginning

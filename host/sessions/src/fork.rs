@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use jp_compact_core::splice::Piece;
+use jp_compact_folders::events;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::private_file;
 use jp_compact_store as store;
 use serde_json::json;
 
 use crate::agent::Agent;
-use crate::agents::{self, Additions, Location};
+use crate::agents::{self, Additions, Location, openhands};
 use crate::error::SessionError;
 use crate::ids::NewIds;
 use crate::list::folder_of;
@@ -55,7 +56,8 @@ pub struct NewSession {
     pub resume: ResumeCommand,
     /// Remarks for the user.
     pub notes: Vec<String>,
-    /// The files that belong to the session, such as those of sub-agents.
+    /// The files that belong to the session, such as those of sub-agents. If the session is a folder, these are all its
+    /// files.
     belonging: Vec<(PathBuf, Vec<u8>)>,
 }
 
@@ -87,6 +89,7 @@ pub fn prepare(
         agents::path(agent, &location)
     });
     let path = match (dest, &in_place, agent) {
+        (Some(dest), _, Agent::OpenHands) => environment.cwd.join(dest).join(events::FOLDER),
         (Some(dest), ..) => environment.cwd.join(dest),
         (None, Some(path), _) => path.clone(),
         // A file for `opencode import`.
@@ -104,7 +107,10 @@ pub fn prepare(
     let words = agents::resume_words(agent, &renumbered.id, &path, is_in_place);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let resume = ResumeCommand::new(&words, folder.as_deref(), &environment.cwd);
-    let belonging = belonging(source, &path, &renumbered.id, &ids, &mut notes)?;
+    let belonging = match agent {
+        Agent::OpenHands => openhands::files(source.path, &path, &renumbered, &ids, &origin)?,
+        _ => belonging(source, &path, &renumbered.id, &ids, &mut notes)?,
+    };
     Ok(NewSession {
         agent,
         id: renumbered.id,
@@ -181,8 +187,9 @@ fn collect_files(folder: &Path, paths: &mut Vec<PathBuf>) -> io::Result<()> {
 /// A file cannot be written. Then no file of the session is left.
 pub(crate) fn write(session: &NewSession) -> Result<(), SessionError> {
     let files = session.belonging.iter().map(|(path, bytes)| (path, bytes));
+    let main = (session.agent != Agent::OpenHands).then_some((&session.path, &session.bytes));
     let mut written: Vec<&PathBuf> = Vec::new();
-    for (path, bytes) in files.chain([(&session.path, &session.bytes)]) {
+    for (path, bytes) in files.chain(main) {
         if let Err(error) = write_file(path, bytes) {
             for path in written {
                 let removed = fs::remove_file(path);

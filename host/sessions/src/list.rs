@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use jp_compact_runtime::small_file;
+use jp_compact_store as store;
 use serde_json::Value;
 
 use crate::agent::Agent;
-use crate::agents::ORIGIN;
+use crate::agents::{ORIGIN, openhands};
 use crate::find::SessionFile;
 use crate::records::{first_string, records, title_or_prompt};
 
@@ -28,9 +29,14 @@ pub(crate) struct SessionRow {
 
 /// Reads the title and the folder of a session.
 pub(crate) fn describe(file: SessionFile) -> SessionRow {
-    let ends = with_tail(&file.path);
+    let ends = match file.agent {
+        Agent::OpenHands => store::read_file(&file.path).unwrap_or_default().to_vec(),
+        _ => with_tail(&file.path),
+    };
     let folder = folder_of(file.agent, &ends, &file.path);
-    SessionRow { title: title_or_prompt(file.agent, &ends), folder, fork_of: fork_of(&ends), file }
+    let fork_of =
+        if file.agent == Agent::OpenHands { openhands::fork_of(&file.path) } else { fork_of(&ends) };
+    SessionRow { title: title_or_prompt(file.agent, &ends), folder, fork_of, file }
 }
 
 /// Returns the beginning and the end of a file, as lines. A file that cannot be read is empty.
@@ -53,6 +59,7 @@ pub(crate) fn folder_of(agent: Agent, bytes: &[u8], path: &Path) -> Option<PathB
             let text = small_file::read(&root, small_file::ID).ok()??;
             Some(String::from_utf8(text).ok()?.trim().to_owned())
         }
+        Agent::OpenHands => openhands::folder_of(path),
         Agent::Opencode => {
             let document: Value = serde_json::from_slice(bytes).ok()?;
             document["info"]["directory"].as_str().map(str::to_owned)

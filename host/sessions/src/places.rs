@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use jp_compact_folders::events;
 use jp_compact_runtime::environment::Environment;
 
 use crate::agent::Agent;
@@ -32,12 +33,22 @@ pub(crate) fn folder(agent: Agent, environment: &Environment) -> Option<PathBuf>
             let home = variable("GEMINI_CLI_HOME").or_else(home)?;
             Some(home.join(".gemini/tmp"))
         }
+        Agent::OpenHands => variable("OPENHANDS_CONVERSATIONS_DIR").or_else(|| {
+            let config =
+                variable("OPENHANDS_PERSISTENCE_DIR").or_else(|| Some(home()?.join(".openhands")))?;
+            Some(config.join("conversations"))
+        }),
         Agent::Opencode => None,
     }
 }
 
-/// Returns the id in the name of a session's file, or `None` for any other file.
+/// Returns the id in the name of a session's file, or of its folder. Returns `None` for any other file.
 pub(crate) fn id_of_name(agent: Agent, path: &Path) -> Option<&str> {
+    if agent == Agent::OpenHands {
+        let is_id = |id: &&str| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let folder = path.parent().filter(|_| path.ends_with(events::FOLDER))?;
+        return folder.file_name()?.to_str().filter(is_id);
+    }
     let stem = path.file_name()?.to_str()?;
     let stem = stem.strip_suffix(".jsonl")?;
     let last = |length: usize| stem.get(stem.len().checked_sub(length)?..);
@@ -47,7 +58,7 @@ pub(crate) fn id_of_name(agent: Agent, path: &Path) -> Option<&str> {
         Agent::Pi => last(36).filter(|id| is_uuid(id)),
         // The file has only the beginning of the id in its name.
         Agent::GeminiCli => last(8).filter(|_| stem.starts_with("session-")),
-        Agent::Opencode => None,
+        Agent::Opencode | Agent::OpenHands => None,
     }
 }
 
@@ -81,6 +92,9 @@ fn collect(agent: Agent, folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) 
     for entry in entries.flatten() {
         let path = entry.path();
         match entry.file_type() {
+            Ok(kind) if kind.is_dir() && agent == Agent::OpenHands && id_of_name(agent, &path).is_some() => {
+                paths.push(path);
+            }
             Ok(kind) if kind.is_dir() && depth > 1 => collect(agent, &path, depth - 1, paths),
             Ok(kind) if kind.is_file() && id_of_name(agent, &path).is_some() && is_session(agent, &path) => {
                 paths.push(path);
@@ -117,6 +131,10 @@ mod tests {
         check(Agent::Codex, &format!("rollout-2026-11-21T07-52-56-{ID}.jsonl"), Some(ID));
         check(Agent::Pi, &format!("2026-11-21T07-53-00-653Z_{ID}.jsonl"), Some(ID));
         check(Agent::GeminiCli, "session-2026-11-21T07-57-d8f03c33.jsonl", Some("d8f03c33"));
+        let conversation = "/c/5d1e00dd1c9e4011b6aa690d39d3ef85";
+        let id = conversation.strip_prefix("/c/");
+        check(Agent::OpenHands, &format!("{conversation}/events"), id);
+        check(Agent::OpenHands, conversation, None);
         check(Agent::Pi, &format!(".2026_{ID}.jsonl.jp-compact"), None);
     }
 

@@ -22,6 +22,7 @@ mod lock_file;
 mod open_file;
 mod open_folder;
 mod place;
+mod record_folder;
 mod rehearse;
 mod rename;
 mod replace;
@@ -40,6 +41,7 @@ pub use self::{
     folder::{JpFiles, check_destination, create, create_new},
     fresh::write_new,
     place::{Place, conversations, workspace_root},
+    record_folder::{is_record_folder, record_bytes},
     rehearse::{check_new, rehearse},
     replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},
     sidecar_file::{

@@ -21,6 +21,7 @@ use super::{
     lock_file::LockFile,
     open_file::{Links, open},
     open_folder::OpenFolder,
+    record_folder,
     workspace::{Workspace, folder_id, parse_id},
 };
 
@@ -120,6 +121,18 @@ impl Place {
     pub(super) fn open(&self) -> Result<File, StoreError> {
         let links = if self.has_allowed_root() { Links::Refuse } else { Links::Follow };
         self.folder_to_read()?.file(self.name(), links)
+    }
+
+    /// Opens the transcript if it is a folder with one file for each event.
+    pub(super) fn record_folder(&self) -> Result<Option<OpenFolder>, StoreError> {
+        if !self.path.is_dir() {
+            return Ok(None);
+        }
+        if !self.has_allowed_root() {
+            return Ok(Some(OpenFolder::by_path(&self.path)));
+        }
+        let folder = self.open_folder_at(&self.path).map_err(unreadable("open", &self.path))?;
+        Ok(Some(OpenFolder::new(folder, &self.path)))
     }
 
     /// Opens the folder of another copy.
@@ -235,7 +248,10 @@ fn place_of_file(path: PathBuf, environment: &Environment) -> Result<Place, Stor
 
 fn place_of_folder(folder: &Path, environment: &Environment) -> Result<Place, StoreError> {
     if !has_events(folder)? {
-        return Err(StoreError::NoEvents { folder: folder.to_path_buf() });
+        return match record_folder::find(folder) {
+            Some(path) => Ok(Place { path, ..Place::nowhere("") }),
+            None => Err(StoreError::NoEvents { folder: folder.to_path_buf() }),
+        };
     }
     // First the given path, because `.jp` itself may be a link. Then the real path, because the folder may be a link.
     let real = folder.canonicalize().map_err(unreadable("find", folder))?;

@@ -30,6 +30,7 @@ use super::{
     open_file::Links,
     open_folder::{OpenFolder, is_absent},
     place::EVENTS,
+    record_folder::owner_file,
     replace::check_size,
     snapshot::read_open,
     temporary::{Temporary, remove_orphans},
@@ -45,7 +46,7 @@ pub struct SidecarFile {
     place: Place,
     /// The path in version 0.1.0. `None` for settings, which that version did not have.
     old: Option<PathBuf>,
-    /// The transcript's file name.
+    /// The file with the owner and mode of the transcript, relative to its folder.
     source: OsString,
 }
 
@@ -70,8 +71,7 @@ impl SidecarFile {
             place.path().canonicalize().map_err(unreadable("find", place.path()))?
         };
         let (path, old) = (with_affixes(&source, AROUND), with_affixes(&source, ("", OLD_SUFFIX)));
-        let name = source.file_name().unwrap_or_default().to_owned();
-        Ok(Self { place: place.at_path(path), old: Some(old), source: name })
+        Ok(Self { place: place.at_path(path), old: Some(old), source: owner_file(&source) })
     }
 
     /// Returns the settings next to each copy of a conversation that may be written. The first copy is the one that JP
@@ -82,7 +82,7 @@ impl SidecarFile {
         let settings = copies.map(|copy| Self {
             place: place.at_path(with_affixes(&copy, SETTINGS_AROUND)),
             old: None,
-            source: copy.file_name().unwrap_or_default().to_owned(),
+            source: owner_file(&copy),
         });
         settings.collect()
     }

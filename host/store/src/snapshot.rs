@@ -8,6 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use jp_compact_folders::events;
 use memmap2::MmapMut;
 use rustix::buffer::spare_capacity;
 
@@ -15,6 +16,8 @@ use super::{
     Place, StoreError,
     error::unreadable,
     open_file::{Links, open},
+    open_folder::OpenFolder,
+    record_folder::names_in,
 };
 
 /// From this size, a file is read into an anonymous memory map with huge pages, if the system has them. With ordinary
@@ -28,7 +31,7 @@ const CHUNK_BYTES: usize = 512 << 10;
 ///
 /// # Errors
 ///
-/// The path is not a regular file, cannot be read, or changes during the read.
+/// The path is not a regular file or a folder of events, cannot be read, or changes during the read.
 pub fn read(place: &Place) -> Result<Bytes, StoreError> {
     read_with_progress(place, |_| {})
 }
@@ -39,15 +42,21 @@ pub fn read(place: &Place) -> Result<Bytes, StoreError> {
 ///
 /// Like [`read`]. The bytes passed to `on_bytes` are then invalid.
 pub fn read_with_progress(place: &Place, on_bytes: impl FnMut(&[u8])) -> Result<Bytes, StoreError> {
-    read_open_seen(&mut place.open()?, place.path(), on_bytes)
+    match place.record_folder()? {
+        Some(folder) => read_records(&folder, place.path()),
+        None => read_open_seen(&mut place.open()?, place.path(), on_bytes),
+    }
 }
 
-/// Reads a file that may be a transcript.
+/// Reads a file, or a folder of events, that may be a transcript.
 ///
 /// # Errors
 ///
 /// Like [`read`].
 pub fn read_file(path: &Path) -> Result<Bytes, StoreError> {
+    if path.is_dir() {
+        return read_records(&OpenFolder::by_path(path), path);
+    }
     read_open(&mut open(path, Links::Follow)?, path)
 }
 
@@ -132,6 +141,26 @@ fn read_large(file: &mut File, size: usize, mut on_bytes: impl FnMut(&[u8])) -> 
         on_bytes(&map[..end]);
     }
     Ok(Bytes::from_owner(map))
+}
+
+/// Reads all events.
+///
+/// # Errors
+/// The folder has no events, a file cannot be read, or an event was added during the read.
+fn read_records(folder: &OpenFolder, path: &Path) -> Result<Bytes, StoreError> {
+    let names = names_in(folder, path)?;
+    if names.is_empty() {
+        return Err(StoreError::NotAFile { path: path.to_path_buf(), found: "a folder" });
+    }
+    let mut transcript = Vec::new();
+    for name in &names {
+        let mut file = folder.file(name, Links::Refuse)?;
+        events::append(&mut transcript, &read_open(&mut file, &path.join(name))?);
+    }
+    if names_in(folder, path)? != names {
+        return Err(StoreError::Changed { path: path.to_path_buf(), how: "was written to" });
+    }
+    Ok(transcript.into())
 }
 
 fn changed(path: &Path, how: &'static str) -> StoreError {

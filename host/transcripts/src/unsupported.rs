@@ -23,6 +23,8 @@ pub(crate) fn program_of(sample: &Sample<'_>) -> Option<&'static str> {
         "Factory Droid"
     } else if any(is_cursor) {
         "Cursor"
+    } else if any(is_copilot_cli) {
+        "GitHub Copilot CLI"
     } else if any(is_cline) {
         "Cline's user interface (its `api_conversation_history.json` can be read)"
     } else if any(is_langchain) {
@@ -59,6 +61,20 @@ fn is_cursor(line: JsonNode<'_>) -> bool {
     line.string("role").is_some()
         && line.get("type").is_none()
         && line.get("message").is_some_and(has_no_role)
+}
+
+/// Returns an event of a session, in the log that the program calls `events.jsonl`.
+fn is_copilot_cli(line: JsonNode<'_>) -> bool {
+    let kind = line.text_of("type");
+    let is_event = || {
+        let kind = kind.as_deref().unwrap_or_default();
+        let families = ["session.", "user.", "assistant.", "tool.", "system."];
+        families.iter().any(|family| kind.starts_with(family))
+    };
+    line.get("parentId").is_some()
+        && line.string("id").is_some()
+        && line.get("data").is_some_and(JsonNode::is_object)
+        && is_event()
 }
 
 fn is_cline(element: JsonNode<'_>) -> bool {

@@ -256,8 +256,10 @@ impl FoundFiles {
             Ok(metadata) => metadata,
             Err(error) => return self.add_fault(typed, error.to_string()),
         };
-        if !metadata.is_dir() {
-            let (bytes, relative_path) = (metadata.len(), Path::new("").into());
+        let is_record_folder = store::is_record_folder(&real);
+        if !metadata.is_dir() || is_record_folder {
+            let bytes = if is_record_folder { store::record_bytes(&real) } else { metadata.len() };
+            let relative_path = Path::new("").into();
             self.found.push(FoundTranscript { root, needs_detection: false, bytes, relative_path });
             return;
         }
@@ -290,10 +292,17 @@ impl FoundFiles {
         // One thread per core searches, in any order. Processing starts only after all files are found.
         builder.build_parallel().run(|| {
             Box::new(|entry| {
+                let mut state = WalkState::Continue;
                 match entry {
-                    Ok(entry) if entry.depth() > 0 && is_candidate(&entry) => {
-                        let needs_detection = name_kind(entry.path()) == NameKind::Candidate;
-                        let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
+                    Ok(entry) if entry.depth() > 0 && (is_candidate(&entry) || is_record_folder(&entry)) => {
+                        let is_folder = is_record_folder(&entry);
+                        let needs_detection = is_folder || name_kind(entry.path()) == NameKind::Candidate;
+                        let bytes = if is_folder {
+                            state = WalkState::Skip;
+                            store::record_bytes(entry.path())
+                        } else {
+                            entry.metadata().map_or(0, |metadata| metadata.len())
+                        };
                         let relative_path = entry.path().strip_prefix(real).unwrap_or(entry.path()).into();
                         let transcript = FoundTranscript { root, needs_detection, bytes, relative_path };
                         found.lock().unwrap_or_else(PoisonError::into_inner).push(transcript);
@@ -308,7 +317,7 @@ impl FoundFiles {
                         faults.lock().unwrap_or_else(PoisonError::into_inner).push(Fault { path, reason });
                     }
                 }
-                WalkState::Continue
+                state
             })
         });
     }
@@ -326,6 +335,11 @@ fn is_candidate(entry: &DirEntry) -> bool {
         NameKind::Candidate => entry.file_type().is_some_and(|kind| kind.is_file()),
         NameKind::Other => false,
     }
+}
+
+/// Returns whether an entry is a folder with the events of one conversation. Its files are not searched.
+fn is_record_folder(entry: &DirEntry) -> bool {
+    entry.file_type().is_some_and(|kind| kind.is_dir()) && store::is_record_folder(entry.path())
 }
 
 /// Limits a search to the paths that match `pattern`, and everything below them.

@@ -85,7 +85,7 @@ fn no_format(path: &Path, program: Option<&str>) -> String {
     let path = path.display();
     match program {
         None => format!("failed to detect the format of {path}"),
-        Some(program) => format!("{path} looks like a transcript of {program}, which is not supported"),
+        Some(program) => format!("{path} looks like a transcript of {program}, which is not supported yet"),
     }
 }
 

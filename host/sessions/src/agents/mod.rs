@@ -5,6 +5,7 @@ mod claude_code;
 mod codex;
 mod gemini_cli;
 mod opencode;
+pub(crate) mod openhands;
 mod pi;
 
 use std::path::{Path, PathBuf};
@@ -46,6 +47,7 @@ pub(crate) fn renumber(
         Agent::Pi => pi::renumber(view, ids, additions),
         Agent::GeminiCli => gemini_cli::renumber(view, ids, additions),
         Agent::Opencode => opencode::renumber(view, ids, additions),
+        Agent::OpenHands => openhands::renumber(view, ids, additions),
     }
 }
 
@@ -73,6 +75,7 @@ pub(crate) fn path(agent: Agent, location: &Location<'_>) -> Option<PathBuf> {
         Agent::Codex => Some(codex::path(location)),
         Agent::Pi => pi::path(location),
         Agent::GeminiCli => gemini_cli::path(location),
+        Agent::OpenHands => openhands::path(location),
         Agent::Opencode => None,
     }
 }
@@ -88,6 +91,8 @@ pub(crate) fn resume_words(agent: Agent, id: &str, path: &Path, is_in_place: boo
         Agent::GeminiCli if is_in_place => &["gemini", "--resume", id],
         Agent::GeminiCli => &["gemini", "--session-file", &path],
         Agent::Opencode => &["opencode", "--session", id],
+        Agent::OpenHands if is_in_place => &["openhands", "--resume", id],
+        Agent::OpenHands => return openhands::resume_words(id, Path::new(&path)),
     };
     words.iter().map(|word| (*word).to_owned()).collect()
 }

@@ -1,0 +1,173 @@
+//! Conversations that an agent keeps in a folder with one file for each event (`OpenHands`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::support::{World, file_names};
+
+const ID: &str = "5d1e00dd-1c9e-4011-b6aa-690d39d3ef85";
+const HEX: &str = "5d1e00dd1c9e4011b6aa690d39d3ef85";
+
+fn event_id(number: usize) -> String {
+    format!("c4da44d2-0000-4000-8000-{number:012}")
+}
+
+fn text(text: &str) -> Value {
+    json!([{ "cache_prompt": false, "type": "text", "text": text }])
+}
+
+/// Returns the events of two turns, in the members that `openhands` 1.16.0 writes.
+fn events() -> Vec<Value> {
+    let message = |source: &str, role: &str, said: &str| {
+        json!({
+            "source": source, "llm_message": { "role": role, "content": text(said), "thinking_blocks": [] },
+            "activated_skills": [], "extended_content": [], "kind": "MessageEvent",
+        })
+    };
+    let call = json!({
+        "source": "agent", "thought": text("I read it."), "thinking_blocks": [],
+        "action": { "command": "cat tap.log", "is_input": false, "kind": "TerminalAction" },
+        "tool_name": "terminal", "tool_call_id": "call_1",
+        "tool_call": { "id": "call_1", "name": "terminal", "arguments": "{\"command\": \"cat tap.log\"}", "origin": "completion" },
+        "llm_response_id": "chatcmpl-1", "security_risk": "LOW", "kind": "ActionEvent",
+    });
+    let result = json!({
+        "source": "environment", "tool_name": "terminal", "tool_call_id": "call_1", "action_id": event_id(2),
+        "observation": { "content": text(&"drip\n".repeat(800)), "is_error": false, "command": "cat tap.log", "kind": "TerminalObservation" },
+        "kind": "ObservationEvent",
+    });
+    let mut events = vec![
+        json!({ "source": "agent", "system_prompt": { "type": "text", "text": "You are." }, "tools": [], "kind": "SystemPromptEvent" }),
+        message("user", "user", "Why does the tap drip?"),
+        call,
+        result,
+        message("agent", "assistant", "The washer is worn."),
+        message("user", "user", "Thanks."),
+        message("agent", "assistant", "Bye."),
+    ];
+    for (number, event) in events.iter_mut().enumerate() {
+        event["id"] = event_id(number).into();
+        event["timestamp"] = format!("2026-11-23T12:12:{:02}.000000", 10 + number).into();
+    }
+    events
+}
+
+/// Writes a conversation below `conversations`. Returns the folder of its events.
+fn write_conversation(conversations: &Path) -> PathBuf {
+    let folder = conversations.join(HEX);
+    let state = json!({
+        "id": ID, "workspace": { "working_dir": "/work/app", "kind": "LocalWorkspace" },
+        "persistence_dir": folder.to_str(), "last_user_message_id": event_id(5),
+    });
+    let path = folder.join("events");
+    fs::create_dir_all(&path).unwrap();
+    fs::write(folder.join("base_state.json"), state.to_string()).unwrap();
+    fs::write(path.join(".eventlog.lock"), "").unwrap();
+    for (number, event) in events().iter().enumerate() {
+        fs::write(path.join(format!("event-{number:05}-{}.json", event_id(number))), event.to_string())
+            .unwrap();
+    }
+    path
+}
+
+/// Returns the names and bytes of the events.
+fn read_events(path: &Path) -> Vec<(String, Value)> {
+    let names = file_names(path).into_iter().filter(|name| name.starts_with("event-"));
+    let read = |name: String| {
+        let event = serde_json::from_slice(&fs::read(path.join(&name)).unwrap()).unwrap();
+        (name, event)
+    };
+    names.map(read).collect()
+}
+
+#[test]
+fn folder_of_events_is_one_transcript_with_a_sidecar() {
+    let world = World::new();
+    let path = write_conversation(&world.path("c"));
+    let before = read_events(&path);
+    for name in [format!("c/{HEX}"), format!("c/{HEX}/events")] {
+        let stats = world.run(&["stats", &name, "--json"]).exits(0).line();
+        assert_eq!((&stats["turns"], &stats["events"]), (&json!(2), &json!(9)), "{name}: {stats}");
+    }
+    world.run(&[&format!("c/{HEX}"), "--strategy", "strip-tools", "--keep-last", "0"]).exits(0);
+    assert!(path.with_file_name(".events.jp-compact").is_file());
+    let view = world.run(&["print", &format!("c/{HEX}"), "--compacted"]).exits(0);
+    assert!(view.text().contains("[compacted] terminal: success"), "{}", view.text());
+    world.run(&[&format!("c/{HEX}"), "--reset"]).exits(0);
+    assert!(!path.with_file_name(".events.jp-compact").exists());
+    assert!(before == read_events(&path), "the events were changed");
+}
+
+#[test]
+fn batch_takes_a_folder_of_events_as_one_transcript() {
+    let world = World::new();
+    write_conversation(&world.path("c"));
+    for root in ["c", &format!("c/{HEX}/events")] {
+        let output =
+            world.run(&["batch", root, "--strategy", "strip-tools", "--out", "views", "--report", "report"]);
+        output.exits(0);
+        let report = fs::read_to_string(world.path("report")).unwrap();
+        let report: Value = serde_json::from_str(&report).unwrap();
+        assert_eq!((&report["total"]["transcripts"], &report["total"]["failed"]), (&json!(1), &json!(0)));
+        fs::remove_dir_all(world.path("views")).unwrap();
+        fs::remove_file(world.path("report")).unwrap();
+    }
+}
+
+#[test]
+fn fork_of_openhands_is_a_folder_with_new_ids() {
+    let world = World::new();
+    let path = write_conversation(&world.home(".openhands/conversations"));
+    let before = read_events(&path);
+    let listed = world.run(&["list", "--agent", "openhands", "--json"]).exits(0).line();
+    let session = &listed["sessions"][0];
+    assert_eq!((&session["id"], &session["folder"]), (&json!(HEX), &json!("/work/app")));
+    assert_eq!(session["title"], "Why does the tap drip?");
+    // `openhands` prints ids with hyphens.
+    let document =
+        world.run(&["fork", ID, "--compact=default", "--keep-last", "1", "--json"]).exits(0).line();
+    let id = document["session"]["id"].as_str().unwrap();
+    let fork = world.home(&format!(".openhands/conversations/{}/events", id.replace('-', "")));
+    assert_eq!(document["path"], *fork.to_str().unwrap());
+    assert_eq!(document["session"]["resume"], format!("cd /work/app && openhands --resume {id}"));
+    let state: Value =
+        serde_json::from_slice(&fs::read(fork.with_file_name("base_state.json")).unwrap()).unwrap();
+    assert_eq!(
+        (&state["id"], &state["persistence_dir"]),
+        (&json!(id), &json!(fork.parent().unwrap().to_str()))
+    );
+    let copied = read_events(&fork);
+    for (number, (name, event)) in copied.iter().enumerate() {
+        assert_eq!(*name, format!("event-{number:05}-{}.json", event["id"].as_str().unwrap()));
+        assert!(before.iter().all(|(_, old)| old["id"] != event["id"]), "{event}");
+    }
+    let result = copied.iter().find(|(_, event)| event["kind"] == "ObservationEvent").unwrap();
+    let call = copied.iter().find(|(_, event)| event["kind"] == "ActionEvent").unwrap();
+    assert_eq!(result.1["action_id"], call.1["id"]);
+    assert_eq!(result.1["tool_call_id"], "call_1");
+    let user = copied.iter().rfind(|(_, event)| event["source"] == "user").unwrap();
+    assert_eq!(state["last_user_message_id"], user.1["id"]);
+    assert!(before == read_events(&path), "the events were changed");
+    let forks = world.run(&["list", "--forks", "--json"]).exits(0).line();
+    assert_eq!(forks["sessions"].as_array().unwrap().len(), 1);
+    assert_eq!(forks["sessions"][0]["fork_of"], *path.to_str().unwrap());
+}
+
+#[test]
+fn fork_to_another_folder_names_it_in_the_command() {
+    let world = World::new();
+    write_conversation(&world.path("c"));
+    let document = world.run(&["fork", &format!("c/{HEX}"), "--json"]).exits(0).line();
+    let id = document["session"]["id"].as_str().unwrap();
+    let conversations = world.path("c");
+    let resume = format!(
+        "cd /work/app && env OPENHANDS_CONVERSATIONS_DIR={} openhands --resume {id}",
+        conversations.display()
+    );
+    assert_eq!(document["session"]["resume"], resume);
+    assert!(conversations.join(id.replace('-', "")).join("events").is_dir());
+    fs::remove_file(world.path(&format!("c/{HEX}/base_state.json"))).unwrap();
+    world.run(&["fork", &format!("c/{HEX}")]).exits(4).reports("it has no `base_state.json`");
+}
