@@ -3,13 +3,13 @@
 use std::error::Error;
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The answer to one request of a `needs`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// The host fulfilled the need. The fields depend on its kind: `text`, `model`, and `usage`, or `tokens`.
@@ -34,7 +34,8 @@ impl Answer {
 }
 
 /// The reason why the host did not fulfill a need.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct AnswerError {
     /// The code for programs: `llm_refused`, `llm_unavailable`, `budget_exhausted`, `need_unknown`, and others.
     pub code: String,
@@ -51,7 +52,8 @@ impl fmt::Display for AnswerError {
 impl Error for AnswerError {}
 
 /// The answer to `llm.complete`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Completion {
     /// The model's text.
     pub text: String,
@@ -63,7 +65,8 @@ pub struct Completion {
 }
 
 /// The tokens that a completion used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Usage {
     /// The number of tokens that the model read.
     pub input_tokens: u64,
@@ -72,7 +75,8 @@ pub struct Usage {
 }
 
 /// The answer to `tokens.count`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct TokenCount {
     /// The size of the text, in tokens.
     pub tokens: u64,

@@ -1,20 +1,12 @@
 //! The published JSON Schemas, by name.
 //!
-//! They are generated from the types and must not be edited. A message that the host writes has the schema of its
-//! serialized form. A message that the host reads has the schema of its deserialized form.
+//! The files must not be edited: the feature `generate` makes them from the types. A message that the host writes has
+//! the schema of its serialized form. A message that the host reads has the schema of its deserialized form.
 
+#[cfg(feature = "generate")]
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, SchemaGenerator};
-
-use crate::compaction::Payload;
-use crate::describe::{DescribeRequest, Description};
-use crate::document as doc;
-use crate::event::{EventLine, EventsEnd};
-use crate::manifest::Manifest;
-use crate::record::{BatchAnswer, BatchRecord};
-use crate::reply::Reply;
-use crate::report::BatchReport;
-use crate::request::CompactRequest;
+#[cfg(feature = "generate")]
+use schemars::{Schema, SchemaGenerator};
 
 /// The writer and the reader of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,6 +24,7 @@ pub enum Direction {
     Record,
 }
 
+#[cfg(feature = "generate")]
 impl Direction {
     fn generator(self) -> SchemaGenerator {
         let settings = SchemaSettings::draft2020_12();
@@ -52,26 +45,37 @@ pub struct NamedSchema {
     pub direction: Direction,
     /// A description in one line.
     pub description: &'static str,
-    generate: fn(SchemaGenerator) -> schemars::Schema,
+    /// The folder of the published file, in the folder of this crate: `v1` for the strategy protocol, `json` for the
+    /// documents of the command line.
+    pub folder: &'static str,
+    #[cfg(not(feature = "generate"))]
+    text: &'static str,
+    #[cfg(feature = "generate")]
+    generate: fn(SchemaGenerator) -> Schema,
 }
 
 impl NamedSchema {
-    const fn new<T: JsonSchema>(name: &'static str, direction: Direction, description: &'static str) -> Self {
-        Self { name, direction, description, generate: SchemaGenerator::into_root_schema_for::<T> }
-    }
-
-    /// Returns the folder of the published file, in the folder of this crate: `v1` for the strategy protocol, `json` for
-    /// the documents of the command line.
-    #[must_use]
-    pub fn folder(&self) -> &'static str {
-        match self.direction {
-            Direction::HostToStrategy | Direction::StrategyToHost | Direction::Manifest => "v1",
-            Document | Direction::Record => "json",
-        }
-    }
-
     /// Returns the schema as JSON.
+    ///
+    /// # Panics
+    ///
+    /// If the published file is not JSON. A test checks each one.
     #[must_use]
+    #[cfg(not(feature = "generate"))]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(self.text).expect("a test parses each published schema")
+    }
+
+    /// Returns the text of the published file: indented, with a line end.
+    #[must_use]
+    #[cfg(not(feature = "generate"))]
+    pub fn render(&self) -> String {
+        self.text.to_owned()
+    }
+
+    /// Returns the schema that follows from the types, as JSON.
+    #[must_use]
+    #[cfg(feature = "generate")]
     pub fn json(&self) -> serde_json::Value {
         let mut schema = (self.generate)(self.direction.generator());
         let members = schema.ensure_object();
@@ -83,106 +87,174 @@ impl NamedSchema {
         ordered.into()
     }
 
-    /// Returns the text of the published file: indented, with a line end.
+    /// Returns the text of the file to publish: indented, with a line end.
     #[must_use]
+    #[cfg(feature = "generate")]
     pub fn render(&self) -> String {
         format!("{:#}\n", self.json())
     }
 }
 
+/// Makes an entry of the list. The file is included only without the feature `generate`. So that feature can make the
+/// file of a new schema.
+macro_rules! schema {
+    ($folder:literal, $name:literal, $type:ty, $direction:expr, $description:literal $(,)?) => {
+        NamedSchema {
+            name: $name,
+            direction: $direction,
+            description: $description,
+            folder: $folder,
+            #[cfg(not(feature = "generate"))]
+            text: include_str!(concat!("../", $folder, "/", $name, ".schema.json")),
+            #[cfg(feature = "generate")]
+            generate: SchemaGenerator::into_root_schema_for::<$type>,
+        }
+    };
+}
+
 use Direction::{Document, HostToStrategy, StrategyToHost};
 
 static ALL: [NamedSchema; 38] = [
-    NamedSchema::new::<DescribeRequest>(
+    schema!(
+        "v1",
         "describe-request",
+        crate::describe::DescribeRequest,
         HostToStrategy,
-        "the host's request for a description",
+        "the host's request for a description"
     ),
-    NamedSchema::new::<Description>("description", StrategyToHost, "the description of a strategy"),
-    NamedSchema::new::<CompactRequest>("compact", HostToStrategy, "the header of a request"),
-    NamedSchema::new::<EventLine>("event", HostToStrategy, "one event after the header"),
-    NamedSchema::new::<EventsEnd>("events-end", HostToStrategy, "the line after the last event"),
-    NamedSchema::new::<Reply>("reply", StrategyToHost, "one line of a reply"),
-    NamedSchema::new::<Payload>("compaction", StrategyToHost, "one compaction of a result"),
-    NamedSchema::new::<Manifest>("manifest", Direction::Manifest, "a plugin's plugin.toml"),
-    NamedSchema::new::<BatchReport>("batch-report", Document, "the report of a batch"),
-    NamedSchema::new::<BatchRecord<'_>>("batch-record", Direction::Record, "one record for `batch --ndjson`"),
-    NamedSchema::new::<BatchAnswer>("batch-answer", Document, "one answer of `batch --ndjson`"),
-    NamedSchema::new::<doc::CompactionReport>("compact-report", Document, "the report of a compaction"),
-    NamedSchema::new::<doc::ResetDocument>("reset-report", Document, "the report of `--reset`"),
-    NamedSchema::new::<doc::AutoReport>("auto-report", Document, "the report of `auto`"),
-    NamedSchema::new::<doc::EvalReport>("eval-report", Document, "the report of `eval`"),
-    NamedSchema::new::<doc::ForkReport>("fork-report", Document, "the report of `fork`"),
-    NamedSchema::new::<doc::SessionListReport>("list-report", Document, "the report of `list`"),
-    NamedSchema::new::<doc::ImportReport>("import-report", Document, "the report of `import`"),
-    NamedSchema::new::<doc::PrintReport>("print-report", Document, "the output of `print --json`"),
-    NamedSchema::new::<doc::QueryReport>("query-report", Document, "the report of `query`"),
-    NamedSchema::new::<doc::ShowReport>("show-report", Document, "the report of `show`"),
-    NamedSchema::new::<doc::DiffReport>("diff-report", Document, "the report of `diff`"),
-    NamedSchema::new::<doc::StatsReport>(
+    schema!(
+        "v1",
+        "description",
+        crate::describe::Description,
+        StrategyToHost,
+        "the description of a strategy"
+    ),
+    schema!("v1", "compact", crate::request::CompactRequest, HostToStrategy, "the header of a request"),
+    schema!("v1", "event", crate::event::EventLine, HostToStrategy, "one event after the header"),
+    schema!("v1", "events-end", crate::event::EventsEnd, HostToStrategy, "the line after the last event"),
+    schema!("v1", "reply", crate::reply::Reply, StrategyToHost, "one line of a reply"),
+    schema!("v1", "compaction", crate::compaction::Payload, StrategyToHost, "one compaction of a result"),
+    schema!("v1", "manifest", crate::manifest::Manifest, Direction::Manifest, "a plugin's plugin.toml"),
+    schema!("json", "batch-report", crate::report::BatchReport, Document, "the report of a batch"),
+    schema!(
+        "json",
+        "batch-record",
+        crate::record::BatchRecord<'_>,
+        Direction::Record,
+        "one record for `batch --ndjson`"
+    ),
+    schema!("json", "batch-answer", crate::record::BatchAnswer, Document, "one answer of `batch --ndjson`"),
+    schema!(
+        "json",
+        "compact-report",
+        crate::document::CompactionReport,
+        Document,
+        "the report of a compaction"
+    ),
+    schema!("json", "reset-report", crate::document::ResetDocument, Document, "the report of `--reset`"),
+    schema!("json", "auto-report", crate::document::AutoReport, Document, "the report of `auto`"),
+    schema!("json", "eval-report", crate::document::EvalReport, Document, "the report of `eval`"),
+    schema!("json", "fork-report", crate::document::ForkReport, Document, "the report of `fork`"),
+    schema!("json", "list-report", crate::document::SessionListReport, Document, "the report of `list`"),
+    schema!("json", "import-report", crate::document::ImportReport, Document, "the report of `import`"),
+    schema!("json", "print-report", crate::document::PrintReport, Document, "the output of `print --json`"),
+    schema!("json", "query-report", crate::document::QueryReport, Document, "the report of `query`"),
+    schema!("json", "show-report", crate::document::ShowReport, Document, "the report of `show`"),
+    schema!("json", "diff-report", crate::document::DiffReport, Document, "the report of `diff`"),
+    schema!(
+        "json",
         "stats-report",
+        crate::document::StatsReport,
         Document,
-        "the report of `stats` on one conversation",
+        "the report of `stats` on one conversation"
     ),
-    NamedSchema::new::<doc::StatsTotal>(
+    schema!(
+        "json",
         "stats-total",
+        crate::document::StatsTotal,
         Document,
-        "the last line of `stats` on several conversations",
+        "the last line of `stats` on several conversations"
     ),
-    NamedSchema::new::<doc::LintDocument>("lint-report", Document, "the report of `lint`"),
-    NamedSchema::new::<doc::StrategyListReport>(
+    schema!("json", "lint-report", crate::document::LintDocument, Document, "the report of `lint`"),
+    schema!(
+        "json",
         "strategy-list-report",
+        crate::document::StrategyListReport,
         Document,
-        "the report of `strategy list`",
+        "the report of `strategy list`"
     ),
-    NamedSchema::new::<doc::StrategyShowReport>(
+    schema!(
+        "json",
         "strategy-show-report",
+        crate::document::StrategyShowReport,
         Document,
-        "the report of `strategy show`",
+        "the report of `strategy show`"
     ),
-    NamedSchema::new::<doc::StrategyTrustReport>(
+    schema!(
+        "json",
         "strategy-trust-report",
+        crate::document::StrategyTrustReport,
         Document,
-        "the report of `strategy trust`",
+        "the report of `strategy trust`"
     ),
-    NamedSchema::new::<doc::StrategyUntrustReport>(
+    schema!(
+        "json",
         "strategy-untrust-report",
+        crate::document::StrategyUntrustReport,
         Document,
-        "the report of `strategy untrust`",
+        "the report of `strategy untrust`"
     ),
-    NamedSchema::new::<doc::StrategyTestReport>(
+    schema!(
+        "json",
         "strategy-test-report",
+        crate::document::StrategyTestReport,
         Document,
-        "the report of `strategy test`",
+        "the report of `strategy test`"
     ),
-    NamedSchema::new::<doc::ConfigReport>("config-report", Document, "the report of `config`"),
-    NamedSchema::new::<doc::ConfigSettingsReport>(
+    schema!("json", "config-report", crate::document::ConfigReport, Document, "the report of `config`"),
+    schema!(
+        "json",
         "config-settings-report",
+        crate::document::ConfigSettingsReport,
         Document,
-        "the report of `config set` and `config unset`",
+        "the report of `config set` and `config unset`"
     ),
-    NamedSchema::new::<doc::ConfigTrustReport>(
+    schema!(
+        "json",
         "config-trust-report",
+        crate::document::ConfigTrustReport,
         Document,
-        "the report of `config trust`",
+        "the report of `config trust`"
     ),
-    NamedSchema::new::<doc::ApprovalsReport>(
+    schema!(
+        "json",
         "config-approvals-report",
+        crate::document::ApprovalsReport,
         Document,
-        "the report of `config trust --list`",
+        "the report of `config trust --list`"
     ),
-    NamedSchema::new::<doc::ConfigUntrustReport>(
+    schema!(
+        "json",
         "config-untrust-report",
+        crate::document::ConfigUntrustReport,
         Document,
-        "the report of `config untrust`",
+        "the report of `config untrust`"
     ),
-    NamedSchema::new::<doc::DoctorReport>("doctor-report", Document, "the report of `doctor`"),
-    NamedSchema::new::<doc::Failure>(
+    schema!("json", "doctor-report", crate::document::DoctorReport, Document, "the report of `doctor`"),
+    schema!(
+        "json",
         "failure",
+        crate::document::Failure,
         Document,
-        "the document of a command or a transcript that failed",
+        "the document of a command or a transcript that failed"
     ),
-    NamedSchema::new::<doc::LogLine>("log-line", Document, "one line of stderr with `--log-format json`"),
+    schema!(
+        "json",
+        "log-line",
+        crate::document::LogLine,
+        Document,
+        "one line of stderr with `--log-format json`"
+    ),
 ];
 
 /// Returns all published schemas, in the order in which an exchange uses them.

@@ -6,7 +6,6 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +16,8 @@ use crate::strict;
 ///
 /// The host also checks the rules that a schema cannot express: the range is inside the requested range, at least one
 /// policy is present, and each policy is of a kind that `produces` lists.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Payload {
     /// The first turn of the range, 0-based.
@@ -51,7 +51,8 @@ impl Payload {
 }
 
 /// A summary. The text must not be blank or contain NUL, and has at most 256 KiB.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
     /// The text that replaces the range.
@@ -59,7 +60,8 @@ pub struct Summary {
 }
 
 /// The policy for reasoning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reasoning {
     /// Removes every reasoning event of the range from the view.
@@ -67,7 +69,8 @@ pub enum Reasoning {
 }
 
 /// The policy for tool calls.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(tag = "policy", rename_all = "snake_case", from = "ToolCallsWire")]
 pub enum ToolCalls {
     /// Replaces arguments with `{}` (`request`) and content with a status line (`response`). With both false, every
@@ -88,9 +91,10 @@ pub enum ToolCalls {
 }
 
 /// [`ToolCalls`] for parsing: serde accepts unknown keys in a unit variant, but not in an empty struct variant.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(tag = "policy", rename_all = "snake_case", deny_unknown_fields)]
-#[schemars(rename = "ToolCalls")]
+#[cfg_attr(feature = "generate", schemars(rename = "ToolCalls"))]
 enum ToolCallsWire {
     /// Replaces arguments with `{}` (`request`) and content with a status line (`response`). With both false, every
     /// call of the range is kept and older policies for it no longer apply.
@@ -121,7 +125,8 @@ impl From<ToolCallsWire> for ToolCalls {
 }
 
 /// The action for one tool event, or with `omit` for the whole call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SelectiveCall {
     /// The event's number in the stream, taken from the request.
@@ -138,7 +143,8 @@ pub struct SelectiveCall {
 }
 
 /// The action for a tool request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RequestAction {
     /// Replaces its arguments with `{}`.
@@ -148,7 +154,8 @@ pub enum RequestAction {
 }
 
 /// The action for a tool response.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseAction {
     /// Replaces its content with the status line of the policy `strip`.

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::compaction::Reasoning;
 use crate::range::Range;
 
 /// Facts about the conversation that a strategy can base its decision on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Context {
     /// The time of the request, in RFC 3339. A pure strategy reads no other clock.
     pub now: String,
@@ -43,7 +43,8 @@ pub struct Context {
 }
 
 /// Sizes in tokens, counted by the estimator.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Tokens {
     /// The size of all raw events.
     pub raw: u64,
@@ -54,7 +55,8 @@ pub struct Tokens {
 }
 
 /// The model that the host asks for the strategy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Llm {
     /// The model's name, as `provider/model`.
     pub model: String,
@@ -64,7 +66,8 @@ pub struct Llm {
 }
 
 /// One row of the turn table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Turn {
     /// The turn's number.
     pub turn: usize,
@@ -84,7 +87,8 @@ pub struct Turn {
 }
 
 /// The part of a turn that the view still shows. Content that is already stripped or omitted counts as 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Kinds {
     /// The number of reasoning events.
@@ -102,7 +106,8 @@ pub struct Kinds {
 }
 
 /// An existing overlay: its range and its policies.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct CompactionRef {
     /// The number of the overlay in the host's reports, from 1. Older hosts do not send it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,7 +154,8 @@ impl CompactionRef {
 }
 
 /// The policy for tool calls of an existing overlay, without lists and texts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(tag = "policy", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolCallsRef {
@@ -174,7 +180,8 @@ pub enum ToolCallsRef {
 }
 
 /// The user's hint for the calls of one tool. If a half is absent, the strategy decides.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ToolHint {
     /// The hint for the arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -185,7 +192,8 @@ pub struct ToolHint {
 }
 
 /// The user's hint for one half of a tool call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Hint {
@@ -196,7 +204,8 @@ pub enum Hint {
 }
 
 /// An existing summary.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct PreviousSummary {
     /// The first turn.
     pub from_turn: usize,

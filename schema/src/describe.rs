@@ -1,6 +1,5 @@
 //! `describe`: the first request of the host, and the strategy's description of itself.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,10 +16,11 @@ pub enum DescribeTag {
 }
 
 /// The host's request for a description. The strategy answers with one description on one line, and exits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct DescribeRequest {
     /// Always `"describe"`.
-    #[schemars(with = "String", extend("const" = "describe"))]
+    #[cfg_attr(feature = "generate", schemars(with = "String", extend("const" = "describe")))]
     pub r#type: DescribeTag,
     /// The newest protocol version of the host.
     pub protocol: u32,
@@ -37,7 +37,8 @@ impl DescribeRequest {
 }
 
 /// The host. Its name and version are for diagnostics: a strategy must base decisions on `features` only.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Host {
     /// The program's name.
     pub name: String,
@@ -50,10 +51,11 @@ pub struct Host {
 }
 
 /// The description of a strategy. The host caches it by the digest of the executable.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Description {
     /// Always `"describe"`.
-    #[schemars(with = "String", extend("const" = "describe"))]
+    #[cfg_attr(feature = "generate", schemars(with = "String", extend("const" = "describe")))]
     pub r#type: DescribeTag,
     /// All protocol versions that the strategy supports.
     pub protocols: Vec<u32>,
@@ -134,7 +136,8 @@ impl Description {
 }
 
 /// A kind of policy. An unknown kind is an error, because the host could not apply it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ContentKind {
@@ -159,7 +162,8 @@ impl ContentKind {
 }
 
 /// The amount of data that the host sends. An unknown value is an error, because the strategy would miss data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Input {
@@ -172,7 +176,8 @@ pub enum Input {
 }
 
 /// The turns that the host sends.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Scope {
@@ -184,7 +189,8 @@ pub enum Scope {
 }
 
 /// Whether equal requests get equal replies.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Determinism {

@@ -1,6 +1,5 @@
 //! The lines that follow the header of a request with `input: full`.
 
-use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -20,10 +19,11 @@ pub const SUMMARY_NOTE: &str = "[A model wrote this summary of the steps that we
                                 asks for nothing.]";
 
 /// One event of the stream, on a line of its own.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EventLine {
     /// Always `"event"`.
-    #[schemars(with = "String", extend("const" = "event"))]
+    #[cfg_attr(feature = "generate", schemars(with = "String", extend("const" = "event")))]
     pub r#type: EventTag,
     /// The event's number in the stream. Overlays, receipts, and config deltas are not numbered.
     pub seq: u64,
@@ -41,7 +41,7 @@ pub struct EventLine {
     pub hidden: bool,
     /// The event. Text that the transcript stores as base64 is decoded.
     // Unparsed, because most strategies read few of the events.
-    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    #[cfg_attr(feature = "generate", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     pub event: Box<RawValue>,
 }
 
@@ -72,10 +72,11 @@ pub enum EventsEndTag {
 }
 
 /// The line after the last event. A worker reads up to this line even if it has already replied.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EventsEnd {
     /// Always `"events_end"`.
-    #[schemars(with = "String", extend("const" = "events_end"))]
+    #[cfg_attr(feature = "generate", schemars(with = "String", extend("const" = "events_end")))]
     pub r#type: EventsEndTag,
     /// The request's id.
     pub id: String,

@@ -16,11 +16,12 @@ pub mod context;
 pub mod describe;
 pub mod document;
 pub mod event;
+#[cfg(feature = "generate")]
+mod generate;
 pub mod line;
 pub mod manifest;
 pub mod name;
 pub mod needs;
-mod open;
 pub mod outline;
 pub mod range;
 pub mod record;

@@ -3,7 +3,6 @@
 //! It is parsed strictly: an unknown key is an error, because a misspelled permission must not be ignored. No file is
 //! opened here.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::name::StrategyName;
@@ -15,12 +14,13 @@ pub use run::{Mode, Program, Run, RunError};
 pub const MANIFEST: u32 = 1;
 
 /// A manifest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// The version of the manifest format: 1.
     #[serde(deserialize_with = "manifest_version")]
-    #[schemars(extend("const" = MANIFEST))]
+    #[cfg_attr(feature = "generate", schemars(extend("const" = MANIFEST)))]
     pub manifest: u32,
     /// The strategy's name. It must not be the name of a bundled strategy.
     pub name: StrategyName,
@@ -47,7 +47,8 @@ fn manifest_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result
 }
 
 /// The permissions that a plugin requests. The user grants them. By default, none is granted.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Permissions {
     /// Ask the host's model.
@@ -57,11 +58,11 @@ pub struct Permissions {
     /// Start processes.
     pub subprocess: bool,
     /// See these environment variables.
-    #[schemars(inner(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_]*$")))]
+    #[cfg_attr(feature = "generate", schemars(inner(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_]*$"))))]
     #[serde(deserialize_with = "variable_names")]
     pub env: Vec<String>,
     /// Read these files and folders, given as absolute paths.
-    #[schemars(inner(regex(pattern = r"^/")))]
+    #[cfg_attr(feature = "generate", schemars(inner(regex(pattern = r"^/"))))]
     #[serde(deserialize_with = "absolute_paths")]
     pub read: Vec<String>,
     /// Read and execute an interpreter and its libraries.
@@ -69,7 +70,8 @@ pub struct Permissions {
 }
 
 /// An interpreter that a plugin needs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Runtime {

@@ -1,10 +1,8 @@
 //! The validated name of a strategy, and the rules for names.
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// The regular expression that a name matches.
@@ -72,21 +70,6 @@ impl TryFrom<String> for StrategyName {
 impl From<StrategyName> for String {
     fn from(name: StrategyName) -> Self {
         name.0
-    }
-}
-
-impl JsonSchema for StrategyName {
-    fn schema_name() -> Cow<'static, str> {
-        "StrategyName".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "The name of a strategy: lower-case words joined by single hyphens.",
-            "type": "string",
-            "pattern": NAME_PATTERN,
-            "maxLength": NAME_BYTES_MAX,
-        })
     }
 }
 

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{open, strict};
+use crate::strict;
 
 /// The strategy needs answers to continue. The host gets them and sends the same request again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Needs {
     /// The request's id.
     pub id: String,
@@ -29,7 +29,8 @@ pub struct Needs {
 }
 
 /// An estimate of later needs of the kind `llm.complete`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct RemainingNeeds {
     /// The number of requests to models.
     pub requests: u64,
@@ -38,9 +39,10 @@ pub struct RemainingNeeds {
 }
 
 /// One need.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[schemars(transform = open::accept_unknown_kinds)]
+#[cfg_attr(feature = "generate", schemars(transform = crate::generate::accept_unknown_kinds))]
 #[non_exhaustive]
 pub enum NeedRequest {
     /// A completion by a model. The answer has `text`, `model`, and `usage` if known.
@@ -78,7 +80,8 @@ pub enum NeedRequest {
 }
 
 /// One message to a model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Message {
     /// The author of the message.
     #[serde(deserialize_with = "strict::variant")]
@@ -88,7 +91,8 @@ pub struct Message {
 }
 
 /// The author of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The user.

@@ -1,11 +1,11 @@
 //! The outline: the envelopes of all events in columns, without their bodies.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The envelopes of the events. The columns have the same length, with one row per event, in the order of `seq`. There
 /// are also two tables and two lists. Strategies ignore unknown members.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Outline {
     /// Table: the event types that occur.
     pub types: Vec<String>,

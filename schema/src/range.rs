@@ -1,11 +1,11 @@
 //! A range of turns or steps. Requests and compactions use it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A range of turns: 0-based, inclusive at both ends. With the feature `steps`, it may begin or end at a step of a turn.
 /// The events of such a turn that belong to no step, which are the user's, are not in the range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Range {
     /// The first turn.
     pub from_turn: usize,

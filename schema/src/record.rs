@@ -3,7 +3,6 @@
 //! The host parses records with these types. It does not serialize answers with them, because it copies the transcript
 //! unparsed. The answer types are for readers.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -31,32 +30,34 @@ pub const FORMATS: [&str; 15] = [
 ];
 
 /// One transcript to compact, on one line. Unknown members are ignored. A member that is null counts as absent.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[schemars(title = "batch-record", transform = one_source)]
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "batch-record", transform = crate::generate::one_source))]
 pub struct BatchRecord<'a> {
     /// Any JSON value. The answer contains the same bytes.
     #[serde(borrow, default)]
-    #[schemars(with = "Value")]
+    #[cfg_attr(feature = "generate", schemars(with = "Value"))]
     pub id: Option<&'a RawValue>,
     /// The transcript: its JSON document, an array of the lines of its file, or a string with the text of its file.
     #[serde(borrow, default)]
-    #[schemars(schema_with = "transcript_or_null")]
+    #[cfg_attr(feature = "generate", schemars(schema_with = "crate::generate::transcript_or_null"))]
     pub transcript: Option<&'a RawValue>,
     /// The file of the transcript, instead of `transcript`. The path is relative to the current directory of the host.
     /// The file is never written.
     #[serde(borrow, default)]
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "generate", schemars(with = "Option<String>"))]
     pub path: Option<&'a RawValue>,
     /// The format. Required if it cannot be detected from the content.
     #[serde(borrow, default)]
-    #[schemars(schema_with = "format_or_null")]
+    #[cfg_attr(feature = "generate", schemars(schema_with = "format_or_null"))]
     pub format: Option<&'a RawValue>,
 }
 
 /// The answer to one record, on one line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(untagged)]
-#[schemars(title = "batch-answer")]
+#[cfg_attr(feature = "generate", schemars(title = "batch-answer"))]
 pub enum BatchAnswer {
     /// The transcript was compacted, or there was nothing to compact.
     Good(Box<GoodAnswer>),
@@ -65,40 +66,42 @@ pub enum BatchAnswer {
 }
 
 /// The answer to a processed record. In a dry run it has neither `transcript` nor `view`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct GoodAnswer {
     /// The `id` of the record, or null if the record has none.
     pub id: Value,
     /// Always `true`.
-    #[schemars(with = "bool", extend("const" = true))]
+    #[cfg_attr(feature = "generate", schemars(with = "bool", extend("const" = true)))]
     pub ok: True,
     /// The format of the transcript.
-    #[schemars(schema_with = "format")]
+    #[cfg_attr(feature = "generate", schemars(schema_with = "format"))]
     pub format: String,
     /// With `--view`, the view that is sent to a model, in the form of the input. For a `path`, a string with the text of
     /// the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "transcript")]
+    #[cfg_attr(feature = "generate", schemars(schema_with = "crate::generate::transcript"))]
     pub view: Option<Value>,
     /// Without `--view`, the transcript in the form of the input. A transcript of JP has the overlays appended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "transcript")]
+    #[cfg_attr(feature = "generate", schemars(schema_with = "crate::generate::transcript"))]
     pub transcript: Option<Value>,
     /// All overlays, for formats other than JP's. A sidecar file would contain the same values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
+    #[cfg_attr(feature = "generate", schemars(with = "Vec<serde_json::Map<String, Value>>"))]
     pub overlays: Option<Vec<Value>>,
     /// The results.
     #[serde(flatten)]
     pub report: RecordReport,
     /// With `--eval`, the evaluation of the strategies on the transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "EvalReport")]
+    #[cfg_attr(feature = "generate", schemars(with = "EvalReport"))]
     pub eval: Option<Box<EvalReport>>,
 }
 
 /// The results for a record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct RecordReport {
     /// The estimator that counted the tokens, for example `pieces`.
     pub estimator: String,
@@ -123,12 +126,13 @@ pub struct RecordReport {
 }
 
 /// The answer to a record that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct BadAnswer {
     /// The `id` of the record, or null if it was not found.
     pub id: Value,
     /// Always `false`.
-    #[schemars(with = "bool", extend("const" = false))]
+    #[cfg_attr(feature = "generate", schemars(with = "bool", extend("const" = false)))]
     pub ok: False,
     /// The error.
     pub error: ErrorReport,
@@ -172,31 +176,13 @@ impl From<False> for bool {
     }
 }
 
-fn transcript(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["array", "object", "string"] })
+#[cfg(feature = "generate")]
+fn format(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "enum": FORMATS })
 }
 
-fn transcript_or_null(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["array", "object", "string", "null"] })
-}
-
-fn format(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "enum": FORMATS })
-}
-
-fn format_or_null(_: &mut SchemaGenerator) -> Schema {
+#[cfg(feature = "generate")]
+fn format_or_null(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let names = FORMATS.into_iter().map(Value::from).chain([Value::Null]);
-    json_schema!({ "enum": names.collect::<Vec<_>>() })
-}
-
-/// Requires exactly one of `transcript` and `path`.
-fn one_source(schema: &mut Schema) {
-    let requires = |present: &str, absent: &str| {
-        json_schema!({
-            "required": [present],
-            "properties": { present: { "not": { "type": "null" } }, absent: { "type": "null" } },
-        })
-    };
-    let branches = [requires("transcript", "path"), requires("path", "transcript")].map(Value::from);
-    schema.insert("oneOf".into(), Value::from(branches.to_vec()));
+    schemars::json_schema!({ "enum": names.collect::<Vec<_>>() })
 }

@@ -2,21 +2,19 @@
 //!
 //! This module parses single lines. It must not decide whether a payload fits the request: that is the host's task.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::value::RawValue;
 
 use crate::compaction::Payload;
 use crate::line::from_line;
 use crate::needs::Needs;
-use crate::open;
 use crate::strict;
-use crate::version::COMPACTIONS_MAX;
 
 /// One line from a strategy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[schemars(transform = open::accept_unknown_types)]
+#[cfg_attr(feature = "generate", schemars(transform = crate::generate::accept_unknown_types))]
 #[non_exhaustive]
 pub enum Reply {
     /// Progress. The host displays it and continues to read.
@@ -91,7 +89,8 @@ struct MessageType {
 }
 
 /// The progress of the strategy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Progress {
     /// The request's id.
     pub id: String,
@@ -106,7 +105,8 @@ pub struct Progress {
 }
 
 /// A line for the host's log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Log {
     /// The request's id.
     pub id: String,
@@ -118,7 +118,8 @@ pub struct Log {
 }
 
 /// The level of a log line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// Single steps.
@@ -134,13 +135,14 @@ pub enum Level {
 }
 
 /// The compactions that the strategy proposes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ResultReply {
     /// The request's id.
     pub id: String,
     /// The compactions. Each becomes one overlay. A strategy without a compaction declines instead.
     #[serde(deserialize_with = "strict::objects")]
-    #[schemars(length(max = COMPACTIONS_MAX))]
+    #[cfg_attr(feature = "generate", schemars(length(max = crate::version::COMPACTIONS_MAX)))]
     pub compactions: Vec<Payload>,
     /// Remarks to the user about the conversation.
     #[serde(default, deserialize_with = "strict::objects", skip_serializing_if = "Vec::is_empty")]
@@ -152,7 +154,8 @@ pub struct ResultReply {
 }
 
 /// A remark of the strategy about the conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Diagnostic {
     /// The severity.
     #[serde(deserialize_with = "strict::variant")]
@@ -170,7 +173,8 @@ pub struct Diagnostic {
 }
 
 /// The severity of a diagnostic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Information.
@@ -182,7 +186,8 @@ pub enum Severity {
 }
 
 /// The strategy has nothing to compact.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Decline {
     /// The request's id.
     pub id: String,
@@ -194,7 +199,8 @@ pub struct Decline {
 pub const ANSWER_REFUSED: &str = "answer_refused";
 
 /// The strategy failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ErrorReply {
     /// The request's id.
     pub id: String,

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::document::{DeclineReport, ErrorReport, OverlayReport, RawAndView, Saved, Sizes, TokenCounts};
@@ -13,8 +12,9 @@ use crate::document::{DeclineReport, ErrorReport, OverlayReport, RawAndView, Sav
 pub const REPORT: u32 = 1;
 
 /// The report of a batch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "batch-report")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "batch-report"))]
 pub struct BatchReport {
     /// The version of the report format. The name of this member identifies the document.
     pub jp_compact_report: u32,
@@ -41,7 +41,8 @@ pub struct BatchReport {
 }
 
 /// One part of the transcripts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ShardOf {
     /// The number of this part, from 0.
     pub index: u64,
@@ -50,7 +51,8 @@ pub struct ShardOf {
 }
 
 /// The result for one transcript.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct TranscriptReport {
     /// The path of the file, as found in the given path.
     pub path: String,
@@ -107,7 +109,8 @@ pub(crate) fn is_zero(number: &u64) -> bool {
 }
 
 /// The outcome for a transcript.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// New overlays were made.
@@ -122,7 +125,8 @@ pub enum Status {
 }
 
 /// The sizes of a transcript, or of all transcripts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Size {
     /// The size in tokens.
     pub tokens: TokenCounts,
@@ -135,7 +139,8 @@ pub struct Size {
 }
 
 /// A lint rule that a view breaks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct LintReport {
     /// The id of the rule.
     pub rule: String,
@@ -147,7 +152,8 @@ pub struct LintReport {
 }
 
 /// A view that was written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct OutReport {
     /// The path of the file, relative to the given folder.
     pub path: String,
@@ -156,7 +162,8 @@ pub struct OutReport {
 }
 
 /// A gate that a transcript does not pass.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct MissReport {
     /// The name of the gate: its option without the dashes.
     pub gate: String,
@@ -165,7 +172,8 @@ pub struct MissReport {
 }
 
 /// The totals of a batch.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct BatchTotal {
     /// The number of transcripts.
     pub transcripts: u64,
@@ -194,7 +202,8 @@ pub struct BatchTotal {
 }
 
 /// The result of a gate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct GateReport {
     /// The name of the gate: its option without the dashes.
     pub gate: String,

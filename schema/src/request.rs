@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -26,10 +25,11 @@ pub enum CompactTag {
 }
 
 /// A request for compactions of a range. The first three fields are the same in every protocol version.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct CompactRequest {
     /// Always `"compact"`.
-    #[schemars(with = "String", extend("const" = "compact"))]
+    #[cfg_attr(feature = "generate", schemars(with = "String", extend("const" = "compact")))]
     pub r#type: CompactTag,
     /// The id of the request. Every line of the reply repeats it.
     pub id: String,
@@ -95,7 +95,8 @@ impl CompactRequest {
 }
 
 /// The reason for a second request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RequestReason {
@@ -107,7 +108,8 @@ pub enum RequestReason {
 }
 
 /// The whole conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Conversation {
     /// The id in the transcript, if it has one.
     pub id: Option<String>,
@@ -125,7 +127,8 @@ pub struct Conversation {
 }
 
 /// The way in which the host sends the events of `input: full`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(tag = "mode", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Events {
@@ -147,7 +150,8 @@ pub enum Events {
 }
 
 /// The limits for one round of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Limits {
     /// The time after which the host kills the strategy, in milliseconds. Each round has the full time.
     pub deadline_ms: u64,

@@ -308,3 +308,10 @@ fn checks_batch_answers() {
     rejects("batch-answer", &failure.replace("deadline", "late"));
     rejects("batch-answer", &failure.replace(r#""message":"m","#, ""));
 }
+
+#[test]
+fn each_published_schema_is_json_with_its_title() {
+    for schema in jp_compact_schema::catalog::all() {
+        assert!(schema.json()["title"].is_string(), "{}", schema.name);
+    }
+}

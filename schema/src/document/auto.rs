@@ -1,6 +1,5 @@
 //! The reports of `auto` and `query`, which contain reports of compactions.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cache_cost::AutoWait;
@@ -9,8 +8,9 @@ use super::error::ErrorReport;
 use crate::answer::Usage;
 
 /// The report of `auto`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "auto-report")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "auto-report"))]
 pub struct AutoReport {
     /// The path of the transcript.
     pub path: String,
@@ -41,7 +41,8 @@ pub struct AutoReport {
 }
 
 /// One profile of `auto.always`, or the fallback.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct AlwaysReport {
     /// The name of the profile.
     pub profile: String,
@@ -52,7 +53,8 @@ pub struct AlwaysReport {
 }
 
 /// The comparison of a conversation with its limit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct TriggerReport {
     /// The result of the comparison.
     pub result: TriggerResult,
@@ -73,7 +75,8 @@ pub struct TriggerReport {
 }
 
 /// The origin of a context window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WindowOrigin {
@@ -90,7 +93,8 @@ pub enum WindowOrigin {
 }
 
 /// The result of the comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TriggerResult {
@@ -105,8 +109,9 @@ pub enum TriggerResult {
 }
 
 /// The report of `query`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "query-report")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "query-report"))]
 pub struct QueryReport {
     /// The path of the transcript.
     pub path: String,

@@ -1,10 +1,10 @@
 //! The cost of a compaction when the provider caches prompts. All costs are in tokens of uncached input.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The cost of a compaction when the provider caches prompts, with the prices of the conversation's model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct CacheCost {
     /// The family of models whose prices apply.
     pub family: String,
@@ -35,7 +35,8 @@ pub struct CacheCost {
 }
 
 /// A compaction that is due and waits, because it would not pay back.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct AutoWait {
     /// The reason.
     pub reason: WaitReason,
@@ -48,7 +49,8 @@ pub struct AutoWait {
 }
 
 /// The reason why a compaction waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WaitReason {
@@ -59,7 +61,8 @@ pub enum WaitReason {
 }
 
 /// Whether a provider has a conversation in its cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CacheState {

@@ -1,6 +1,5 @@
 //! The reports of a run on one transcript: a compaction, and a reset.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cache_cost::CacheCost;
@@ -9,8 +8,9 @@ use super::tokens::{Saved, TokenCounts};
 use crate::reply::{Diagnostic, Level};
 
 /// The report of a compaction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "compact-report")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "compact-report"))]
 pub struct CompactionReport {
     /// The path of the transcript.
     pub path: String,
@@ -57,7 +57,8 @@ pub struct CompactionReport {
 }
 
 /// One overlay and its origin.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct OverlayReport {
     /// The number of the overlay in the transcript, from 1.
     pub number: usize,
@@ -86,7 +87,8 @@ pub struct OverlayReport {
 }
 
 /// A strategy that made no overlay.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct DeclineReport {
     /// The name of the strategy.
     pub strategy: String,
@@ -97,7 +99,8 @@ pub struct DeclineReport {
 }
 
 /// A request that a dry run did not send.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct WouldReport {
     /// The name of the strategy.
     pub strategy: String,
@@ -108,7 +111,8 @@ pub struct WouldReport {
 }
 
 /// A diagnostic of a strategy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct DiagnosticReport {
     /// The name of the strategy.
     pub strategy: String,
@@ -117,7 +121,8 @@ pub struct DiagnosticReport {
 }
 
 /// A log line of a strategy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct LogReport {
     /// The name of the strategy.
     pub strategy: String,
@@ -128,7 +133,8 @@ pub struct LogReport {
 }
 
 /// A turn whose view changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ChangedTurn {
     /// The number of the turn.
     pub turn: usize,
@@ -139,8 +145,9 @@ pub struct ChangedTurn {
 }
 
 /// The report of a reset.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "reset-report")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "reset-report"))]
 pub struct ResetDocument {
     /// The path of the transcript.
     pub path: String,

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The report of `config`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "config-report")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "config-report"))]
 pub struct ConfigReport {
     /// All values, merged, in the form of a configuration file.
     pub config: Map<String, Value>,
@@ -25,7 +25,8 @@ pub struct ConfigReport {
 }
 
 /// A profile.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ProfileReport {
     /// The strategies, in order.
     pub calls: Vec<CallReport>,
@@ -42,7 +43,8 @@ pub struct ProfileReport {
 }
 
 /// A strategy with its options.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct CallReport {
     /// The name of the strategy.
     pub strategy: String,
@@ -51,8 +53,9 @@ pub struct CallReport {
 }
 
 /// The report of `config set` and `config unset`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "config-settings-report")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "config-settings-report"))]
 pub struct ConfigSettingsReport {
     /// The files with the settings of the conversation, one for each copy of it. Without settings they do not exist.
     pub files: Vec<String>,
@@ -61,8 +64,9 @@ pub struct ConfigSettingsReport {
 }
 
 /// The report of `config trust`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "config-trust-report")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "config-trust-report"))]
 pub struct ConfigTrustReport {
     /// The folders with approved values.
     pub approved: Vec<ApprovedFolder>,
@@ -71,7 +75,8 @@ pub struct ConfigTrustReport {
 }
 
 /// The approved values of a folder.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ApprovedFolder {
     /// The path of the folder.
     pub path: String,
@@ -80,7 +85,8 @@ pub struct ApprovedFolder {
 }
 
 /// An approved value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ApprovedValue {
     /// The origin of the value.
     pub origin: String,
@@ -91,7 +97,8 @@ pub struct ApprovedValue {
 }
 
 /// One line of an approved value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ValueRow {
     /// The name of the setting.
     pub label: String,
@@ -100,15 +107,17 @@ pub struct ValueRow {
 }
 
 /// The report of `config trust --list`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "config-approvals-report")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "config-approvals-report"))]
 pub struct ApprovalsReport {
     /// The folders with approvals.
     pub approved: Vec<ApprovalEntry>,
 }
 
 /// The approvals of a folder.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ApprovalEntry {
     /// The path of the folder.
     pub path: String,
@@ -117,8 +126,9 @@ pub struct ApprovalEntry {
 }
 
 /// The report of `config untrust`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "config-untrust-report")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "config-untrust-report"))]
 pub struct ConfigUntrustReport {
     /// The path of the folder.
     pub path: String,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -12,8 +11,9 @@ use super::lost_paths::LostPaths;
 use super::tokens::{RawAndView, Saved, Sizes, TokenCounts, ViewTokens};
 
 /// The report of `show`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "show-report")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "show-report"))]
 pub struct ShowReport {
     /// The path of the transcript.
     pub path: String,
@@ -50,7 +50,8 @@ pub struct ShowReport {
 }
 
 /// An overlay of a conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ShownOverlay {
     /// The number of the overlay, from 1.
     pub number: usize,
@@ -81,8 +82,9 @@ pub struct ShownOverlay {
 }
 
 /// The report of `stats` on one conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "stats-report")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "stats-report"))]
 pub struct StatsReport {
     /// The path of the transcript.
     pub path: String,
@@ -109,8 +111,9 @@ pub struct StatsReport {
 }
 
 /// The last line of `stats` on several conversations: the sums of those that could be read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "stats-total")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "stats-total"))]
 pub struct StatsTotal {
     /// The number of conversations.
     pub transcripts: usize,
@@ -135,13 +138,15 @@ pub struct StatsTotal {
 }
 
 /// The output of `print --json`: the events in order.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(transparent)]
-#[schemars(title = "print-report")]
+#[cfg_attr(feature = "generate", schemars(title = "print-report"))]
 pub struct PrintReport(pub Vec<PrintItem>);
 
 /// One event that a model receives.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct PrintItem {
     /// The turn in the view.
     pub turn: usize,
@@ -152,7 +157,8 @@ pub struct PrintItem {
 }
 
 /// The source of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PrintOrigin {
     /// A turn of the history.
@@ -167,8 +173,9 @@ pub enum PrintOrigin {
 }
 
 /// The report of `lint`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "lint-report")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "lint-report"))]
 pub struct LintDocument {
     /// The path of the transcript.
     pub path: String,
@@ -183,7 +190,8 @@ pub struct LintDocument {
 }
 
 /// A rule that a view violates.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ViolationReport {
     /// The id of the rule.
     pub rule: String,
@@ -198,8 +206,9 @@ pub struct ViolationReport {
 }
 
 /// The report of `fork`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "fork-report")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "fork-report"))]
 pub struct ForkReport {
     /// The path of the new transcript.
     pub path: String,
@@ -222,7 +231,8 @@ pub struct ForkReport {
 }
 
 /// The new session of an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ForkedSession {
     /// The agent: the name of its format.
     pub agent: String,
@@ -245,8 +255,9 @@ pub struct ForkedSession {
 }
 
 /// The report of `list`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "list-report")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "list-report"))]
 pub struct SessionListReport {
     /// The sessions, newest first.
     pub sessions: Vec<ListedSession>,
@@ -255,7 +266,8 @@ pub struct SessionListReport {
 }
 
 /// A session of an agent, or a conversation of JP.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ListedSession {
     /// The agent: the name of its format.
     pub agent: String,
@@ -276,7 +288,8 @@ pub struct ListedSession {
 }
 
 /// The numbers of the overlays of a source: the copied ones, and those that were left out.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ForkOverlays {
     /// Copied unchanged.
     pub kept: Vec<usize>,
@@ -289,8 +302,9 @@ pub struct ForkOverlays {
 }
 
 /// The report of `import`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "import-report")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "import-report"))]
 pub struct ImportReport {
     /// The path of the new conversation.
     pub path: String,

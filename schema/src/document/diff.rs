@@ -1,14 +1,14 @@
 //! The report of `diff`: the changes between two views of a conversation, and the overlays that made them.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::compaction::{DeclineReport, WouldReport};
 use super::tokens::{Saved, TokenCounts, ViewTokens};
 
 /// The report of `diff`. A program that writes a long report computes `changes` while it writes them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "diff-report", rename = "DiffReport")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "diff-report", rename = "DiffReport"))]
 pub struct DiffReport<C = Vec<DiffChange>> {
     /// The path of the transcript.
     pub path: String,
@@ -40,7 +40,8 @@ pub struct DiffReport<C = Vec<DiffChange>> {
 }
 
 /// The number of events by their change. A summary counts as one event.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ChangeCounts {
     /// The same in both views.
     pub kept: u64,
@@ -73,7 +74,8 @@ impl ChangeCounts {
 }
 
 /// The difference of an event between two views.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
     /// The second view does not show the event.
@@ -106,7 +108,8 @@ impl ChangeKind {
 }
 
 /// The content of a changed event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeContent {
     /// A message of the user.
@@ -124,7 +127,8 @@ pub enum ChangeContent {
 }
 
 /// An overlay that caused a change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct DiffOverlay {
     /// The number of the overlay, from 1.
     pub number: usize,
@@ -153,7 +157,8 @@ pub struct DiffOverlay {
 }
 
 /// One changed event, or the text of a summary.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct DiffChange {
     /// The kind of change.
     pub change: ChangeKind,
@@ -180,7 +185,8 @@ pub struct DiffChange {
 }
 
 /// The characters of a text in two views.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ViewCharacters {
     /// Before the change.
     pub view_before: u64,
@@ -189,7 +195,8 @@ pub struct ViewCharacters {
 }
 
 /// Changed lines with their context, as in unified text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct DiffHunk {
     /// The first line in the first view, from 1. For no lines, the line before them.
     pub old_start: usize,

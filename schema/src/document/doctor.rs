@@ -1,11 +1,11 @@
 //! The report of `doctor`.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The report of `doctor`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "doctor-report")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "doctor-report"))]
 pub struct DoctorReport {
     /// The version of the host.
     pub version: String,
@@ -30,7 +30,8 @@ pub struct DoctorReport {
 }
 
 /// A missing part of a jail.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct MissingReport {
     /// The missing part.
     pub feature: String,
@@ -39,7 +40,8 @@ pub struct MissingReport {
 }
 
 /// The limits of a strategy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct DoctorLimits {
     /// The bytes in the private directory.
     pub private_dir_bytes: u64,
@@ -52,7 +54,8 @@ pub struct DoctorLimits {
 }
 
 /// A folder that is searched for strategies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct DoctorFolder {
     /// The path.
     pub path: String,
@@ -63,7 +66,8 @@ pub struct DoctorFolder {
 }
 
 /// An environment variable for the key of a provider.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct KeyReport {
     /// The name of the provider.
     pub provider: String,

@@ -1,11 +1,11 @@
 //! The error of a command, a transcript, a record, or a tool. All of them have this shape.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The document of a command or a transcript that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "failure")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "failure"))]
 pub struct Failure {
     /// The path of the transcript, as given. Absent if the command itself failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -15,7 +15,8 @@ pub struct Failure {
 }
 
 /// An error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ErrorReport {
     /// The exit code of this failure in a run with only this transcript.
     pub code: u8,
@@ -47,7 +48,8 @@ impl ErrorReport {
 }
 
 /// A kind of failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {

@@ -1,6 +1,5 @@
 //! The report of `eval`: what each strategy keeps of the names that the conversation used again, and what it costs.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -9,8 +8,9 @@ use super::eval_cost::{EvalCache, EvalPrices, EvalReplay};
 use super::tokens::{Saved, TokenCounts};
 
 /// The report of `eval`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "eval-report")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "eval-report"))]
 pub struct EvalReport {
     /// The transcripts, in the order of the command line and of their folders.
     pub transcripts: Vec<EvalTranscript>,
@@ -31,7 +31,8 @@ pub struct EvalReport {
 }
 
 /// One transcript of an evaluation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalTranscript {
     /// The path of the transcript.
     pub path: String,
@@ -54,7 +55,8 @@ pub struct EvalTranscript {
 }
 
 /// A point at which a transcript was compacted.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalCutPoint {
     /// The part of the characters of all tool results that precede the cut, in percent.
     pub percent: f64,
@@ -67,7 +69,8 @@ pub struct EvalCutPoint {
 }
 
 /// One strategy with its options, over all cuts of all transcripts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalRow {
     /// The name of the strategy, or `none` or `drop-all`.
     pub name: String,
@@ -111,7 +114,8 @@ pub struct EvalRow {
 }
 
 /// The state of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EvalStatus {
     /// It has results.
@@ -123,7 +127,8 @@ pub enum EvalStatus {
 }
 
 /// The recall by class.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalRecall {
     /// Paths of files.
     pub path: EvalRecallCount,
@@ -144,7 +149,8 @@ pub struct EvalRecall {
 }
 
 /// The recall of one class.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalRecallCount {
     /// The anchors at risk that the view still has.
     pub kept: u64,
@@ -158,7 +164,8 @@ pub struct EvalRecallCount {
 }
 
 /// The recall of simple choices that have at most as many tokens as the views of the row.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalControls {
     /// Whole events from the end of the prefix.
     pub newest: EvalControl,
@@ -167,7 +174,8 @@ pub struct EvalControls {
 }
 
 /// The result of a control.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalControl {
     /// The tokens of its events, over all cuts.
     pub tokens: u64,
@@ -176,7 +184,8 @@ pub struct EvalControl {
 }
 
 /// The recall after several compactions, at the 80 % cut.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalRound {
     /// The number of compactions.
     pub n: usize,
@@ -189,7 +198,8 @@ pub struct EvalRound {
 }
 
 /// A condition of the command line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalGate {
     /// The option, for example `--require-recall 90:path`.
     pub gate: String,
@@ -200,7 +210,8 @@ pub struct EvalGate {
 }
 
 /// A row that does not meet a condition.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalGateFailure {
     /// The label of the row.
     pub strategy: String,

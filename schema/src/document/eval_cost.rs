@@ -1,10 +1,10 @@
 //! The part of the report of `eval` about cost. All costs are in tokens of uncached input.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The price list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalPrices {
     /// The source of the prices.
     pub source: String,
@@ -17,7 +17,8 @@ pub struct EvalPrices {
 }
 
 /// The prices of a family of models, relative to uncached input.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalPriceFamily {
     /// The name of the family, for example `anthropic`.
     pub name: String,
@@ -34,7 +35,8 @@ pub struct EvalPriceFamily {
 }
 
 /// The cost of one compaction, summed over all cuts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalCache {
     /// The part of the prefix that the cache still has after the compaction, in percent of its tokens.
     pub prefix_kept_percent: f64,
@@ -46,7 +48,8 @@ pub struct EvalCache {
 }
 
 /// The cost of the compactions for one family of models.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalCost {
     /// The name of the family.
     pub family: String,
@@ -67,7 +70,8 @@ pub struct EvalCost {
 }
 
 /// The cost of whole sessions in which `auto` compacts with the strategy.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalReplay {
     /// The cost of all requests.
     pub cost: f64,

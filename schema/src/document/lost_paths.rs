@@ -1,10 +1,10 @@
 //! The paths that stripped calls lose, in the reports of conversations of JP.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The different paths in the arguments and results that `tool_calls = "strip"` removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct LostPaths {
     /// The number of these paths.
     pub stripped: usize,
@@ -17,7 +17,8 @@ pub struct LostPaths {
 }
 
 /// A policy that loses fewer paths.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct BetterPolicy {
     /// The value of `tool_calls` in a profile, `strip-responses`.
     pub tool_calls: String,

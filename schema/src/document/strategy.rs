@@ -1,14 +1,14 @@
 //! The reports of the commands `strategy ...`.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::describe::Description;
 use crate::manifest::{Manifest, Permissions};
 
 /// The report of `strategy list`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "strategy-list-report")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "strategy-list-report"))]
 pub struct StrategyListReport {
     /// The strategies.
     pub strategies: Vec<StrategyRow>,
@@ -17,7 +17,8 @@ pub struct StrategyListReport {
 }
 
 /// A strategy that was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct StrategyRow {
     /// The name.
     pub name: String,
@@ -44,7 +45,8 @@ pub struct StrategyRow {
 }
 
 /// A folder of strategies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct FolderReport {
     /// The path.
     pub path: String,
@@ -53,8 +55,9 @@ pub struct FolderReport {
 }
 
 /// The report of `strategy show`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "strategy-show-report")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "strategy-show-report"))]
 pub struct StrategyShowReport {
     /// The path of the executable or folder.
     pub path: String,
@@ -69,8 +72,9 @@ pub struct StrategyShowReport {
 }
 
 /// The report of `strategy trust`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "strategy-trust-report")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "strategy-trust-report"))]
 pub struct StrategyTrustReport {
     /// The name of the strategy.
     pub name: String,
@@ -99,8 +103,9 @@ pub struct StrategyTrustReport {
 }
 
 /// The report of `strategy untrust`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "strategy-untrust-report")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "strategy-untrust-report"))]
 pub struct StrategyUntrustReport {
     /// The plugin, as given on the command line.
     pub plugin: String,
@@ -109,8 +114,9 @@ pub struct StrategyUntrustReport {
 }
 
 /// The report of `strategy test`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(title = "strategy-test-report")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "generate", schemars(title = "strategy-test-report"))]
 pub struct StrategyTestReport {
     /// The plugin, as given on the command line.
     pub path: String,
@@ -121,7 +127,8 @@ pub struct StrategyTestReport {
 }
 
 /// A conformance check and its result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct CheckReport {
     /// The public id of the check.
     pub id: String,
@@ -138,7 +145,8 @@ pub struct CheckReport {
 }
 
 /// The result of a conformance check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CheckResult {
     /// The strategy follows the rule.

@@ -1,10 +1,10 @@
 //! The sizes of a conversation: in the raw events, in the view before and after a command, and as JP sends it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The size of a conversation, in tokens.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct TokenCounts {
     /// In the raw events.
     pub raw: u64,
@@ -18,7 +18,8 @@ pub struct TokenCounts {
 }
 
 /// The tokens that JP itself sends.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct JpTokens {
     /// In the raw events of JP's conversations.
     pub raw: u64,
@@ -29,7 +30,8 @@ pub struct JpTokens {
 }
 
 /// The tokens of a view, or of a part of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ViewTokens {
     /// Before the change.
     pub view_before: u64,
@@ -38,7 +40,8 @@ pub struct ViewTokens {
 }
 
 /// The saving of a view.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Saved {
     /// In tokens. Negative if the view is larger.
     pub tokens: i64,
@@ -49,7 +52,8 @@ pub struct Saved {
 }
 
 /// The number that a view is compared with, as a key of `tokens`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SavedOf {
     /// The raw events: the effect of all overlays.
@@ -85,7 +89,8 @@ impl TokenCounts {
 }
 
 /// The size of one kind of content.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct Sizes {
     /// In tokens.
     pub tokens: RawAndView,
@@ -94,7 +99,8 @@ pub struct Sizes {
 }
 
 /// The size in the raw events and in the view.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct RawAndView {
     /// In the raw events.
     pub raw: u64,

@@ -3,15 +3,14 @@
 use std::error::Error;
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 /// The maximum number of digits of a timeout.
 const DIGITS_MAX: u32 = 9;
 
 /// How the host starts a plugin.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(try_from = "Wire", into = "Wire")]
 pub struct Run {
     /// The program to start.
@@ -35,7 +34,8 @@ pub enum Program {
 }
 
 /// The number of requests per process.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// The host decides, based on the strategy's features.
@@ -48,25 +48,29 @@ pub enum Mode {
 }
 
 /// How the host starts a plugin.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "Run", extend("oneOf" = json!([{"required": ["command"]}, {"required": ["dylib"]}])))]
+#[cfg_attr(feature = "generate", schemars(rename = "Run", extend("oneOf" = serde_json::json!([{"required": ["command"]}, {"required": ["dylib"]}]))))]
 struct Wire {
     /// A program and its arguments. Paths are relative to the manifest. No shell is involved. Either `command` or `dylib`
     /// is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<String>", length(min = 1), extend("prefixItems" = json!([{"minLength": 1}])))]
+    #[cfg_attr(feature = "generate", schemars(with = "Vec<String>", length(min = 1), extend("prefixItems" = serde_json::json!([{"minLength": 1}]))))]
     command: Option<Vec<String>>,
     /// The path of a shared library, relative to the manifest. Either `command` or `dylib` is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", length(min = 1))]
+    #[cfg_attr(feature = "generate", schemars(with = "String", length(min = 1)))]
     dylib: Option<String>,
     /// The number of requests per process.
     #[serde(default)]
     mode: Mode,
     /// The time limit for one round: a positive whole number with the unit `ms`, `s`, or `m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", regex(pattern = r"^[1-9][0-9]{0,8}(ms|s|m)$"))]
+    #[cfg_attr(
+        feature = "generate",
+        schemars(with = "String", regex(pattern = r"^[1-9][0-9]{0,8}(ms|s|m)$"))
+    )]
     timeout: Option<String>,
 }
 

@@ -17,9 +17,7 @@ use jp_compact_mcp::{
 };
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::trust::quoted;
-use jp_compact_schema::document::{
-    CompactionReport, Failure, ResetDocument, SessionListReport, ShowReport, StatsReport,
-};
+use jp_compact_schema::catalog::{self, NamedSchema};
 use jp_compact_store as store;
 use rmcp::ServerHandler;
 use rmcp::model::{
@@ -27,7 +25,6 @@ use rmcp::model::{
     Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
     Tool, ToolAnnotations,
 };
-use rmcp::schemars::{JsonSchema, schema_for};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -315,7 +312,7 @@ fn tools() -> Vec<Tool> {
             reading(),
         )
         .with_input_schema::<ListArguments>()
-        .with_raw_output_schema(output_schema::<SessionListReport>()),
+        .with_raw_output_schema(output_schema("list-report")),
         tool(
             "compact",
             "Compact a conversation",
@@ -328,7 +325,7 @@ fn tools() -> Vec<Tool> {
             writing().destructive(false).open_world(true),
         )
         .with_input_schema::<CompactArguments>()
-        .with_raw_output_schema(output_schema::<CompactionReport>()),
+        .with_raw_output_schema(output_schema("compact-report")),
         tool(
             "stats",
             "Count the tokens",
@@ -337,7 +334,7 @@ fn tools() -> Vec<Tool> {
             reading(),
         )
         .with_input_schema::<InspectArguments>()
-        .with_raw_output_schema(output_schema::<StatsReport>()),
+        .with_raw_output_schema(output_schema("stats-report")),
         tool(
             "show",
             "List the overlays",
@@ -345,7 +342,7 @@ fn tools() -> Vec<Tool> {
             reading(),
         )
         .with_input_schema::<InspectArguments>()
-        .with_raw_output_schema(output_schema::<ShowReport>()),
+        .with_raw_output_schema(output_schema("show-report")),
         tool(
             "diff",
             "Show what overlays remove",
@@ -384,7 +381,7 @@ fn tools() -> Vec<Tool> {
             writing().destructive(true).idempotent(false).open_world(false),
         )
         .with_input_schema::<ResetArguments>()
-        .with_raw_output_schema(output_schema::<ResetDocument>()),
+        .with_raw_output_schema(output_schema("reset-report")),
     ];
     for tool in &mut tools {
         let schema = Arc::make_mut(&mut tool.input_schema);
@@ -394,9 +391,11 @@ fn tools() -> Vec<Tool> {
     tools
 }
 
-/// Returns the schema of a result: a document, or a failure.
-fn output_schema<T: JsonSchema>() -> Arc<JsonObject> {
-    Arc::new(result_schema(schema_for!(T).to_value(), schema_for!(Failure).to_value()))
+/// Returns the schema of a result: the document with this published schema, or a failure.
+fn output_schema(name: &str) -> Arc<JsonObject> {
+    let [document, failure] =
+        [name, "failure"].map(|name| catalog::get(name).map(NamedSchema::json).unwrap_or_default());
+    Arc::new(result_schema(document, failure))
 }
 
 fn tool(
