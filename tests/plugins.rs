@@ -1,6 +1,6 @@
 //! The example plugins, end to end: each runs on a conversation with its `plugin.toml`, and the view must have the
-//! effect that the plugin describes. An example with a missing interpreter is skipped with a message. With
-//! `JP_COMPACT_TEST_ALL` set, as in `.ci/run`, it fails.
+//! effect that the plugin describes. An example whose interpreter is missing is skipped with a message, or fails if
+//! `JP_COMPACT_TEST_ALL` is set, as in `.ci/run`.
 
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic, and starts processes")]
 
@@ -101,7 +101,7 @@ fn keep_errors_keeps_failed_calls() {
 }
 
 #[test]
-fn drop_large_strips_results_above_its_size() {
+fn drop_large_strips_results_above_max_tokens() {
     check(
         "drop-large",
         &[
@@ -199,7 +199,7 @@ fn truncate_keeps_head_and_tail() {
 }
 
 #[test]
-fn drop_arguments_strips_arguments_above_its_size() {
+fn drop_arguments_strips_large_arguments() {
     let dropped = |arguments: &Value, output: &str| *arguments == json!({}) && output == "done";
     check(
         "drop-arguments",

@@ -77,7 +77,7 @@ pub(crate) fn no_transcript(paths: &[OsString]) -> Report {
     Report::new(Exit::Transcript, format!("found no transcript in {}", paths.join(", ")), Some(hint))
 }
 
-/// The limit of sessions whose ids are compared with a mistyped one.
+/// The maximum number of sessions whose ids are compared with a mistyped one.
 const IDS_MAX: usize = 1000;
 
 /// Suggests the nearest id if a mistyped id may be the cause of a failure.

@@ -24,7 +24,7 @@ use crate::interrupt::shut_down;
 use crate::lines::EscapedLines;
 use crate::output;
 
-/// The limit of the wait for JP's line. Without a line, a person or another program started the executable.
+/// The maximum time to wait for JP's line. Without a line, a person or another program started the executable.
 const FIRST_LINE_WAIT_MAX: Duration = Duration::from_millis(500);
 /// JP's current conversation, as an argument.
 const CURRENT: &str = ".";

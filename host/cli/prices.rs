@@ -9,7 +9,7 @@ use jp_compact_runtime::small_file;
 use crate::error::Report;
 use crate::exit::Exit;
 
-/// The limit of a file with prices.
+/// The size limit of a file with prices.
 const PRICES_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads the prices of a file. `None` without a file.

@@ -37,7 +37,7 @@ pub(crate) fn start(host_pid: u32, jailed: bool) -> Result<Option<u32>, String> 
         return Ok(Some(keeper));
     }
     drop(release_reader);
-    // In the copy. If it cannot wait, it kills the group immediately.
+    // Only the copy gets here. If it cannot wait, it kills the group immediately.
     if release(jailed, release_writer).is_ok() {
         exec::wait_for_exit(&host);
     }

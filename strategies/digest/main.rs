@@ -24,7 +24,7 @@ use render::{FACT_LIMITS, LIMITS, render, render_facts};
 use serde::Deserialize;
 use serde_json::json;
 
-/// The limit of the appended facts that are not constraints. The digest itself lists most of them.
+/// The maximum size of the appended facts, except for constraints, in bytes. The digest itself lists most facts.
 const OTHER_FACTS_BYTES_MAX: usize = 4_000;
 
 /// A list of paths and commands has about two bytes for each token.

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn single_calls_differ_only_from_weaker_modes() {
+    fn weaker_modes_replace_policies_for_single_calls() {
         let listed = shown(0, ToolCallsRef::Selective { seqs: vec![3] });
         check_over("strip", &[STRIPPED], std::slice::from_ref(&listed), Err(SAME));
         check_over("strip", &[UNSTRIPPED], std::slice::from_ref(&listed), Ok(()));

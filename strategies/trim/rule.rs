@@ -1,4 +1,4 @@
-//! The rule of a run: which results are old, and what stays of them.
+//! The rule of a run: which results are old, and which part of them stays.
 
 /// A complete rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -6,7 +6,7 @@ pub(crate) struct TrimRule {
     pub(crate) keep_results: usize,
     pub(crate) keep_steps: usize,
     pub(crate) keep_turns: usize,
-    /// The newest results with this number of tokens in all stay. Results that another rule keeps do not count.
+    /// The newest results stay, up to this total number of tokens. Results that another rule keeps do not count.
     pub(crate) keep_tokens: u64,
     /// The number of characters that stay at the start and at the end of a result.
     pub(crate) first: usize,

@@ -330,7 +330,7 @@ fn summary_overlap_resolution_repeats_request_for_chosen_range() {
 }
 
 #[test]
-fn answer_for_the_requested_range_is_asked_for_the_extended_range_once() {
+fn strategy_that_ignores_the_extended_range_is_asked_once_more() {
     // The strategy answers for the requested range, 1 to 4. The older summary of 0 to 2 extends it to 0 to 4.
     for (follows_reason, exit) in [(true, 0), (false, 17)] {
         let (world, transcript) = with_summary(0, 2);

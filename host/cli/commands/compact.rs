@@ -62,7 +62,7 @@ fn reset_number(text: &str) -> Result<Reset, String> {
 
 /// The id of a conversation counts tenths of seconds since 1970, so a shorter number is not an id.
 const ID_DIGITS_MIN: usize = 6;
-/// The limit of transcripts in memory.
+/// The maximum number of transcripts in memory.
 const TRANSCRIPTS_MAX: usize = 16;
 
 pub(crate) fn run(

@@ -228,8 +228,8 @@ fn stderr_hint(name: &str) -> ErrorHint {
     ErrorHint::line(format!("nothing was appended; `jp-compact -v ...` prints the stderr of `{name}`"))
 }
 
-/// Returns the hint of a failure that missing permissions may have caused. `asked` are those that the strategy asked for,
-/// `tried` is one that it seems to have needed, and `command` grants all of them.
+/// Returns the hint of a failure that missing permissions may have caused. `asked` has the permissions that the
+/// strategy asked for, `tried` one that it seems to have needed. `command` grants all of them.
 pub(crate) fn missing_permissions_hint(asked: &[Grant], tried: Option<&Grant>, command: &str) -> ErrorHint {
     let mut lines = Vec::new();
     if !asked.is_empty() {

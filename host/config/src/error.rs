@@ -12,10 +12,10 @@ pub enum Error {
     /// A setting for a conversation is invalid.
     #[error("failed to set `{setting}`")]
     RejectedSetting { setting: String, source: Box<ConfigError> },
-    /// A key that is to be removed is not set.
+    /// The key to remove is not set.
     #[error("failed to unset `{key}`: the conversation does not set it")]
     NotSet { key: String },
-    /// The conversation is in no folder that may be written.
+    /// There is no folder for the settings of the conversation.
     #[error("failed to find a folder for the settings of the conversation")]
     NoSettingsFile,
     /// The settings of a conversation cannot be written.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The limit of files and of folder levels. A folder of a strategy with dependencies may be large.
+/// The maximum numbers of files and of folder levels. A folder of a strategy with dependencies may be large.
 const FILES_MAX: usize = 1_000;
 const LEVELS_MAX: usize = 4;
 

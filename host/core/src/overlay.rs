@@ -51,7 +51,8 @@ pub enum ToolPolicy {
         request: bool,
         /// Whether to replace the content with a status line.
         response: bool,
-        /// Exceptions from `request` and `response`, by tool name. A half without an exception uses the policy above.
+        /// Exceptions from `request` and `response`, by tool name. A half without an exception follows `request` or
+        /// `response`.
         overrides: BTreeMap<String, ToolHint>,
     },
     /// Omit the calls and their responses.

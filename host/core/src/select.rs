@@ -21,7 +21,7 @@ use crate::turn::TurnRange;
 pub struct RequestedSelection {
     pub from: Option<Bound>,
     pub to: Option<Bound>,
-    /// The rules for the events to keep at the end. With `to` too, the earlier end counts.
+    /// The rules for the events to keep at the end. If `to` is also given, the earlier end counts.
     pub keep_last: KeepLast,
 }
 

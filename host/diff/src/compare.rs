@@ -25,7 +25,7 @@ pub struct Comparison<'a> {
 pub struct DiffEntry {
     /// `None` if both views show the same.
     pub kind: Option<ChangeKind>,
-    /// The index of the overlay that determines the form of it in the second view.
+    /// The index of the overlay that determines its form in the second view.
     pub overlay: Option<usize>,
     /// The index of its item in the first view.
     pub before: Option<usize>,

@@ -66,7 +66,7 @@ pub(crate) async fn compact_again(
 }
 
 /// Returns the last step of a prefix, if its last turn continues in the session. A compaction of the whole turn would
-/// also concern the events that follow. The end of the turn before it if no step of the turn has begun.
+/// also concern the events that follow. If no step of that turn has begun, returns the end of the turn before it.
 fn end_of_steps(subject: &Subject<'_>, events: usize, prefix: &Stream) -> Option<Position> {
     let last = prefix.turns().checked_sub(1)?;
     subject.session.events.get(events).filter(|next| next.turn == last)?;

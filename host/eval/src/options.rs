@@ -9,7 +9,7 @@ use jp_compact_evidence::prices::Prices;
 use jp_compact_schema::document::ErrorReport;
 use serde_json::{Map, Value};
 
-/// The numbers of compactions of [`crate::rounds`].
+/// The numbers of compactions after which [`crate::rounds`] measures the recall.
 pub const ROUNDS: [usize; 5] = [1, 2, 3, 5, 10];
 
 /// The parameters of an evaluation, the same for all rows.
@@ -31,9 +31,9 @@ pub struct EvalOptions {
     pub prices: Prices,
 }
 
-/// The context window of a replay by default, in tokens.
+/// The default context window of a replay, in tokens.
 pub const DEFAULT_WINDOW: u64 = 200_000;
-/// The part of the window that a replayed context may fill by default, in percent.
+/// The default part of the window that a replayed context may fill, in percent.
 pub const DEFAULT_THRESHOLD: f64 = 75.0;
 
 impl EvalOptions {
@@ -53,8 +53,8 @@ impl EvalOptions {
     }
 }
 
-/// Prepares the settings of a run for an evaluation: it keeps nothing, writes nothing, and reports broken rules instead
-/// of failing because of them.
+/// Prepares the settings of a run for an evaluation: the run selects all turns, writes nothing, and reports broken
+/// rules instead of failing.
 pub fn prepare_run(run: &mut RunSettings) {
     run.io.in_memory = true;
     run.io.dry_run = false;

@@ -224,7 +224,7 @@ impl<'a> Session<'a> {
         });
     }
 
-    /// Returns the text of each anchor, as the event that uses it has it.
+    /// Returns the text of each anchor, taken from the event that uses it.
     #[must_use]
     pub fn texts_of_uses(&self, uses: &[AtRisk]) -> Vec<String> {
         let mut texts = vec![String::new(); uses.len()];

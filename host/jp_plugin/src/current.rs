@@ -107,7 +107,7 @@ fn active_ids(sessions: &Path, environment: &Environment) -> Vec<String> {
     names.into_iter().flatten().find_map(read).unwrap_or_default()
 }
 
-/// Returns the history of a session's file, if the file is of this session. The name alone is not a proof.
+/// Returns the history in a session's file, if the file belongs to this session. The name alone is not a proof.
 fn read_session(path: &Path, id: &str, source: &Source) -> Option<Vec<String>> {
     let bytes = small_file::read(path, small_file::JP_FILE).unwrap_or_else(|error| {
         tracing::warn!(%error, path = %path.display(), "failed to read a session of JP");

@@ -282,8 +282,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Returns a copy that `serde_json` can read. Replaces half a surrogate pair by U+FFFD, and a number out of range by the
-/// largest `f64`.
+/// Returns a copy that `serde_json` can read. Replaces half a surrogate pair with U+FFFD, and a number out of range
+/// with the largest `f64`.
 pub fn repaired(raw: &[u8]) -> Vec<u8> {
     let mut scanner = Scanner::lenient(raw, 0);
     let _ = scanner.value(0);

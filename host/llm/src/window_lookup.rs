@@ -22,8 +22,8 @@ impl Models {
     }
 
     /// Asks the provider of a model for its context window, if it is not known otherwise. The answer is cached. Only a
-    /// provider that the user's own settings or the user's own command name is asked, and never if `may_send` is false.
-    /// Then only the cache is read.
+    /// provider that the user's own settings or the user's own command name is asked. If `may_send` is false, only the
+    /// cache is read.
     pub async fn ask_for_window(&self, model: &ModelName, may_send: bool) {
         if self.window.is_some() || self.settings.listed_window(model).is_some() || !self.may_ask(model) {
             return;

@@ -37,8 +37,8 @@ const WINDOWS: [(&str, &str, u64); 27] = [
     ("openai", "o4-mini", 200_000),
 ];
 
-/// The families, by the start of their names. A family comes before the larger family that includes it: the windows of
-/// the oldest models say nothing about new ones.
+/// The families, by the start of their names. A more specific family comes first, so that the small windows of old
+/// models do not apply to newer ones.
 const FAMILIES: [&str; 6] = ["claude-", "gemini-", "gpt-3.5-", "gpt-4-", "gpt-", "o"];
 
 /// Returns the window of a model. The name may end in a release date.

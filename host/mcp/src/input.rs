@@ -9,13 +9,13 @@ use std::task::{Context, Poll, ready};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// The limit of a line. Calls are short: a path, a profile, a focus.
+/// The size limit of a line. Calls are short: a path, a profile, a focus.
 const LINE_BYTES_MAX: usize = 4 << 20;
 /// The method of the request that replaces a refused line.
 pub const REFUSED: &str = "jp-compact/refused";
 /// A line that the library answers as an invalid request without an id.
 const INVALID: &[u8] = b"{}\n";
-/// The limit of a key or an id.
+/// The size limit of a key or an id.
 const TOKEN_BYTES_MAX: usize = 64;
 
 /// A reader that passes valid lines and replaces the others.

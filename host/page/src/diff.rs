@@ -161,7 +161,7 @@ fn tokens(key: &str, tokens: ViewTokens) -> Markup {
     }
 }
 
-/// Lists the changed events, grouped by the overlay that determines the form of them.
+/// Lists the changed events, grouped by the overlay that determines their form.
 fn changes(content: &DiffPage<'_>, texts: Texts) -> Markup {
     let rows = largest(content.changes);
     let left_out = content.changes.changes.len() - rows.len();

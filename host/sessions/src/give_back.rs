@@ -10,7 +10,7 @@ pub const GIVE_BACK_TOKENS: u64 = 4_000;
 /// Returns the part of a session that its last compaction hid. `None` if the agent has no record of compactions.
 ///
 /// The hook runs before or after the agent writes the compaction. If a response of the model follows the last
-/// compaction in the file, that compaction is older. In that case, the whole session was compacted now.
+/// compaction in the file, that compaction is older. In that case, the agent has just compacted the whole session.
 #[must_use]
 pub fn compacted_part(format: Format, bytes: &[u8]) -> Option<&[u8]> {
     if !matches!(format, Format::ClaudeCode | Format::Codex) {

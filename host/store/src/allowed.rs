@@ -42,7 +42,7 @@ pub fn locate(transcript: &OsStr, environment: &Environment) -> Result<Place, St
 ///
 /// # Errors
 ///
-/// The transcript does not exist. Or the transcript, or the copy that JP would load, is outside of the folder.
+/// The transcript does not exist, or it or the copy that JP would load is outside of the folder.
 fn find_inside(
     root: &AllowedRoot,
     transcript: &OsStr,
@@ -72,7 +72,7 @@ fn find_inside(
     if !root.holds(&file) {
         return Err(outside());
     }
-    // By the real path, JP may load another copy of the conversation.
+    // For the real path, JP may load another copy of the conversation.
     let place = find(file.as_os_str(), environment)?;
     if root.holds(place.path()) { Ok(place.allowed_in(root)) } else { Err(outside()) }
 }

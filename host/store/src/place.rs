@@ -253,7 +253,8 @@ fn place_of_folder(folder: &Path, environment: &Environment) -> Result<Place, St
             None => Err(StoreError::NoEvents { folder: folder.to_path_buf() }),
         };
     }
-    // First the given path, because `.jp` itself may be a link. Then the real path, because the folder may be a link.
+    // The given path comes first, because `.jp` itself may be a link. The real path follows, because the folder may be
+    // a link.
     let real = folder.canonicalize().map_err(unreadable("find", folder))?;
     for folder in [folder, &real] {
         let Some(id) = folder_id(folder) else { continue };

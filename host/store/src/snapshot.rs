@@ -40,7 +40,7 @@ pub fn read(place: &Place) -> Result<Bytes, StoreError> {
 ///
 /// # Errors
 ///
-/// Like [`read`]. The bytes passed to `on_bytes` are then invalid.
+/// The errors of [`read`]. The bytes passed to `on_bytes` are then invalid.
 pub fn read_with_progress(place: &Place, on_bytes: impl FnMut(&[u8])) -> Result<Bytes, StoreError> {
     match place.record_folder()? {
         Some(folder) => read_records(&folder, place.path()),
@@ -64,7 +64,7 @@ pub fn read_file(path: &Path) -> Result<Bytes, StoreError> {
 ///
 /// # Errors
 ///
-/// Like [`read`], or the file is a link.
+/// The errors of [`read`], or the file is a link.
 pub fn read_own(path: &Path) -> Result<Bytes, StoreError> {
     read_open(&mut open(path, Links::Refuse)?, path)
 }

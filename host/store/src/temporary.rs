@@ -45,7 +45,7 @@ impl Temporary {
     /// Writes all pieces in order, and waits until they are on disk.
     ///
     /// The pieces are written from memory, because `copy_file_range` from the original took 1.5 times as long (100 MB,
-    /// ext4). Also, the bytes in memory are the bytes that were checked.
+    /// ext4). In addition, the bytes in memory are exactly the bytes that were checked.
     ///
     /// A failed fsync is never repeated: the system may have dropped the pages, and would then report success.
     pub(super) fn fill(&mut self, pieces: &[&[u8]]) -> io::Result<()> {

@@ -15,10 +15,10 @@ pub const PIECE_NAMES: [&str; 7] = [
     "non-ASCII byte",
 ];
 
-/// The weight of each piece. The target is the text as a JSON string, as a request body has it: a line break is `\n`.
+/// The weight of each piece. The weights are for text in the JSON string of a request body, where a line break is `\n`.
 pub const PIECE_WEIGHTS: [u64; 7] = [885, 510, 1223, 1536, 1383, 992, 437];
 
-/// The weights of the JSON around the texts of an event, in the form of Anthropic, which is the longest.
+/// The weights of the JSON around the texts of an event, in Anthropic's format, which is the longest.
 #[derive(Debug, Clone, Copy)]
 pub struct Frames;
 

@@ -263,7 +263,7 @@ impl<'a> JsonNode<'a> {
         std::str::from_utf8(self.raw()).ok()?.parse().ok()
     }
 
-    /// Returns a site after the last member of an object, where a missing member can be written.
+    /// Returns the site after the last member of an object, where a missing member can be added.
     pub(crate) fn new_member_site(self, write: fn(&str) -> String) -> Option<EditSite> {
         let end = self.member_spans().last()?.end;
         Some(EditSite { span: Span { start: end, end }, write })

@@ -8,7 +8,7 @@ use jp_compact_json::Span;
 use crate::coverage::Coverage;
 use crate::format::Format;
 
-/// An element of a list of the source, by the number of the list.
+/// An element of a list in the source: the number of the list, and the position in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ElementRef {
     pub(crate) list: usize,
@@ -70,7 +70,7 @@ pub(crate) struct Link {
     pub(crate) record: ElementRef,
     pub(crate) id: Span,
     pub(crate) parent: Span,
-    /// The index of the parent's link, if that is the previous link with a name. It nearly always is.
+    /// The index of the previous link with a name, if that is the parent's. It nearly always is.
     pub(crate) previous: Option<usize>,
 }
 

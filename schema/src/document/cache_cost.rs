@@ -20,7 +20,7 @@ pub struct CacheCost {
     pub rewritten_tokens: u64,
     /// The price of asking a model for the summaries.
     pub summary: f64,
-    /// The cost of the compaction in the state of the cache. A cache of unknown state counts as warm.
+    /// The cost of the compaction in the present state of the cache. An unknown state counts as warm.
     pub one_time: f64,
     /// The cost of the compaction with a warm cache.
     pub one_time_warm: f64,
@@ -28,7 +28,7 @@ pub struct CacheCost {
     pub one_time_cold: f64,
     /// The cost of the view in each later request without the compaction.
     pub per_request_before: f64,
-    /// The cost of the view in each later request.
+    /// The cost of the view in each later request with the compaction.
     pub per_request_after: f64,
     /// The number of requests after which the compaction has paid for itself. Null if nothing is saved.
     pub break_even_requests: Option<f64>,

@@ -27,11 +27,11 @@ use crate::exit::Exit;
 use crate::output;
 use crate::setup::Setup;
 
-/// The limit of records in progress.
+/// The maximum number of records in progress.
 const RECORDS_MAX: usize = 16;
-/// The limit of their total size. A single record may exceed it.
+/// The maximum size of all records in progress, in bytes. A single record may exceed it.
 const RECORD_BYTES_MAX: usize = 64 << 20;
-/// The limit of answers that wait for the writer.
+/// The maximum number of answers that wait for the writer.
 const ANSWERS_MAX: usize = 4;
 
 /// The options for records.

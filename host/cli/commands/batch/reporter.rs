@@ -14,7 +14,7 @@ use crate::lines::EscapedLines;
 use crate::output;
 use jp_compact_help::progress::BatchProgress;
 
-/// The limit of printed hints. The report has all of them.
+/// The maximum number of printed hints. The report has all of them.
 const HINTS_MAX: usize = 8;
 
 /// Prints failures and warnings of transcripts, and counts the results.

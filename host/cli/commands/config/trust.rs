@@ -261,7 +261,7 @@ fn values_document(folder: &Path, values: &[ForeignValue]) -> ApprovedFolder {
 
 /// Returns the complete values. A truncated line would hide a part of the approved text.
 fn values_text(folder: &Path, values: &[ForeignValue]) -> EscapedLines {
-    /// The limit of characters in a line. A line is not truncated even if each of them is escaped.
+    /// The maximum number of characters in a line. Even a line whose characters are all escaped is not truncated.
     const CHARS_MAX: usize = 160;
     let mut text = EscapedLines::for_consent();
     text.line(format_args!("For conversations in {}:", folder.display()));

@@ -66,7 +66,7 @@ impl PreviousReport {
     /// Reads the final report, and the file with the lines that are not in it yet.
     ///
     /// # Errors
-    /// A file cannot be read, or is not a batch report. Or only one of the two runs is a dry run.
+    /// A file cannot be read or is not a batch report, or only one of the two runs is a dry run.
     pub fn read(path: &Path, dry_run: bool) -> io::Result<Self> {
         let has_final = path.metadata().is_ok_and(|metadata| metadata.is_file());
         let mut report = Self { has_final, ..Self::default() };

@@ -79,7 +79,7 @@ pub struct Launch<'a> {
     pub deadline: Duration,
     /// The time between SIGTERM and SIGKILL. Always [`GRACE`], except in tests.
     pub grace: Duration,
-    /// The limit of stdout. A strategy that exceeds it is killed.
+    /// The size limit of stdout. A strategy that exceeds it is killed.
     pub stdout_bytes_max: usize,
 }
 

@@ -7,7 +7,7 @@ use jp_compact_schema::{Level, Log};
 
 use crate::process::Stderr;
 
-/// The limit of one message.
+/// The size limit of one message.
 const MESSAGE_BYTES_MAX: usize = 4 << 10;
 
 /// Logs the stderr of one process: the kept beginning live, and the kept rest at the end.

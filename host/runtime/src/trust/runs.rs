@@ -17,7 +17,7 @@ use crate::registry::{Plugin, PluginForm};
 
 /// The first line of the hashed text, if a plugin executes such files.
 const HEADING: &[u8] = b"jp-compact plugin and what it runs 1\n";
-/// The limit of Linux for nested `#!` lines.
+/// The maximum nesting of `#!` lines in Linux.
 const SCRIPTS_MAX: usize = 5;
 
 /// A file outside the system folders that a plugin executes.

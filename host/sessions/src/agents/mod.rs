@@ -34,7 +34,7 @@ pub(crate) struct Additions<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// Returns a view as a session with new ids. The error is the name of the record that the view lacks.
+/// Returns a view as a session with new ids. On failure, returns the name of the record that the view lacks.
 pub(crate) fn renumber(
     agent: Agent,
     view: &[u8],

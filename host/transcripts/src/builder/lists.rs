@@ -1,5 +1,5 @@
-//! The lists of a source: its elements can be deleted alone, by their positions. The order in which lists are added is the
-//! order of their numbers.
+//! The lists of a source, whose elements can be deleted one by one. The order in which lists are added is the order of
+//! their numbers.
 
 use jp_compact_json::Span;
 

@@ -283,7 +283,7 @@ fn part_event(
     let span = part.string("text").map_or(draft.span, JsonNode::span);
     let body = match part_text(builder, part) {
         Some(body) => body,
-        // A part of reasoning can have no text, for example an image.
+        // A part of reasoning may lack text: it can be an image.
         None if kind == Kind::Reasoning => builder.new_string(""),
         None => return None,
     };

@@ -1,4 +1,4 @@
-//! `OpenAI`'s chat: members of vendors, older forms, and reasoning in several members.
+//! `OpenAI`'s chat: vendor-specific members, older forms, and reasoning in several members.
 
 use jp_compact_transcripts::Format;
 

@@ -1,4 +1,5 @@
-//! Records of a batch: the parser and the schema accept the same records, and arrays get their form by their content.
+//! Records of a batch: the parser and the schema accept the same records, and the content of an array determines its
+//! format.
 
 use bytes::Bytes;
 use jp_compact_schema::catalog;
@@ -57,7 +58,7 @@ fn check_array(array: &str, expected: (RecordForm, Option<Format>)) {
 }
 
 #[test]
-fn array_is_j_cli_lines_if_a_line_identifies_itself() {
+fn array_is_j_cli_lines_if_a_line_identifies_j_cli() {
     let lines = (RecordForm::Lines, Some(Format::JCli));
     check_array(r#"[{"type":"msg","role":"user","content":"hi"}]"#, lines);
     check_array(

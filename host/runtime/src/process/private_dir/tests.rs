@@ -98,7 +98,7 @@ fn removes_locked_trees_and_keeps_link_targets() {
     assert_eq!((mode(&outside), outside.join("file").exists()), (0o555, true));
 }
 
-/// Mounts something in the folder, which cannot be removed.
+/// Mounts a folder below the private folder. The mount point cannot be removed.
 #[test]
 #[ignore = "it needs the mount namespace that another test creates"]
 fn keeps_and_reports_a_mount_in_a_folder() {
@@ -134,7 +134,7 @@ fn keeps_mounts() {
         Command::new("unshare").args(["--mount", "--propagation", "private"]).args(args).output()
     };
     if !unshare(&["true".as_ref()]).is_ok_and(|output| output.status.success()) {
-        return; // Only root may, and not in every container.
+        return; // Only root may unshare, and not in every container.
     }
     let test_binary = std::env::current_exe().unwrap();
     let output =
@@ -156,7 +156,7 @@ fn removes_unlocked_leftovers_and_keeps_locked_folders() {
     fs::write(&file, "").unwrap();
     symlink(&unrelated, &link).unwrap();
     let locked = PrivateDir::make(base.path()).unwrap();
-    // The first removal of this process was earlier, so this acts like another run.
+    // `make` has removed the leftovers. It does this once per folder, so the test calls the removal again.
     assert!(!leftover.exists());
     leftovers::remove(base.path());
     for path in [locked.path(), &unrelated, &file, &link] {

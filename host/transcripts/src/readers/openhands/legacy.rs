@@ -78,7 +78,7 @@ pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, record: &mut
             action if is_user || NOT_CALLS.contains(&action) => {}
             action => {
                 add_thoughts(event, args, record);
-                // A `think` action without a call is the rest of a call that was deleted.
+                // A `think` action without a call is what an edit left of a deleted call.
                 if action != "think" || event.get("tool_call_metadata").is_some() {
                     add_call(builder, event, args, record);
                 }
