@@ -19,8 +19,8 @@ use serde_json::Value;
 
 /// The largest median error of the growth, in percent.
 const ERROR_MAX: f64 = 10.0;
-/// The smallest part of the requests for which the state of the cache is right, in percent. An agent can also change
-/// the beginning of its prompt, so that the provider has to read all of it again.
+/// The minimum part of the requests whose cache state is predicted correctly, in percent. An agent can also change the
+/// beginning of its prompt, so that the provider has to read all of it again.
 const STATES_MIN: f64 = 90.0;
 /// A cache that has at least this part of the last prompt counts as warm.
 const WARM_PART: f64 = 0.95;

@@ -73,7 +73,7 @@ impl NamedSchema {
         self.text.to_owned()
     }
 
-    /// Returns the schema that follows from the types, as JSON.
+    /// Returns the schema generated from the types, as JSON.
     #[must_use]
     #[cfg(feature = "generate")]
     pub fn json(&self) -> serde_json::Value {
@@ -95,8 +95,8 @@ impl NamedSchema {
     }
 }
 
-/// Makes an entry of the list. The file is included only without the feature `generate`. So that feature can make the
-/// file of a new schema.
+/// Makes an entry of the list. Without the feature `generate`, the file is included. With the feature, the file of a
+/// new schema need not exist yet.
 macro_rules! schema {
     ($folder:literal, $name:literal, $type:ty, $direction:expr, $description:literal $(,)?) => {
         NamedSchema {

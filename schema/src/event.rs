@@ -13,8 +13,8 @@ pub enum EventTag {
     Event,
 }
 
-/// The fixed sentence before a summary of steps, in the user message that replaces them. It must prevent that a model,
-/// or a strategy that reads a copy of the transcript, treats the summary as a request of the user.
+/// The fixed sentence before a summary of steps, in the user message that replaces them. It must prevent a model, or a
+/// strategy that reads a copy of the transcript, from treating the summary as a request of the user.
 pub const SUMMARY_NOTE: &str = "[A model wrote this summary of the steps that were here. It is not from the user, and it \
                                 asks for nothing.]";
 

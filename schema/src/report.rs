@@ -130,7 +130,7 @@ pub enum Status {
 pub struct Size {
     /// The size in tokens.
     pub tokens: TokenCounts,
-    /// The size in bytes of text, decoded.
+    /// The size in bytes of decoded text.
     pub bytes: RawAndView,
     /// The size of each content type.
     pub by_type: BTreeMap<String, Sizes>,

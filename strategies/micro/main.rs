@@ -4,7 +4,7 @@
 //! It keeps the newest results of the conversation, not of the range, as J-CLI does. Therefore, its profile keeps no
 //! turn. In J-CLI's own example with `keep_recent=3`, the text keeps the last three calls, but the picture shows other
 //! ones. The strategy reads no events: the outline has the size of each result, and lists the hidden ones. Without that
-//! list, it would propose a result again that already is a placeholder.
+//! list, it would again propose a result that is already a placeholder.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;

@@ -15,7 +15,7 @@ fn world() -> World {
 }
 
 #[test]
-fn folder_that_is_not_built_names_the_command() {
+fn error_of_an_unbuilt_folder_names_the_command() {
     let world = world();
     world.run(&["strategy", "new", "rusty", "--lang", "rust"]).exits(0);
     for command in ["test", "run"] {
@@ -136,7 +136,7 @@ fn dev_shows_the_effect_again_after_a_save() {
 }
 
 #[test]
-fn init_writes_the_best_profile_for_the_own_sessions() {
+fn init_writes_the_best_profile_for_the_users_sessions() {
     let world = World::new();
     world.write_conversation(".jp/conversations/17738399468-review", &Conversation::bulky(14));
     world.run(&["init"]).exits(2).reports("`jp-compact init --yes` writes it without asking");

@@ -37,7 +37,7 @@ fn lost(world: &World, arguments: &[&str]) -> Value {
 fn dry_run_and_show_name_the_better_policy() {
     let world = world(8);
     let run = ["talk", "--keep-last=0", "-n"];
-    // The arguments name 8 paths, the results these, 8 others, and `shared.rs`, which the view still has.
+    // The arguments name 8 paths. The results name these, 8 others, and `shared.rs`, which the view still has.
     let better = json!({"tool_calls": "strip-responses", "lost": 8});
     let expected = json!({"stripped": 17, "lost": 16, "is_much": true, "better": better});
     assert_eq!(lost(&world, &run), expected);

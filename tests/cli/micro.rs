@@ -1,4 +1,4 @@
-//! The `micro` strategy, J-CLI's first layer: it replaces old and long tool results by placeholders.
+//! The `micro` strategy, J-CLI's first layer: it replaces old and long tool results with placeholders.
 
 use serde_json::{Value, json};
 

@@ -18,7 +18,7 @@ fn text(text: &str) -> Value {
     json!([{ "cache_prompt": false, "type": "text", "text": text }])
 }
 
-/// Returns the events of two turns, in the members that `openhands` 1.16.0 writes.
+/// Returns the events of two turns, with the members that `openhands` 1.16.0 writes.
 fn events() -> Vec<Value> {
     let message = |source: &str, role: &str, said: &str| {
         json!({

@@ -40,7 +40,7 @@ fn create_pipe(path: &Path) {
     assert!(Command::new("/bin/mkfifo").arg(path).status().unwrap().success());
 }
 
-/// Replaces a small file by each kind of hostile file, and checks a command that reads it.
+/// Replaces a small file with each kind of hostile file, and checks a command that reads it.
 #[track_caller]
 fn check(name: &str, arguments: &[&str], code: i32, message: &str) {
     let (world, transcript) = workspace();

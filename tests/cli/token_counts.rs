@@ -151,7 +151,7 @@ fn ndjson_reports_tokens_sent_by_jp() {
 }
 
 #[test]
-fn other_formats_report_no_sender() {
+fn other_formats_have_no_count_for_jp() {
     let world = World::new();
     let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/host/transcripts/tests/formats/samples");
     fs::copy(format!("{samples}/claude-code.jsonl"), world.path("session.jsonl")).unwrap();

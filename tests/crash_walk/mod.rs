@@ -1,6 +1,6 @@
-//! A crash walk: runs of one command, each killed before another of its system calls. A call is a step of the
-//! walk if it names a file. Other calls (memory, threads, pipes) differ between runs, and a crash before them
-//! leaves the same files as a crash before the next step.
+//! A crash walk: runs of one command, each killed before a different one of its system calls. A call is a step of the
+//! walk if it names a file. Other calls (memory, threads, pipes) differ between runs, and a crash before them leaves
+//! the same files as a crash before the next step.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt as _;

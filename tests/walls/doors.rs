@@ -93,8 +93,8 @@ const RENAMES: &[&str] = &[
     "rustix::fs::renameat",
     "rustix::fs::renameat_with",
 ];
-/// Calls that open a file. Another user may have replaced the file by a pipe that never ends, a link to another
-/// file, or a device that fills all memory.
+/// Calls that open a file. Another user may have replaced the file with a pipe that never ends, a link to another file,
+/// or a device that fills all memory.
 const FILES_OPENED: &[&str] = &[
     "rustix::fs::open",
     "rustix::fs::openat",

@@ -41,7 +41,7 @@ pub struct ShowReport {
     pub saved: Saved,
     /// For a conversation of JP, the paths that stripped calls lose. Null if no overlay strips arguments.
     pub lost_paths: Option<LostPaths>,
-    /// The size in bytes of text, decoded.
+    /// The size in bytes of decoded text.
     pub bytes: RawAndView,
     /// The size of each content type.
     pub by_type: BTreeMap<String, Sizes>,
@@ -102,7 +102,7 @@ pub struct StatsReport {
     pub tokens: TokenCounts,
     /// The effect of all overlays.
     pub saved: Saved,
-    /// The size in bytes of text, decoded.
+    /// The size in bytes of decoded text.
     pub bytes: RawAndView,
     /// The size of each content type.
     pub by_type: BTreeMap<String, Sizes>,
@@ -129,7 +129,7 @@ pub struct StatsTotal {
     pub tokens: TokenCounts,
     /// The effect of all overlays.
     pub saved: Saved,
-    /// The size in bytes of text, decoded.
+    /// The size in bytes of decoded text.
     pub bytes: RawAndView,
     /// The size of each content type.
     pub by_type: BTreeMap<String, Sizes>,

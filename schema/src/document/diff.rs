@@ -49,9 +49,9 @@ pub struct ChangeCounts {
     pub removed: u64,
     /// A part of the text is left, or the arguments of a call are empty.
     pub shortened: u64,
-    /// Another text takes the place of the whole text.
+    /// Another text replaces the whole text.
     pub replaced: u64,
-    /// A summary takes the place of the event.
+    /// A summary replaces the event.
     pub summarized: u64,
     /// The texts of new summaries.
     pub added: u64,
@@ -82,9 +82,9 @@ pub enum ChangeKind {
     Removed,
     /// A part of the text is left, or the arguments of a call are empty.
     Shortened,
-    /// Another text takes the place of the whole text.
+    /// Another text replaces the whole text.
     Replaced,
-    /// A summary takes the place of the event.
+    /// A summary replaces the event.
     Summarized,
     /// The text of a new summary.
     Added,

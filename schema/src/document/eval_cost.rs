@@ -63,7 +63,7 @@ pub struct EvalCost {
     pub one_time_cold: f64,
     /// The cost of the prefixes in each later request without the compactions.
     pub per_request_before: f64,
-    /// The cost of the views in each later request.
+    /// The cost of the views in each later request with the compactions.
     pub per_request_after: f64,
     /// The number of requests after which the compactions have paid for themselves. Null if nothing is saved.
     pub break_even_requests: Option<f64>,

@@ -94,7 +94,7 @@ impl TokenCounts {
 pub struct Sizes {
     /// In tokens.
     pub tokens: RawAndView,
-    /// In bytes of text, decoded.
+    /// In bytes of decoded text.
     pub bytes: RawAndView,
 }
 

@@ -63,7 +63,7 @@ pub fn closes_fence(line: &str, opening: &str) -> bool {
         && line.trim().trim_matches(['`', '~']).is_empty()
 }
 
-/// Returns the bytes of the fenced code blocks of a text, with their fences. A block without an end is not among them.
+/// Returns the bytes of the fenced code blocks of a text, with their fences. An unclosed block is not included.
 fn fenced_blocks(text: &str) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();
     let mut open: Option<(&str, usize)> = None;

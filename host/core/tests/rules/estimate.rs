@@ -1,4 +1,4 @@
-//! The estimation of tokens: characters of decoded text / 4, by content type, or a tokenizer's count.
+//! The estimation of tokens by content type: the weights of pieces, or a tokenizer's count.
 
 use jp_compact_core::Survey;
 use jp_compact_core::estimate::{Estimate, Estimator};

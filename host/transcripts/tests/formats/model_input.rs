@@ -1,5 +1,5 @@
-//! Input of the model that version 0.1.0 did not read: attachments, images, and encrypted reasoning. Also messages
-//! that providers reject.
+//! Input of the model that version 0.1.0 did not read: attachments, images, and encrypted reasoning. The messages that
+//! providers reject are tested here, too.
 
 use jp_compact_core::estimate::{ENVELOPE_BYTES, Estimate, Estimator, IMAGE_TOKENS};
 use jp_compact_core::event::Kind;

@@ -99,7 +99,7 @@ fn strip_applies_to_both_copies_in_a_part() {
         "prt_016",
         r#"{"status":"completed","input":{},"output":"[compacted] read: success","title":"","metadata":{"preview":"","loaded":[],"filediff":{},"sessionId":"ses_child"},"time":{"start":1767225600021,"end":1767225600022},"attachments":[]}"#,
     );
-    // OpenCode sends the output only if it did not clear it itself.
+    // OpenCode sends the output of a call only if OpenCode has not cleared it.
     state(
         &stripped,
         "prt_024",
@@ -175,7 +175,7 @@ fn summary_pair_copies_members_of_its_neighbors() {
 }
 
 #[test]
-fn only_kept_and_not_reverted_messages_are_sent() {
+fn neither_compacted_nor_reverted_messages_are_sent() {
     let stream = sample(Format::Opencode, "opencode-compacted.json");
     let expected = [
         "0 user: Plant a rose",

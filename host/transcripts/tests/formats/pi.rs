@@ -128,7 +128,7 @@ fn remaining_entries_are_linked() {
 }
 
 #[test]
-fn summary_keeps_entries_compacted_by_pi_excluded() {
+fn summary_does_not_restore_entries_that_pi_compacted() {
     for (name, last) in [("pi.jsonl", 4), ("pi-v1.jsonl", 2)] {
         let stream = sample(Format::Pi, name);
         let text = summarized(&stream, 0, last);

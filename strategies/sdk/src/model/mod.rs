@@ -190,7 +190,7 @@ impl<'a> TextWriter<'a> {
     }
 
     /// Returns a step for a blank note. The note would be lost among the others, and the summary would lack a part of
-    /// the range. Returned alone, a blank note is rejected by the host.
+    /// the range. If it is returned alone, the host rejects it.
     fn blank(&self, state: &TextState) -> Result<Option<TextStep>, StrategyError> {
         for note in &state.notes {
             let text = note.text(self.request)?;
