@@ -11,8 +11,9 @@ use crate::document::{DeclineReport, ErrorReport, EvalReport, Saved, TokenCounts
 use crate::report::is_zero;
 
 /// The names of the transcript formats.
-pub const FORMATS: [&str; 15] = [
+pub const FORMATS: [&str; 16] = [
     "jp",
+    "qwen-code",
     "claude-code",
     "codex",
     "opencode",

@@ -5,8 +5,8 @@ with one more prompt, and compare the recorded request with `print --compacted -
 and compare its request with `print --as PROVIDER`.
 
 Not compared, because the agent or the renderer adds it: system prompts, `<system-reminder>` texts and attachments of
-Claude Code, the environment context of Codex, the status lines of OpenHands' terminal, our `[Continue]`, and reasoning.
-(A fork keeps the signed thinking of older turns, and `--as anthropic` leaves it out.)
+Claude Code, the environment context of Codex and of Qwen Code, the status lines of OpenHands' terminal, our
+`[Continue]`, and reasoning. (A fork keeps the signed thinking of older turns, and `--as anthropic` leaves it out.)
 """
 
 import concurrent.futures
@@ -30,6 +30,8 @@ PROFILE = "default"
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 # The tool of OpenHands adds these lines to each result when it makes a request. The events do not contain them.
 STATUS = re.compile(r"\s*\[(The command completed with|Current working directory:|Python interpreter:|Command finished with) [^\n]*\]")
+# The context of Codex, and the exchange with which Qwen Code begins each conversation.
+ADDED = ("<environment_context>", "This is the Qwen Code.", "Got it. Thanks for the context!")
 CONTINUE = "[Continue]"
 PROMPT = "jpc-turn-{}: read the files"
 
@@ -101,7 +103,7 @@ def conversation(parts):
         *ids, last = rest
         if isinstance(last, str):
             last = STATUS.sub("", REMINDER.sub("", last)).strip()
-            if not last or last == CONTINUE or last.startswith("<environment_context>"):
+            if not last or last == CONTINUE or last.startswith(ADDED):
                 continue
         kept.append((kind, *ids, last))
     return kept
@@ -373,7 +375,29 @@ class OpenHands(Agent):
         return hashlib.sha256(b"".join(file.name.encode() + file.read_bytes() for file in files)).hexdigest()
 
 
-AGENTS = {agent.name: agent for agent in (ClaudeCode, Codex, Pi, OpenCode, GeminiCli, OpenHands)}
+class QwenCode(Agent):
+    name, form, parts = "qwen-code", "openai", staticmethod(parts_chat)
+
+    def configure(self):
+        folder = self.home / ".qwen"
+        folder.mkdir()
+        # Without these, the last request of a run is one of the program's own memory.
+        memory = {"enableManagedAutoMemory": False, "enableManagedAutoDream": False}
+        (folder / "settings.json").write_text(json.dumps({"memory": memory, "general": {"enableAutoUpdate": False}}))
+        self.env |= {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{self.provider.url}/v1", "OPENAI_MODEL": "m1",
+                     "NO_COLOR": "1"}
+
+    def with_prompt(self, command, prompt):
+        return f"{command} --auth-type openai --yolo -p {shlex.quote(prompt)}"
+
+    def turn(self, turn):
+        return self.with_prompt("qwen" if turn == 1 else "qwen --continue", PROMPT.format(turn))
+
+    def resume_original(self, id):
+        return f"qwen --resume {id}"
+
+
+AGENTS = {agent.name: agent for agent in (ClaudeCode, Codex, Pi, OpenCode, GeminiCli, OpenHands, QwenCode)}
 
 
 def check(name, jp_compact, bin):

@@ -249,7 +249,6 @@ fn print_preserves_request_body_of_same_provider() {
 fn unsupported_format_error_names_the_program() {
     let world = World::new();
     for (name, program) in [
-        ("qwen-code.jsonl", "Qwen Code"),
         ("cursor.jsonl", "Cursor"),
         ("copilot-cli.jsonl", "GitHub Copilot CLI"),
         ("factory-droid.jsonl", "Factory Droid"),

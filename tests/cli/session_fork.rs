@@ -157,6 +157,33 @@ fn fork_of_codex_changes_id_in_name_and_records() {
 }
 
 #[test]
+fn fork_of_qwen_code_has_new_ids_in_each_line() {
+    const ID: &str = "70aa2fb9-5d46-4ff3-83e0-64469a2e46f7";
+    let world = World::new();
+    let bytes = String::from_utf8(sample("qwen-code.jsonl")).unwrap();
+    let bytes = bytes.replace("5d1e7c52-0000-4000-8000-000000000001", ID);
+    let name = format!(".qwen/projects/-home-ada-garden/chats/{ID}.jsonl");
+    let source = write_home(&world, &name, bytes.as_bytes());
+    let document = world.run(&["fork", ID, "--json"]).exits(0).line();
+    let id = document["session"]["id"].as_str().unwrap();
+    let path = world.home(&format!(".qwen/projects/-home-ada-garden/chats/{id}.jsonl"));
+    assert_eq!(document["path"], *path.to_str().unwrap());
+    assert_eq!(document["session"]["resume"], format!("cd /home/ada/garden && qwen --resume {id}"));
+    let copy = lines(&path);
+    assert!(
+        copy.iter()
+            .all(|line| line["sessionId"] == id && !line["uuid"].as_str().unwrap().starts_with("00000000-"))
+    );
+    let [title, last] = [copy.len() - 1, copy.len() - 2].map(|index| &copy[index]);
+    assert_eq!((&title["parentUuid"], &title["subtype"]), (&last["uuid"], &json!("custom_title")));
+    assert_eq!(title["systemPayload"]["customTitle"], "The tap (compacted)");
+    assert_eq!(copy[0]["jp_compact_origin"]["source"], *source.path.to_str().unwrap());
+    assert_eq!(source.current_bytes(), source.original_bytes());
+    let listed = world.run(&["list", "--agent", "qwen-code", "--forks", "--json"]).exits(0).line();
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn fork_of_pi_names_the_original_and_links_its_entries() {
     let world = World::new();
     let entry = |id: &str, parent: Value, role: &str| {

@@ -27,7 +27,7 @@ const CORE_IN_RUNTIME: [&str; 6] = [
     "jp_compact_core::validate",
 ];
 /// Formats of other agents. Core does not name them in a path.
-const FOREIGN_FORMATS: [&str; 9] = [
+const FOREIGN_FORMATS: [&str; 10] = [
     "atif",
     "claude_code",
     "codex",
@@ -36,6 +36,7 @@ const FOREIGN_FORMATS: [&str; 9] = [
     "j_cli",
     "opencode",
     "openhands",
+    "qwen_code",
     "swe_agent",
 ];
 /// Paths to files, processes, the clock, the environment, the network or threads.

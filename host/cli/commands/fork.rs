@@ -36,7 +36,7 @@ use crate::setup::Setup;
 /// dropped, and a note reports it. The source is not changed. If --compact fails, the copy remains, without the
 /// compaction.
 ///
-/// A session of Claude Code, Codex, pi, Gemini CLI, OpenCode, or OpenHands: the copy is a new session with new ids, in the place
+/// A session of Claude Code, Codex, pi, Gemini CLI, OpenCode, OpenHands, or Qwen Code: the copy is a new session with new ids, in the place
 /// where the agent looks for its sessions. It has the events of the view, and does not depend on the source. The output
 /// is the command that resumes the new session. If --compact fails, there is no copy.
 #[derive(Debug, Parser)]

@@ -14,11 +14,19 @@ pub enum Agent {
     GeminiCli,
     Opencode,
     OpenHands,
+    QwenCode,
 }
 
 impl Agent {
-    pub const ALL: [Self; 6] =
-        [Self::ClaudeCode, Self::Codex, Self::Pi, Self::GeminiCli, Self::Opencode, Self::OpenHands];
+    pub const ALL: [Self; 7] = [
+        Self::ClaudeCode,
+        Self::Codex,
+        Self::Pi,
+        Self::GeminiCli,
+        Self::Opencode,
+        Self::OpenHands,
+        Self::QwenCode,
+    ];
 
     /// Returns the format of the agent's transcripts.
     #[must_use]
@@ -30,6 +38,7 @@ impl Agent {
             Self::GeminiCli => Format::GeminiCli,
             Self::Opencode => Format::Opencode,
             Self::OpenHands => Format::OpenHands,
+            Self::QwenCode => Format::QwenCode,
         }
     }
 

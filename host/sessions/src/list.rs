@@ -52,7 +52,7 @@ fn with_tail(path: &Path) -> Vec<u8> {
 /// Returns the folder in which an agent worked.
 pub(crate) fn folder_of(agent: Agent, bytes: &[u8], path: &Path) -> Option<PathBuf> {
     let folder = match agent {
-        Agent::ClaudeCode | Agent::Pi => first_string(bytes, |record| &record["cwd"]),
+        Agent::ClaudeCode | Agent::Pi | Agent::QwenCode => first_string(bytes, |record| &record["cwd"]),
         Agent::Codex => first_string(bytes, |record| &record["payload"]["cwd"]),
         Agent::GeminiCli => {
             let root = path.parent()?.parent()?.join(GEMINI_ROOT);

@@ -38,6 +38,10 @@ pub(crate) fn folder(agent: Agent, environment: &Environment) -> Option<PathBuf>
                 variable("OPENHANDS_PERSISTENCE_DIR").or_else(|| Some(home()?.join(".openhands")))?;
             Some(config.join("conversations"))
         }),
+        Agent::QwenCode => {
+            let config = variable("QWEN_RUNTIME_DIR").or_else(|| variable("QWEN_HOME"));
+            Some(config.or_else(|| Some(home()?.join(".qwen")))?.join("projects"))
+        }
         Agent::Opencode => None,
     }
 }
@@ -53,7 +57,7 @@ pub(crate) fn id_of_name(agent: Agent, path: &Path) -> Option<&str> {
     let stem = stem.strip_suffix(".jsonl")?;
     let last = |length: usize| stem.get(stem.len().checked_sub(length)?..);
     match agent {
-        Agent::ClaudeCode => Some(stem).filter(|stem| is_uuid(stem)),
+        Agent::ClaudeCode | Agent::QwenCode => Some(stem).filter(|stem| is_uuid(stem)),
         Agent::Codex => last(36).filter(|id| stem.starts_with("rollout-") && is_uuid(id)),
         Agent::Pi => last(36).filter(|id| is_uuid(id)),
         // The file has only the beginning of the id in its name.
@@ -109,7 +113,7 @@ fn is_session(agent: Agent, path: &Path) -> bool {
     let parent = path.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
     match agent {
         Agent::ClaudeCode => parent != "subagents",
-        Agent::GeminiCli => parent == "chats",
+        Agent::GeminiCli | Agent::QwenCode => parent == "chats",
         _ => true,
     }
 }

@@ -42,13 +42,15 @@ fn first_prompt(agent: Agent, bytes: &[u8]) -> Option<String> {
             }),
             Agent::Codex => Some(&record["payload"])
                 .filter(|payload| record["type"] == "response_item" && payload["role"] == "user"),
+            Agent::QwenCode => Some(&record["message"]).filter(|_| record["type"] == "user"),
             Agent::Pi => Some(&record["message"]).filter(|message| message["role"] == "user"),
             Agent::GeminiCli => Some(record).filter(|record| record["type"] == "user"),
             Agent::OpenHands => Some(&record["llm_message"])
                 .filter(|message| record["source"] == "user" && message["role"] == "user"),
             Agent::Opencode => None,
         };
-        text_of(&message?["content"])
+        let member = if agent == Agent::QwenCode { "parts" } else { "content" };
+        text_of(&message?[member])
     };
     match agent {
         Agent::Opencode => {
@@ -100,6 +102,8 @@ mod tests {
         check(Agent::Codex, &codex.join("\n"), Some("Hello"));
         check(Agent::Pi, r#"{"type":"message","message":{"role":"user","content":"Hi"}}"#, Some("Hi"));
         check(Agent::GeminiCli, r#"{"type":"user","content":[{"text":"Hi"}]}"#, Some("Hi"));
+        let qwen = r#"{"type":"user","message":{"role":"user","parts":[{"text":"Hi"}]}}"#;
+        check(Agent::QwenCode, qwen, Some("Hi"));
         let openhands = r#"{"source":"user","llm_message":{"role":"user","content":[{"text":"Hi"}]}}"#;
         check(Agent::OpenHands, openhands, Some("Hi"));
         let opencode = r#"{"info":{},"messages":[{"info":{"role":"user"},"parts":[{"text":"Hi"}]}]}"#;

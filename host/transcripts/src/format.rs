@@ -28,12 +28,14 @@ pub enum Format {
     Atif,
     SweAgent,
     OpenHands,
+    QwenCode,
 }
 
 impl Format {
     /// All formats, in the order of detection.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Jp,
+        Self::QwenCode,
         Self::ClaudeCode,
         Self::Codex,
         Self::Opencode,
@@ -68,6 +70,7 @@ impl Format {
             Self::Atif => "atif",
             Self::SweAgent => "swe-agent",
             Self::OpenHands => "openhands",
+            Self::QwenCode => "qwen-code",
         }
     }
 
@@ -77,6 +80,7 @@ impl Format {
         match self {
             Self::Pi
             | Self::GeminiCli
+            | Self::QwenCode
             | Self::Atif
             | Self::SweAgent
             | Self::Anthropic

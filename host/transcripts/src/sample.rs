@@ -41,6 +41,7 @@ const WANTED: MemberFilter = |key| {
             | b"params"
             | b"thinking"
             | b"data"
+            | b"systemPayload"
             | b"conversations"
     )
 };

@@ -14,6 +14,11 @@ pub fn title(bytes: &[u8], format: Format) -> Option<String> {
     let title = match format {
         Format::ClaudeCode => claude_code(bytes),
         Format::Pi => lines(bytes, |line| text(line, "session_info", "name")).last(),
+        Format::QwenCode => lines(bytes, |line| {
+            let title = line["systemPayload"]["customTitle"].as_str();
+            title.filter(|_| line["subtype"] == "custom_title").map(str::to_owned)
+        })
+        .last(),
         Format::Opencode => parse(bytes)?["info"]["title"].as_str().map(str::to_owned),
         Format::GeminiCli => parse(bytes)?["summary"].as_str().map(str::to_owned),
         _ => None,

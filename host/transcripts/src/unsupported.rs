@@ -17,9 +17,7 @@ pub(crate) fn program_of(sample: &Sample<'_>) -> Option<&'static str> {
             || elements.iter().any(|element| matches(*element))
             || sample.document.is_some_and(matches)
     };
-    Some(if any(is_qwen_code) {
-        "Qwen Code"
-    } else if any(is_factory_droid) {
+    Some(if any(is_factory_droid) {
         "Factory Droid"
     } else if any(is_cursor) {
         "Cursor"
@@ -38,15 +36,6 @@ pub(crate) fn program_of(sample: &Sample<'_>) -> Option<&'static str> {
     } else {
         return None;
     })
-}
-
-/// Records of a tree like Claude Code's, with messages like Google's.
-fn is_qwen_code(line: JsonNode<'_>) -> bool {
-    let has_parts =
-        line.get("message").is_some_and(|message| message.get("parts").is_some_and(JsonNode::is_array));
-    line.string("uuid").is_some()
-        && line.get("sessionId").is_some()
-        && (has_parts || line.get("systemPayload").is_some())
 }
 
 fn is_factory_droid(line: JsonNode<'_>) -> bool {

@@ -7,6 +7,7 @@ mod gemini_cli;
 mod opencode;
 pub(crate) mod openhands;
 mod pi;
+mod qwen_code;
 
 use std::path::{Path, PathBuf};
 
@@ -48,6 +49,7 @@ pub(crate) fn renumber(
         Agent::GeminiCli => gemini_cli::renumber(view, ids, additions),
         Agent::Opencode => opencode::renumber(view, ids, additions),
         Agent::OpenHands => openhands::renumber(view, ids, additions),
+        Agent::QwenCode => qwen_code::renumber(view, ids, additions),
     }
 }
 
@@ -76,6 +78,7 @@ pub(crate) fn path(agent: Agent, location: &Location<'_>) -> Option<PathBuf> {
         Agent::Pi => pi::path(location),
         Agent::GeminiCli => gemini_cli::path(location),
         Agent::OpenHands => openhands::path(location),
+        Agent::QwenCode => qwen_code::path(location),
         Agent::Opencode => None,
     }
 }
@@ -91,6 +94,7 @@ pub(crate) fn resume_words(agent: Agent, id: &str, path: &Path, is_in_place: boo
         Agent::GeminiCli if is_in_place => &["gemini", "--resume", id],
         Agent::GeminiCli => &["gemini", "--session-file", &path],
         Agent::Opencode => &["opencode", "--session", id],
+        Agent::QwenCode => &["qwen", "--resume", id],
         Agent::OpenHands if is_in_place => &["openhands", "--resume", id],
         Agent::OpenHands => return openhands::resume_words(id, Path::new(&path)),
     };

@@ -15,6 +15,7 @@ mod opencode;
 mod openhands;
 mod pi;
 mod pi_path;
+mod qwen_code;
 mod swe_agent;
 mod values;
 
@@ -48,6 +49,7 @@ pub(crate) fn reader(format: Format) -> Option<&'static dyn Reader> {
         Format::Atif => &atif::Atif,
         Format::SweAgent => &swe_agent::SweAgent,
         Format::OpenHands => &openhands::OpenHands,
+        Format::QwenCode => &qwen_code::QwenCode,
     })
 }
 

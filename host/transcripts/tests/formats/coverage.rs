@@ -109,7 +109,7 @@ fn unsupported_programs_are_not_detected_as_a_format() {
         }
         seen += 1;
     }
-    assert_eq!(seen, 11);
+    assert_eq!(seen, 10);
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod openai_responses;
 mod opencode;
 mod openhands;
 mod pi;
+mod qwen_code;
 mod record;
 mod samples;
 mod sidecar;
