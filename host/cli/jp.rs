@@ -32,11 +32,11 @@ const NAME: &str = "jp compact";
 const USAGE: &str = "jp compact [OPTIONS] [CONVERSATION]...\n       jp compact <COMMAND> [CONVERSATION]";
 const INTRODUCTION: &str = "\
 CONVERSATION is an id, the beginning of one, a title, a path, or `.`. `.` is the current conversation of this terminal,
-else the conversation that was activated last. Without CONVERSATION, `.` is used, and named.
+else the conversation that was activated last. Without CONVERSATION, `.` is used, and its id is printed.
 
 Turns are numbered from 0. `@N` is turn N as JP numbers it, from 1: `--from @3 --to @5` is `--from 2 --to 4`.
 
-Questions cannot be asked inside of JP. An error names the flag or the command that answers.";
+Questions cannot be asked inside of JP. An error names the flag or the command that answers the question.";
 /// The commands that need stdin or the whole process.
 const REFUSED: [(&str, &str); 2] = [
     ("mcp", "a client of MCP must start `jp-compact mcp` itself"),
@@ -139,7 +139,7 @@ fn command_line(init: &Init, jp: &Connection) -> Result<Vec<OsString>, Report> {
     if let Some(position) = typed.or_else(missing) {
         let current = current_conversation(init.paths.user_workspace.as_deref(), &environment)?;
         let current = current.ok_or_else(|| {
-            let hint = "`jp query` begins a conversation; or give the path of one";
+            let hint = "begin a conversation with `jp query`, or give the path of one";
             Report::new(Exit::Transcript, "this workspace of JP has no conversation", Some(hint))
         })?;
         if typed.is_some() {

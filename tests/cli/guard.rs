@@ -39,7 +39,7 @@ fn rejects_view_that_breaks_a_rule() {
             Caused by:
               G5 turn 0 event 4: the tool's response is blank
 
-            hint: `--allow-invalid` appends the overlays nevertheless
+            hint: `--allow-invalid` appends the overlays anyway
             ");
         }
         transcript.assert_untouched();

@@ -66,7 +66,7 @@ pub(crate) fn run(
     }
     output::table(&init::table(&choices))?;
     let Some(best) = init::best(&choices) else {
-        let text = "no strategy saves enough and keeps what these sessions used again; nothing was written";
+        let text = "no strategy both saves enough and keeps the names that these sessions used again; nothing was written";
         output::info("nothing was written", &json!({}), &EscapedLines::single(text));
         return Ok(Exit::Done);
     };

@@ -95,7 +95,7 @@ pub(super) fn run_hint(error: &compact::Error) -> Option<ErrorHint> {
         E::NotAppendable { source: NotAppendable::EndOfTime, .. } => "`--reset` removes all overlays",
         E::NotAppendable { .. } => "repair or remove that element; commands that only read still work",
         E::Stale { .. } | E::Unseen { .. } => "run the command again",
-        E::LintFailed { .. } => "`--allow-invalid` appends the overlays nevertheless",
+        E::LintFailed { .. } => "`--allow-invalid` appends the overlays anyway",
         E::ConstraintsLost { .. } => {
             "nothing was appended; allow a longer summary (`-s summarize:max_tokens=N`), keep these turns (`--from`, `--keep-last`), or leave out `--require-constraints`"
         }

@@ -43,7 +43,7 @@ fn result(report: &EvalReport, best: Option<(usize, &EvalRow)>) -> Markup {
         }
         (scrollable("All rows", &table(report)))
         p.muted {
-            "Recall is the part of the texts that were used again after the cut and that the view still has. It is an upper "
+            "Of the texts that were used again after the cut, recall is the part that the view still has. It is an upper "
             "bound: a model may overlook a text that the view has. A dash means that fewer than "
             (whole("at_risk_min", report.at_risk_min)) " texts were at risk. Tokens are counted by " (report.estimator) "."
         }

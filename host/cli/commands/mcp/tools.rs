@@ -307,7 +307,7 @@ fn tools() -> Vec<Tool> {
         tool(
             "list",
             "List the sessions",
-            "List the sessions of Claude Code, Codex, pi, and Gemini CLI that recorded this folder, and JP's conversations \
+            "List the sessions of Claude Code, Codex, pi, Gemini CLI, and OpenHands that recorded this folder, and JP's conversations \
              of its workspace, newest first. The other tools accept their ids.",
             reading(),
         )
@@ -317,7 +317,7 @@ fn tools() -> Vec<Tool> {
             "compact",
             "Compact a conversation",
             "Make a conversation smaller to free up context window. Use this when the conversation is getting long, or \
-             before its next phase. History is never changed: overlays are appended that hide parts of all turns except \
+             before its next phase. History is never changed: appended overlays hide parts of all turns except \
              the last ones, and `reset` removes them. The result reports the tokens that a model receives, before and \
              after, and the overlays. The default profile calls no model. For a summary, give a `profile`, and in `focus` \
              the information to preserve. A model is called only if the user started this server with --allow-model. \
@@ -346,7 +346,7 @@ fn tools() -> Vec<Tool> {
         tool(
             "diff",
             "Show what overlays remove",
-            "List each event that overlays change, with its tokens before and after, and the overlay that decides.",
+            "List each event that overlays change, with its tokens before and after, and the overlay that changed it.",
             reading(),
         )
         .with_input_schema::<InspectArguments>(),
@@ -361,7 +361,7 @@ fn tools() -> Vec<Tool> {
         tool(
             "search",
             "Find a text in the history",
-            "Find the raw events that contain a text, also those that an overlay hides. Use this if a detail is missing: a \
+            "Find the raw events that contain a text, including those that an overlay hides. Use this if a detail is missing: a \
              path, a number, an error message.",
             reading(),
         )
