@@ -36,9 +36,9 @@ use crate::setup::Setup;
 /// dropped, and a note reports it. The source is not changed. If --compact fails, the copy remains, without the
 /// compaction.
 ///
-/// A session of Claude Code, Codex, pi, Gemini CLI, OpenCode, OpenHands, or Qwen Code: the copy is a new session with new ids, in the place
-/// where the agent looks for its sessions. It has the events of the view, and does not depend on the source. The output
-/// is the command that resumes the new session. If --compact fails, there is no copy.
+/// A session of another agent: the copy is a new session with new ids, in the place where the agent looks for its
+/// sessions. It has the events of the view, and does not depend on the source. The output is the command that resumes
+/// the new session. If --compact fails, there is no copy.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact fork 17738399468 .jp/conversations/17738399470-shorter --last 5\n  jp-compact fork .jp/conversations/17738399468-review ./copy --compact=heavy\n  jp-compact fork 3dee0fbb --compact"

@@ -307,7 +307,7 @@ fn tools() -> Vec<Tool> {
         tool(
             "list",
             "List the sessions",
-            "List the sessions of Claude Code, Codex, pi, Gemini CLI, and OpenHands that recorded this folder, and JP's conversations \
+            "List the sessions that agents such as Claude Code and Codex recorded in this folder, and JP's conversations \
              of its workspace, newest first. The other tools accept their ids.",
             reading(),
         )

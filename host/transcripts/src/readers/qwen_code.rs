@@ -113,8 +113,8 @@ fn parent(pair: &SummaryPair<'_>) -> Value {
     serde_json::from_str(pair.parent).unwrap_or_default()
 }
 
-/// Returns a compression with other messages, if the summary takes the place of one. Without it, the model would receive
-/// the older messages again.
+/// Returns a compression with the messages of the summary, if the summary replaces a compression. Without it, the model
+/// would receive the older messages again.
 fn compression(pair: &SummaryPair<'_>, contents: &[Value], id: &str) -> Option<String> {
     pair.first.inner("systemPayload", "compressedHistory")?;
     Some(record(pair, id, parent(pair), ("systemPayload", &json!({ "compressedHistory": contents }))))
