@@ -11,9 +11,11 @@ use crate::document::{DeclineReport, ErrorReport, EvalReport, Saved, TokenCounts
 use crate::report::is_zero;
 
 /// The names of the transcript formats.
-pub const FORMATS: [&str; 16] = [
+pub const FORMATS: [&str; 18] = [
     "jp",
     "qwen-code",
+    "kimi-cli",
+    "cline",
     "claude-code",
     "codex",
     "opencode",

@@ -39,10 +39,12 @@ def call_of(tools, number):
     command = f"cat out-{number}.txt"
     if number.startswith(f"{IMAGE}-") and "Read" in tools:
         return "Read", {"file_path": "picture.png"}
-    for name in ("Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command", "terminal"):
+    for name in ("Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command", "terminal", "Shell",
+                 "run_commands"):
         if name in tools:
             arguments = {"exec_command": {"cmd": command}, "shell": {"command": ["bash", "-lc", command]},
-                         "terminal": {"command": command, "security_risk": "LOW"}}
+                         "terminal": {"command": command, "security_risk": "LOW"}, "Shell": {"command": command},
+                         "run_commands": {"commands": [command]}}
             return name, arguments.get(name, {"command": command, "description": f"print file {number}"})
     return None
 

@@ -397,7 +397,29 @@ class QwenCode(Agent):
         return f"qwen --resume {id}"
 
 
-AGENTS = {agent.name: agent for agent in (ClaudeCode, Codex, Pi, OpenCode, GeminiCli, OpenHands, QwenCode)}
+class KimiCli(Agent):
+    name, form, parts = "kimi-cli", "openai", staticmethod(parts_chat)
+
+    def configure(self):
+        folder = self.home / ".kimi"
+        folder.mkdir()
+        (folder / "config.toml").write_text(
+            f'default_model = "m1"\n[models.m1]\nprovider = "mock"\nmodel = "m1"\nmax_context_size = 200000\n'
+            f'[providers.mock]\ntype = "openai_legacy"\nbase_url = "{self.provider.url}/v1"\napi_key = "k"\n')
+
+    def with_prompt(self, command, prompt):
+        return f"{command} --print --yolo -p {shlex.quote(prompt)}"
+
+    def turn(self, turn):
+        return self.with_prompt("kimi" if turn == 1 else "kimi --continue", PROMPT.format(turn))
+
+    def resume_original(self, id):
+        return f"kimi --resume {id}"
+
+
+AGENTS = {agent.name: agent for agent in (ClaudeCode, Codex, Pi, OpenCode, GeminiCli, OpenHands, QwenCode, KimiCli)}
+# Version 1.40 of `kimi-cli` needs Python 3.13, and newer ones refuse to start. It runs only if it is named.
+NAMED_ONLY = [KimiCli.name]
 
 
 def check(name, jp_compact, bin):
@@ -414,7 +436,7 @@ def check(name, jp_compact, bin):
 
 def main():
     jp_compact, bin = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
-    names = sys.argv[3:] or list(AGENTS)
+    names = sys.argv[3:] or [name for name in AGENTS if name not in NAMED_ONLY]
     with concurrent.futures.ThreadPoolExecutor(max_workers=len(names)) as pool:
         results = list(pool.map(lambda name: check(name, jp_compact, bin), names))
     for _, text in results:

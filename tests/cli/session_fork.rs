@@ -157,6 +157,35 @@ fn fork_of_codex_changes_id_in_name_and_records() {
 }
 
 #[test]
+fn fork_of_kimi_cli_is_a_folder_with_a_state() {
+    const ID: &str = "cf53a400-f17d-4d14-99ce-d08ea508015c";
+    let world = World::new();
+    let folder = format!(".kimi/sessions/17920fd594ae0b9840682310132eae66/{ID}");
+    let source = write_home(&world, &format!("{folder}/context.jsonl"), &sample("kimi-cli.jsonl"));
+    write_home(&world, &format!("{folder}/state.json"), br#"{"version":1,"custom_title":"The tap"}"#);
+    let folders = json!({ "work_dirs": [{ "path": "/work/app", "kaos": "local", "last_session_id": ID }] });
+    write_home(&world, ".kimi/kimi.json", folders.to_string().as_bytes());
+    let document = world.run(&["fork", &ID[..8], "--json"]).exits(0).line();
+    let id = document["session"]["id"].as_str().unwrap();
+    let path = world.home(&folder.replace(ID, id)).join("context.jsonl");
+    assert_eq!(document["path"], *path.to_str().unwrap());
+    assert_eq!(document["session"]["resume"], format!("cd /work/app && kimi --resume {id}"));
+    let state = &lines(&path.with_file_name("state.json"))[0];
+    assert_eq!(*state, json!({ "version": 1, "custom_title": "The tap (compacted)" }));
+    let copy = lines(&path);
+    assert_eq!(copy[0]["jp_compact_origin"]["source"], *source.path.to_str().unwrap());
+    assert_eq!(copy.len(), 16);
+    assert_eq!(source.current_bytes(), source.original_bytes());
+    let listed = world.run(&["list", "--agent", "kimi-cli", "--json"]).exits(0).line();
+    let titles: Vec<&Value> =
+        listed["sessions"].as_array().unwrap().iter().map(|row| &row["title"]).collect();
+    assert!(
+        titles.contains(&&json!("The tap")) && titles.contains(&&json!("The tap (compacted)")),
+        "{titles:?}"
+    );
+}
+
+#[test]
 fn fork_of_qwen_code_has_new_ids_in_each_line() {
     const ID: &str = "70aa2fb9-5d46-4ff3-83e0-64469a2e46f7";
     let world = World::new();

@@ -27,13 +27,15 @@ const CORE_IN_RUNTIME: [&str; 6] = [
     "jp_compact_core::validate",
 ];
 /// Formats of other agents. Core does not name them in a path.
-const FOREIGN_FORMATS: [&str; 10] = [
+const FOREIGN_FORMATS: [&str; 12] = [
     "atif",
     "claude_code",
+    "cline",
     "codex",
     "gemini_cli",
     "gemini_log",
     "j_cli",
+    "kimi_cli",
     "opencode",
     "openhands",
     "qwen_code",

@@ -15,10 +15,11 @@ pub enum Agent {
     Opencode,
     OpenHands,
     QwenCode,
+    KimiCli,
 }
 
 impl Agent {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::ClaudeCode,
         Self::Codex,
         Self::Pi,
@@ -26,6 +27,7 @@ impl Agent {
         Self::Opencode,
         Self::OpenHands,
         Self::QwenCode,
+        Self::KimiCli,
     ];
 
     /// Returns the format of the agent's transcripts.
@@ -39,6 +41,7 @@ impl Agent {
             Self::Opencode => Format::Opencode,
             Self::OpenHands => Format::OpenHands,
             Self::QwenCode => Format::QwenCode,
+            Self::KimiCli => Format::KimiCli,
         }
     }
 

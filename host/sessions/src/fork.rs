@@ -14,12 +14,11 @@ use jp_compact_store as store;
 use serde_json::json;
 
 use crate::agent::Agent;
-use crate::agents::{self, Additions, Location, openhands};
+use crate::agents::{self, Additions, Location, kimi_cli, openhands};
 use crate::error::SessionError;
 use crate::ids::NewIds;
-use crate::list::folder_of;
+use crate::list::{folder_of, title_of};
 use crate::places;
-use crate::records::title_or_prompt;
 use crate::resume_command::ResumeCommand;
 
 /// The end of a fork's title.
@@ -76,7 +75,7 @@ pub fn prepare(
         "source": source.path, "sha256": source.sha256, "command": source.command, "overlays": source.overlays,
         "version": env!("CARGO_PKG_VERSION"), "at": now.to_string(),
     });
-    let title = new_title(title_or_prompt(agent, source.view));
+    let title = new_title(title_of(agent, source.view, source.path));
     let ids = NewIds::new(now);
     let additions = Additions { origin: &origin, title: &title, source: source.path, now };
     let incomplete = |missing| SessionError::Incomplete { path: source.path.to_path_buf(), missing };
@@ -109,6 +108,7 @@ pub fn prepare(
     let resume = ResumeCommand::new(&words, folder.as_deref(), &environment.cwd);
     let belonging = match agent {
         Agent::OpenHands => openhands::files(source.path, &path, &renumbered, &ids, &origin)?,
+        Agent::KimiCli => kimi_cli::files(source.path, &path, &title),
         _ => belonging(source, &path, &renumbered.id, &ids, &mut notes)?,
     };
     Ok(NewSession {

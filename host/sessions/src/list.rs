@@ -7,7 +7,7 @@ use jp_compact_store as store;
 use serde_json::Value;
 
 use crate::agent::Agent;
-use crate::agents::{ORIGIN, openhands};
+use crate::agents::{ORIGIN, kimi_cli, openhands};
 use crate::find::SessionFile;
 use crate::records::{first_string, records, title_or_prompt};
 
@@ -36,7 +36,7 @@ pub(crate) fn describe(file: SessionFile) -> SessionRow {
     let folder = folder_of(file.agent, &ends, &file.path);
     let fork_of =
         if file.agent == Agent::OpenHands { openhands::fork_of(&file.path) } else { fork_of(&ends) };
-    SessionRow { title: title_or_prompt(file.agent, &ends), folder, fork_of, file }
+    SessionRow { title: title_of(file.agent, &ends, &file.path), folder, fork_of, file }
 }
 
 /// Returns the beginning and the end of a file, as lines. A file that cannot be read is empty.
@@ -47,6 +47,12 @@ fn with_tail(path: &Path) -> Vec<u8> {
         ends.extend(small_file::read_end(path, END_BYTES).unwrap_or_default());
     }
     ends
+}
+
+/// Returns the title of a session, or the beginning of the first prompt.
+pub(crate) fn title_of(agent: Agent, bytes: &[u8], path: &Path) -> Option<String> {
+    let own = if agent == Agent::KimiCli { kimi_cli::title_of(path) } else { None };
+    own.or_else(|| title_or_prompt(agent, bytes))
 }
 
 /// Returns the folder in which an agent worked.
@@ -60,6 +66,7 @@ pub(crate) fn folder_of(agent: Agent, bytes: &[u8], path: &Path) -> Option<PathB
             Some(String::from_utf8(text).ok()?.trim().to_owned())
         }
         Agent::OpenHands => openhands::folder_of(path),
+        Agent::KimiCli => kimi_cli::folder_of(path),
         Agent::Opencode => {
             let document: Value = serde_json::from_slice(bytes).ok()?;
             document["info"]["directory"].as_str().map(str::to_owned)

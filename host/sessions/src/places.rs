@@ -8,6 +8,7 @@ use jp_compact_folders::events;
 use jp_compact_runtime::environment::Environment;
 
 use crate::agent::Agent;
+use crate::agents::kimi_cli;
 
 /// The depth of folders to search below the folder of an agent.
 const DEPTH_MAX: usize = 5;
@@ -38,6 +39,10 @@ pub(crate) fn folder(agent: Agent, environment: &Environment) -> Option<PathBuf>
                 variable("OPENHANDS_PERSISTENCE_DIR").or_else(|| Some(home()?.join(".openhands")))?;
             Some(config.join("conversations"))
         }),
+        Agent::KimiCli => {
+            let share = variable("KIMI_SHARE_DIR").or_else(|| Some(home()?.join(".kimi")))?;
+            Some(share.join("sessions"))
+        }
         Agent::QwenCode => {
             let config = variable("QWEN_RUNTIME_DIR").or_else(|| variable("QWEN_HOME"));
             Some(config.or_else(|| Some(home()?.join(".qwen")))?.join("projects"))
@@ -53,6 +58,10 @@ pub(crate) fn id_of_name(agent: Agent, path: &Path) -> Option<&str> {
         let folder = path.parent().filter(|_| path.ends_with(events::FOLDER))?;
         return folder.file_name()?.to_str().filter(is_id);
     }
+    if agent == Agent::KimiCli {
+        let folder = path.parent().filter(|_| path.ends_with(kimi_cli::CONTEXT))?;
+        return folder.file_name()?.to_str().filter(|id| is_uuid(id));
+    }
     let stem = path.file_name()?.to_str()?;
     let stem = stem.strip_suffix(".jsonl")?;
     let last = |length: usize| stem.get(stem.len().checked_sub(length)?..);
@@ -62,7 +71,7 @@ pub(crate) fn id_of_name(agent: Agent, path: &Path) -> Option<&str> {
         Agent::Pi => last(36).filter(|id| is_uuid(id)),
         // The file has only the beginning of the id in its name.
         Agent::GeminiCli => last(8).filter(|_| stem.starts_with("session-")),
-        Agent::Opencode | Agent::OpenHands => None,
+        Agent::Opencode | Agent::OpenHands | Agent::KimiCli => None,
     }
 }
 
@@ -139,6 +148,8 @@ mod tests {
         let id = conversation.strip_prefix("/c/");
         check(Agent::OpenHands, &format!("{conversation}/events"), id);
         check(Agent::OpenHands, conversation, None);
+        check(Agent::KimiCli, &format!("/s/17920fd5/{ID}/context.jsonl"), Some(ID));
+        check(Agent::KimiCli, &format!("/s/17920fd5/{ID}/wire.jsonl"), None);
         check(Agent::Pi, &format!(".2026_{ID}.jsonl.jp-compact"), None);
     }
 

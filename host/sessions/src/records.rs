@@ -44,6 +44,7 @@ fn first_prompt(agent: Agent, bytes: &[u8]) -> Option<String> {
                 .filter(|payload| record["type"] == "response_item" && payload["role"] == "user"),
             Agent::QwenCode => Some(&record["message"]).filter(|_| record["type"] == "user"),
             Agent::Pi => Some(&record["message"]).filter(|message| message["role"] == "user"),
+            Agent::KimiCli => Some(record).filter(|record| record["role"] == "user"),
             Agent::GeminiCli => Some(record).filter(|record| record["type"] == "user"),
             Agent::OpenHands => Some(&record["llm_message"])
                 .filter(|message| record["source"] == "user" && message["role"] == "user"),

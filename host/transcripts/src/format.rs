@@ -29,13 +29,17 @@ pub enum Format {
     SweAgent,
     OpenHands,
     QwenCode,
+    KimiCli,
+    Cline,
 }
 
 impl Format {
     /// All formats, in the order of detection.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::Jp,
         Self::QwenCode,
+        Self::KimiCli,
+        Self::Cline,
         Self::ClaudeCode,
         Self::Codex,
         Self::Opencode,
@@ -71,6 +75,8 @@ impl Format {
             Self::SweAgent => "swe-agent",
             Self::OpenHands => "openhands",
             Self::QwenCode => "qwen-code",
+            Self::KimiCli => "kimi-cli",
+            Self::Cline => "cline",
         }
     }
 
@@ -81,6 +87,8 @@ impl Format {
             Self::Pi
             | Self::GeminiCli
             | Self::QwenCode
+            | Self::KimiCli
+            | Self::Cline
             | Self::Atif
             | Self::SweAgent
             | Self::Anthropic

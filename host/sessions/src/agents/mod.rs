@@ -4,6 +4,7 @@
 mod claude_code;
 mod codex;
 mod gemini_cli;
+pub(crate) mod kimi_cli;
 mod opencode;
 pub(crate) mod openhands;
 mod pi;
@@ -50,6 +51,7 @@ pub(crate) fn renumber(
         Agent::Opencode => opencode::renumber(view, ids, additions),
         Agent::OpenHands => openhands::renumber(view, ids, additions),
         Agent::QwenCode => qwen_code::renumber(view, ids, additions),
+        Agent::KimiCli => kimi_cli::renumber(view, ids, additions),
     }
 }
 
@@ -79,6 +81,7 @@ pub(crate) fn path(agent: Agent, location: &Location<'_>) -> Option<PathBuf> {
         Agent::GeminiCli => gemini_cli::path(location),
         Agent::OpenHands => openhands::path(location),
         Agent::QwenCode => qwen_code::path(location),
+        Agent::KimiCli => kimi_cli::path(location),
         Agent::Opencode => None,
     }
 }
@@ -95,6 +98,7 @@ pub(crate) fn resume_words(agent: Agent, id: &str, path: &Path, is_in_place: boo
         Agent::GeminiCli => &["gemini", "--session-file", &path],
         Agent::Opencode => &["opencode", "--session", id],
         Agent::QwenCode => &["qwen", "--resume", id],
+        Agent::KimiCli => &["kimi", "--resume", id],
         Agent::OpenHands if is_in_place => &["openhands", "--resume", id],
         Agent::OpenHands => return openhands::resume_words(id, Path::new(&path)),
     };

@@ -45,6 +45,13 @@ impl EventBuilder {
             return value.span();
         }
         let texts: Vec<_> = value.items().filter_map(block_text).collect();
+        // Results of tools that are values and not blocks. Programs send them as JSON.
+        let is_value = |item: JsonNode<'_>| item.is_object() && item.string("type").is_none();
+        if texts.is_empty() && value.items().any(is_value) {
+            let compact = serde_json::from_slice::<serde_json::Value>(value.raw());
+            return self
+                .new_string(&compact.map_or_else(|_| value.lossy().into_owned(), |value| value.to_string()));
+        }
         self.new_string(&texts.join("\n"))
     }
 

@@ -20,7 +20,7 @@ pub(super) struct Anthropic;
 
 const NAME: &str = "the Anthropic API";
 
-const WANTED: MemberFilter =
+pub(super) const WANTED: MemberFilter =
     |key| matches!(key, b"params" | b"messages" | b"content" | b"source" | b"system");
 
 /// Members of a body that no other provider with `messages` has.
@@ -157,14 +157,23 @@ fn read_metadata(builder: &mut EventBuilder, body: JsonNode<'_>) {
 fn read_messages(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<(), Unreadable> {
     ensure(messages.is_array(), NAME, messages, "the messages are not an array")?;
     for (at, message) in builder.elements(messages, None) {
-        let role = role_of(NAME, message)?;
-        let draft = EventDraft::whole(at, message);
-        match (&*role, message.get("content")) {
-            ("user", _) => add_user_events(builder, message, &draft),
-            ("assistant", Some(content)) => add_assistant_events(builder, message, content, draft),
-            ("system", _) => {}
-            _ => builder.count_unknown(message),
-        }
+        read_message(builder, message, EventDraft::whole(at, message))?;
+    }
+    Ok(())
+}
+
+/// Adds the events of a message. `draft` is the whole message.
+pub(super) fn read_message(
+    builder: &mut EventBuilder,
+    message: JsonNode<'_>,
+    draft: EventDraft,
+) -> Result<(), Unreadable> {
+    let role = role_of(NAME, message)?;
+    match (&*role, message.get("content")) {
+        ("user", _) => add_user_events(builder, message, &draft),
+        ("assistant", Some(content)) => add_assistant_events(builder, message, content, draft),
+        ("system", _) => {}
+        _ => builder.count_unknown(message),
     }
     Ok(())
 }

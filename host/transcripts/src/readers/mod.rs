@@ -3,11 +3,13 @@
 mod anthropic;
 mod atif;
 mod claude_code;
+mod cline;
 mod codex;
 mod gemini;
 mod gemini_cli;
 mod gemini_log;
 mod j_cli;
+mod kimi_cli;
 mod ollama;
 mod openai_chat;
 mod openai_responses;
@@ -50,6 +52,8 @@ pub(crate) fn reader(format: Format) -> Option<&'static dyn Reader> {
         Format::SweAgent => &swe_agent::SweAgent,
         Format::OpenHands => &openhands::OpenHands,
         Format::QwenCode => &qwen_code::QwenCode,
+        Format::KimiCli => &kimi_cli::KimiCli,
+        Format::Cline => &cline::Cline,
     })
 }
 

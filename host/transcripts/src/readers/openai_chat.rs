@@ -10,7 +10,7 @@ use crate::builder::{EventBuilder, EventDraft, Members};
 use crate::json_index::{JsonNode, MemberFilter, span_of};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, ensure, format_error, role_of};
-use crate::source_map::Deletion;
+use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
 use jp_compact_json::Span;
@@ -19,7 +19,7 @@ pub(super) struct OpenaiChat;
 
 const NAME: &str = "the OpenAI chat API";
 
-const WANTED: MemberFilter = |key| {
+pub(super) const WANTED: MemberFilter = |key| {
     matches!(
         key,
         b"messages"
@@ -98,31 +98,41 @@ fn messages_of(value: JsonNode<'_>) -> Option<JsonNode<'_>> {
 fn read_messages(builder: &mut EventBuilder, messages: JsonNode<'_>) -> Result<(), Unreadable> {
     ensure(messages.is_array(), NAME, messages, "the messages are not an array")?;
     for (at, message) in builder.elements(messages, None) {
-        let draft = EventDraft::whole(at, message);
-        let content = message.get("content");
-        match &*role_of(NAME, message)? {
-            "user" => {
-                if content.is_none() {
-                    builder.count_unknown(message);
-                }
-                let body = builder.text_or_empty(content);
-                builder.add_request(draft.with_body(body));
+        read_message(builder, at, message)?;
+    }
+    Ok(())
+}
+
+/// Adds the events of a message.
+pub(super) fn read_message(
+    builder: &mut EventBuilder,
+    at: ElementRef,
+    message: JsonNode<'_>,
+) -> Result<(), Unreadable> {
+    let draft = EventDraft::whole(at, message);
+    let content = message.get("content");
+    match &*role_of(NAME, message)? {
+        "user" => {
+            if content.is_none() {
+                builder.count_unknown(message);
             }
-            "assistant" => {
-                let len_before = builder.len();
-                add_assistant_events(builder, message, &draft);
-                if builder.len() == len_before {
-                    builder.count_unknown(message);
-                }
-            }
-            "tool" | "function" => {
-                let id = span_of(message.string("tool_call_id").or(message.string("name")));
-                let draft = builder.result(content, values::text, draft.with_id(id));
-                builder.add(Kind::ToolResponse { is_error: false }, draft);
-            }
-            "system" | "developer" => builder.add_system_content(content),
-            _ => builder.count_unknown(message),
+            let body = builder.text_or_empty(content);
+            builder.add_request(draft.with_body(body));
         }
+        "assistant" => {
+            let len_before = builder.len();
+            add_assistant_events(builder, message, &draft);
+            if builder.len() == len_before {
+                builder.count_unknown(message);
+            }
+        }
+        "tool" | "function" => {
+            let id = span_of(message.string("tool_call_id").or(message.string("name")));
+            let draft = builder.result(content, values::text, draft.with_id(id));
+            builder.add(Kind::ToolResponse { is_error: false }, draft);
+        }
+        "system" | "developer" => builder.add_system_content(content),
+        _ => builder.count_unknown(message),
     }
     Ok(())
 }
@@ -191,14 +201,14 @@ fn add_reasoning(builder: &mut EventBuilder, members: Members<'_>, draft: &Event
 }
 
 fn is_thought(part: JsonNode<'_>) -> bool {
-    part.text_of("type").is_some_and(|kind| matches!(&*kind, "thinking" | "reasoning"))
+    part.text_of("type").is_some_and(|kind| matches!(&*kind, "thinking" | "reasoning" | "think"))
 }
 
 /// Adds the parts of a content that contains reasoning, each as an event.
 fn add_parts(builder: &mut EventBuilder, content: JsonNode<'_>, draft: &EventDraft) {
     for (at, part) in builder.elements(content, None) {
         let (kind, text) = match is_thought(part) {
-            true => (Kind::Reasoning, part.get("thinking").or(part.get("text"))),
+            true => (Kind::Reasoning, part.get("thinking").or(part.get("think")).or(part.get("text"))),
             false => (Kind::Message, part.string("text").or(part.string("refusal"))),
         };
         let body = builder.text_or_empty(text);
