@@ -17,28 +17,47 @@ pub(crate) struct ByteClasses {
     pub(crate) non_ascii: u64,
     /// All other bytes: punctuation and control characters.
     pub(crate) punctuation: u64,
+    /// The backslashes of tabs in a JSON string. They are also in `space`.
+    pub(crate) tab_backslash: u64,
+}
+
+/// Returns a mask of the bytes in a block that equal `byte`.
+pub(crate) fn positions(bytes: &[u8; BLOCK_BYTES], byte: u8) -> u64 {
+    let chunks = bytes.as_chunks().0.iter().enumerate();
+    chunks.fold(0, |mask, (chunk, bytes)| {
+        mask | u64::from(u8x16::new(*bytes).simd_eq(u8x16::splat(byte)).to_bitmask()) << (16 * chunk)
+    })
+}
+
+/// Returns an incomplete block, filled with zeros.
+pub(crate) fn padded(rest: &[u8]) -> [u8; BLOCK_BYTES] {
+    let mut bytes = [0; BLOCK_BYTES];
+    bytes[..rest.len()].copy_from_slice(rest);
+    bytes
 }
 
 impl ByteClasses {
+    #[inline]
     pub(crate) fn new(bytes: &[u8; BLOCK_BYTES]) -> Self {
-        let (mut letter, mut classes) = (0, Self::default());
+        let (mut letter, mut lower_case, mut classes) = (0, 0, Self::default());
         for (chunk, bytes) in bytes.as_chunks().0.iter().enumerate() {
             let bytes = u8x16::new(*bytes);
             let shifted = |bits: u32| u64::from(bits) << (16 * chunk);
             let equals = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
             // `min` leaves a byte unchanged only if it is not greater.
             let is_at_most = |bytes: u8x16, max: u8| bytes.min(u8x16::splat(max)).simd_eq(bytes);
-            let case = u8x16::splat(0x20);
-            let is_letter = is_at_most((bytes | case) - u8x16::splat(b'a'), b'z' - b'a');
-            let is_lower = is_letter & (bytes & case).simd_eq(case);
+            let is_letter = is_at_most((bytes | u8x16::splat(0x20)) - u8x16::splat(b'a'), b'z' - b'a');
             letter |= shifted(is_letter.to_bitmask());
-            classes.lower |= shifted(is_lower.to_bitmask());
+            // The bit that small letters have and capital ones have not becomes the highest one.
+            let doubled = bytes + bytes;
+            lower_case |= shifted((doubled + doubled).to_bitmask());
             classes.digit |= shifted(is_at_most(bytes - u8x16::splat(b'0'), 9).to_bitmask());
             classes.space |= shifted((equals(b' ') | equals(b'\t')).to_bitmask());
             classes.line_break |= shifted((equals(b'\n') | equals(b'\r')).to_bitmask());
             classes.non_ascii |= shifted(bytes.to_bitmask());
         }
-        classes.upper = letter & !classes.lower;
+        classes.lower = letter & lower_case;
+        classes.upper = letter & !lower_case;
         classes.punctuation =
             !(letter | classes.digit | classes.space | classes.line_break | classes.non_ascii);
         classes
@@ -46,9 +65,7 @@ impl ByteClasses {
 
     /// Classifies an incomplete block. Missing bytes have no class.
     pub(crate) fn of_rest(rest: &[u8]) -> Self {
-        let mut bytes = [0; BLOCK_BYTES];
-        bytes[..rest.len()].copy_from_slice(rest);
-        let mut classes = Self::new(&bytes);
+        let mut classes = Self::new(&padded(rest));
         classes.punctuation &= (1 << rest.len()) - 1;
         classes
     }
@@ -76,6 +93,7 @@ mod tests {
                     || (byte.is_ascii_control() && !byte.is_ascii_whitespace())
                     || byte == 0x0C,
             ),
+            tab_backslash: 0,
         };
         assert_eq!(classes, expected, "{byte} at {index}");
     }

@@ -1,11 +1,9 @@
 //! The counts of pieces. They are computed from bit masks of whole blocks, not byte by byte.
 
 use crate::byte_classes::{BLOCK_BYTES, ByteClasses};
-use crate::json_string;
+use crate::json_string::{self, EscapedBlocks};
 use crate::weights::PIECE_WEIGHTS;
 
-/// The number of letters of a word after which the others are counted.
-const SHORT_WORD: u32 = 10;
 /// The maximum number of digits in a token.
 const GROUP_DIGITS: u32 = 3;
 
@@ -43,7 +41,10 @@ impl PieceCounts {
     pub fn of_json_string(raw: &[u8]) -> Option<Self> {
         let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         let mut counter = PieceCounter::default();
-        json_string::for_each_chunk(inner, |chunk| counter.push(chunk));
+        if !counter.push_escaped(inner) {
+            counter = PieceCounter::default();
+            json_string::for_each_chunk(inner, |chunk| counter.push(chunk));
+        }
         Some(counter.pieces)
     }
 
@@ -75,7 +76,7 @@ struct PieceCounter {
     /// The classes of the previous block.
     previous: ByteClasses,
     /// The letters of the previous block that continue a word.
-    previous_continued: u64,
+    previous_continued: LetterRuns,
     /// The number of digits of the incomplete group at the end of the previous block.
     open_digits: u32,
 }
@@ -92,6 +93,23 @@ impl PieceCounter {
         }
     }
 
+    /// Reads the text of a JSON string without decoding it. Returns `false` if it has a Unicode escape, such as `\u00e9`.
+    /// The counts are then incomplete.
+    fn push_escaped(&mut self, inner: &[u8]) -> bool {
+        let mut blocks = EscapedBlocks::default();
+        let (whole, rest) = inner.as_chunks::<BLOCK_BYTES>();
+        for (index, block) in whole.iter().enumerate() {
+            let next = inner.get((index + 1) * BLOCK_BYTES).copied();
+            let Some(classes) = blocks.classes(block, next) else { return false };
+            self.add(classes);
+        }
+        // The last block is incomplete, and may be empty: a run of spaces ends in it.
+        let Some(classes) = blocks.classes_of_rest(rest) else { return false };
+        self.add(classes);
+        self.pieces.bytes += inner.len() as u64 - blocks.escapes;
+        true
+    }
+
     fn add(&mut self, block: ByteClasses) {
         let (previous, pieces) = (self.previous, &mut self.pieces);
         let (letter, previous_letter) = (block.lower | block.upper, previous.lower | previous.upper);
@@ -99,18 +117,22 @@ impl PieceCounter {
         let follows_lower = shifted(block.lower, previous.lower, 1);
         let follows_punctuation = shifted(block.punctuation, previous.punctuation, 1);
         let start = letter & (!follows_letter | (block.upper & follows_lower));
-        let continued = letter & !start;
-        let long = (1..SHORT_WORD)
-            .fold(continued, |long, bits| long & shifted(continued, self.previous_continued, bits));
+        let continued = LetterRuns::new(letter & !start, self.previous_continued);
         let follows_space = shifted(block.space, previous.space, 1);
         let second_space = block.space & follows_space & !shifted(block.space, previous.space, 2);
         let count = |mask: u64| u64::from(mask.count_ones());
         pieces.words += count(start & !follows_punctuation);
-        pieces.long_letters += count(long);
+        pieces.long_letters += count(continued.ten_letters);
         pieces.punctuation_runs += count(block.punctuation & !follows_punctuation);
         pieces.line_breaks += count(block.line_break);
         pieces.space_runs += count(second_space);
         pieces.non_ascii_bytes += count(block.non_ascii);
+        if block.tab_backslash | previous.tab_backslash != 0 {
+            // A tab without other spaces around it has two bytes, but is not a run.
+            let follows_tab = follows_space & shifted(block.tab_backslash, previous.tab_backslash, 2);
+            let is_single = follows_tab & !block.space & !shifted(block.space, previous.space, 3);
+            pieces.space_runs -= count(is_single);
+        }
         self.pieces.digit_groups += self.digit_groups(block.digit);
         (self.previous, self.previous_continued) = (block, continued);
     }
@@ -134,6 +156,25 @@ impl PieceCounter {
             rest &= u64::MAX << (start + run);
         }
         groups
+    }
+}
+
+/// The letters that continue a word, and those that end a run of several of them.
+#[derive(Debug, Clone, Copy, Default)]
+struct LetterRuns {
+    one: u64,
+    two: u64,
+    four: u64,
+    /// The letters after the tenth of a word: they and the nine letters before them continue it.
+    ten_letters: u64,
+}
+
+impl LetterRuns {
+    fn new(one: u64, previous: Self) -> Self {
+        let two = one & shifted(one, previous.one, 1);
+        let four = two & shifted(two, previous.two, 2);
+        let eight = four & shifted(four, previous.four, 4);
+        Self { one, two, four, ten_letters: eight & shifted(two, previous.two, 8) }
     }
 }
 

@@ -1,7 +1,84 @@
-//! The text of a JSON string in chunks, with decoded escapes. Strings without escapes, which are most, are not copied.
-//! Other strings are decoded into a buffer on the stack, so that a text of any length needs no memory.
+//! The text of a JSON string. The short escapes, such as `\n`, are classified without decoding them. Strings with Unicode
+//! escapes are decoded into a buffer on the stack, so that a text of any length needs no memory.
 
-use crate::byte_classes::BLOCK_BYTES;
+use crate::byte_classes::{BLOCK_BYTES, ByteClasses, padded, positions};
+
+/// The blocks of a JSON string. Both bytes of an escape get a class, so that all neighbors stay neighbors: the bytes of
+/// an escaped quote are one run of punctuation, and the backslash before a line break has no class.
+#[derive(Debug, Default)]
+pub(crate) struct EscapedBlocks {
+    /// 1 if the previous block ends in the backslash of an escape.
+    first_is_escaped: u64,
+    /// The number of escapes.
+    pub(crate) escapes: u64,
+}
+
+impl EscapedBlocks {
+    /// Classifies a block. `next` is the byte after it. `None` if it has a Unicode escape.
+    pub(crate) fn classes(&mut self, bytes: &[u8; BLOCK_BYTES], next: Option<u8>) -> Option<ByteClasses> {
+        self.with_escapes(ByteClasses::new(bytes), bytes, next)
+    }
+
+    /// Classifies the incomplete block at the end. Missing bytes have no class.
+    pub(crate) fn classes_of_rest(&mut self, rest: &[u8]) -> Option<ByteClasses> {
+        self.with_escapes(ByteClasses::of_rest(rest), &padded(rest), None)
+    }
+
+    #[inline]
+    fn with_escapes(
+        &mut self,
+        mut classes: ByteClasses,
+        bytes: &[u8; BLOCK_BYTES],
+        next: Option<u8>,
+    ) -> Option<ByteClasses> {
+        let backslashes = positions(bytes, b'\\');
+        if backslashes | self.first_is_escaped == 0 {
+            return Some(classes);
+        }
+        let (escaped, starts_escape) = self.escapes(backslashes);
+        let letters = escaped & classes.lower;
+        let mut line_breaks = letters & positions(bytes, b'n');
+        let (mut line_break_backslash, mut tabs, mut tab_backslash) = (line_breaks >> 1, 0, 0);
+        // Most escaped letters are line breaks.
+        if letters != line_breaks {
+            if letters & positions(bytes, b'u') != 0 {
+                return None;
+            }
+            line_breaks |= letters & positions(bytes, b'r');
+            tabs = letters & positions(bytes, b't');
+            (line_break_backslash, tab_backslash) = (line_breaks >> 1, tabs >> 1);
+        }
+        if starts_escape >> 63 == 1 {
+            match next {
+                Some(b'u') => return None,
+                Some(b'n' | b'r') => line_break_backslash |= 1 << 63,
+                Some(b't') => tab_backslash |= 1 << 63,
+                _ => {}
+            }
+        }
+        classes.lower &= !escaped;
+        classes.line_break |= line_breaks;
+        classes.space |= tabs | tab_backslash;
+        classes.punctuation |= escaped;
+        classes.punctuation &= !(line_breaks | line_break_backslash | tabs | tab_backslash);
+        classes.tab_backslash = tab_backslash;
+        self.escapes += u64::from(escaped.count_ones());
+        Some(classes)
+    }
+
+    /// Returns the bytes after the backslash of an escape, and these backslashes. In a run of backslashes, every second one
+    /// is escaped. Adding is faster than a loop: a carry runs through the run, as in simdjson.
+    fn escapes(&mut self, backslashes: u64) -> (u64, u64) {
+        const ODD_BITS: u64 = 0xAAAA_AAAA_AAAA_AAAA;
+        let first_is_escaped = self.first_is_escaped;
+        let may_start = backslashes & !first_is_escaped;
+        let starts_and_ends = ((may_start << 1) | ODD_BITS).wrapping_sub(may_start) ^ ODD_BITS;
+        let (escaped, starts) =
+            (starts_and_ends ^ (backslashes | first_is_escaped), starts_and_ends & backslashes);
+        self.first_is_escaped = starts >> 63;
+        (escaped, starts)
+    }
+}
 
 /// The size of the buffer.
 const CHUNK_BYTES: usize = 16 * BLOCK_BYTES;

@@ -98,6 +98,18 @@ fn lone_surrogate_counts_as_replacement_character() {
     assert_eq!(pieces, reference("a\u{fffd} b\u{fffd}\u{fffd}c"));
 }
 
+#[test]
+fn escaped_tab_is_a_run_only_with_other_spaces() {
+    for filler in 0..140 {
+        for text in ["\t", "\ta", "a\tb\t", " \t", "\t ", "\t\t", "a \t\tb", "\t\n\t", "\\t\t", "\t\"\t"] {
+            let text = format!("{}{text}", "x".repeat(filler));
+            let raw = serde_json::to_string(&text).unwrap();
+            let pieces = PieceCounts::of_json_string(raw.as_bytes());
+            assert_eq!(pieces, Some(reference(&text)), "{raw}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn agrees_with_the_reference(text in "([a-zA-Z0-9 \t\n._\"\\\\\u{e9}\u{20ac}\u{1F600}]{0,40}[0-9]{0,9}[a-zA-Z]{0,9} {0,3}){0,12}") {
@@ -109,7 +121,7 @@ proptest! {
 
     #[test]
     fn agrees_with_the_reference_at_the_borders_of_blocks(
-        filler in 0..1100_usize, byte in "[a1 .\n]", text in "[a-cA-C0-9 .\n\"]{0,80}",
+        filler in 0..1100_usize, byte in "[a1 .\n\t\"\\\\]", text in "[a-cnrtuA-C0-9 .\n\r\t\"\\\\\u{8}\u{c}]{0,80}",
     ) {
         let text = format!("{}{text}", byte.repeat(filler));
         let expected = reference(&text);
