@@ -133,7 +133,7 @@ const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 10] = [
     ("jp-compact-transcripts", PURE),
     (
         "jp-compact-evidence",
-        &["aho-corasick", "jiff", "regex", "serde", "serde_json", "sha2", "thiserror", "toml"],
+        &["aho-corasick", "jiff", "memchr", "regex", "serde", "serde_json", "sha2", "thiserror", "toml"],
     ),
     ("jp-compact-diff", &["serde", "serde_json", "similar"]),
     ("jp-compact-terminal", &["anstyle"]),
