@@ -126,7 +126,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 24] = [
 /// All other dependencies of the pure packages, and of the package that authors of strategies compile.
 const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 10] = [
     ("jp-compact-schema", &["schemars", "serde", "serde_json"]),
-    ("jp-compact-json", &["wide"]),
+    ("jp-compact-json", &["simdutf8", "wide"]),
     ("jp-compact-tokens", &["memchr", "wide"]),
     ("jp-compact-folders", &[]),
     ("jp-compact-core", PURE),
@@ -139,7 +139,8 @@ const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 10] = [
     ("jp-compact-terminal", &["anstyle"]),
     ("jp-compact-strategy", &["rustix", "serde", "serde_json"]),
 ];
-const PURE: &[&str] = &["base64-simd", "bytes", "jiff", "memchr", "serde", "serde_json", "thiserror"];
+const PURE: &[&str] =
+    &["base64-simd", "bytes", "jiff", "memchr", "serde", "serde_json", "simdutf8", "thiserror"];
 /// Crates that only these packages depend on, except in tests.
 const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 27] = [
     ("anstyle", &["jp-compact-reports", "jp-compact-terminal"]),

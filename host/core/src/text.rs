@@ -11,7 +11,7 @@ pub fn unquote(raw: &[u8]) -> Cow<'_, str> {
     let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
     // Cannot fail: the scanner accepted it.
     if !has_escapes(inner) {
-        return Cow::Borrowed(std::str::from_utf8(inner).unwrap_or_default());
+        return Cow::Borrowed(simdutf8::basic::from_utf8(inner).unwrap_or_default());
     }
     let repaired = || serde_json::from_slice(&jp_compact_json::repaired(raw)).unwrap_or_default();
     Cow::Owned(serde_json::from_slice::<String>(raw).unwrap_or_else(|_| repaired()))
@@ -87,7 +87,7 @@ pub fn with_decoded<T>(stored: &str, buffer: &mut Vec<u8>, read: impl FnOnce(&st
 fn decoded<'a>(base64: &[u8], buffer: &'a mut Vec<u8>) -> Option<&'a str> {
     buffer.clear();
     STANDARD.decode_append(base64, buffer).ok()?;
-    std::str::from_utf8(buffer).ok()
+    simdutf8::basic::from_utf8(buffer).ok()
 }
 
 #[cfg(test)]

@@ -58,10 +58,12 @@ impl Scanner<'_> {
 
     /// Checks that the text between `start` and the quote before the cursor is UTF-8.
     fn check_utf8(&self, start: usize) -> Scan<()> {
-        match std::str::from_utf8(&self.bytes[start..self.at - 1]) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(Malformed { offset: start + error.valid_up_to(), message: "invalid UTF-8" }),
+        let text = &self.bytes[start..self.at - 1];
+        if simdutf8::basic::from_utf8(text).is_ok() {
+            return Ok(());
         }
+        let valid_bytes = std::str::from_utf8(text).map_or_else(|error| error.valid_up_to(), str::len);
+        Err(Malformed { offset: start + valid_bytes, message: "invalid UTF-8" })
     }
 
     /// Skips the escape at `start`, which has more than two characters or is invalid. Returns its end.
