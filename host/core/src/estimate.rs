@@ -13,7 +13,7 @@
 mod arguments;
 
 use std::iter::Sum;
-use std::ops::Add;
+use std::ops::{Add, Range};
 
 use jp_compact_tokens::{Frames, PieceCounts, WEIGHT_PER_TOKEN};
 use serde_json::Value;
@@ -160,13 +160,27 @@ impl Sum for Measure {
 impl Estimate {
     #[must_use]
     pub fn new(stream: &Stream, estimator: Estimator) -> Self {
+        Self::of_elements(stream, 0..stream.events().len(), estimator)
+    }
+
+    /// Measures some of the elements, for [`Self::followed_by`].
+    #[must_use]
+    pub fn of_elements(stream: &Stream, elements: Range<usize>, estimator: Estimator) -> Self {
         let mut buffer = Vec::new();
-        let measures = stream.events().iter().enumerate().map(|(element, event)| {
+        let measures = elements.map(|element| {
+            let event = &stream.events()[element];
             let text = measure_event(stream, event, &mut buffer, estimator);
             let content = text.content + weight_outside_text(stream, element, event);
             Measure { content, frame: estimator.frame(stream, event), ..text }
         });
         Self { estimator, measures: measures.collect() }
+    }
+
+    /// Adds the elements after these.
+    #[must_use]
+    pub fn followed_by(mut self, next: &Self) -> Self {
+        self.measures.extend_from_slice(&next.measures);
+        self
     }
 
     /// Returns the estimate of a part of the stream: its first elements, and then overlays, which have no text.
