@@ -202,6 +202,9 @@ impl<'a> BatchPlanner<'a> {
         run.io.sessions = Arc::clone(&thread.sessions);
         run.io.now = self.now;
         run.io.in_memory = self.in_memory;
+        // The report of a batch has neither costs nor lost paths.
+        run.io.prices = None;
+        run.io.reports_losses = false;
         Ok(run)
     }
 }
