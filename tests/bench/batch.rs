@@ -157,7 +157,7 @@ fn folder_name(number: usize) -> String {
 }
 
 /// Generates `count` conversations and returns the paths of their streams.
-fn generate_set(set: &Path, first: usize, count: usize) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn generate_set(set: &Path, first: usize, count: usize) -> io::Result<Vec<PathBuf>> {
     (first..first + count)
         .map(|number| {
             let folder = set.join(folder_name(number));

@@ -59,7 +59,7 @@ pub(crate) fn add_rows(table: &mut Table, folder: &Path, runs: usize, bytes: usi
 }
 
 /// Writes a session of about `bytes` bytes.
-fn write(path: &Path, bytes: usize) -> io::Result<()> {
+pub(crate) fn write(path: &Path, bytes: usize) -> io::Result<()> {
     let mut session = Session {
         random: Random::new(crate::SEED),
         out: BufWriter::with_capacity(1 << 20, File::create(path)?),

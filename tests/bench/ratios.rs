@@ -1,7 +1,8 @@
 //! Benchmark of `jp-compact`. It compares the cost of commands with the cost of system tools in the same run, and
 //! prints the ratios as a table. A ratio that misses its target does not fail the run. Run it with `cargo bench --bench
-//! ratios`, optionally with `-- --mb 100 --runs 7 --batch 2000` or `-- --only-batch`. Without `--bench`, as in `cargo
-//! test --all-targets`, each measurement runs once on a small stream, so that the code stays tested.
+//! ratios`, optionally with `-- --mb 100 --runs 7 --batch 2000` or `-- --only-batch`. With `-- --write FOLDER` it only
+//! writes the inputs, for a profiler. Without `--bench`, as in `cargo test --all-targets`, each measurement runs once on
+//! a small stream, so that the code stays tested.
 #![expect(clippy::print_stdout, reason = "a bench prints its measurements")]
 
 mod batch;
@@ -31,6 +32,12 @@ const MIDDLE_BYTES: usize = 1_000_000;
 
 fn main() -> io::Result<()> {
     let arguments = Arguments::read(std::env::args().skip(1))?;
+    if let Some(folder) = &arguments.write {
+        generate::conversation(SEED, arguments.mb * 1_000_000, &folder.join("large"))?;
+        generate::conversation(SEED, SMALL_BYTES, &folder.join("small"))?;
+        claude_code::write(&folder.join("session.jsonl"), arguments.mb * 1_000_000)?;
+        return batch::generate_set(&folder.join("set"), 0, arguments.batch).map(drop);
+    }
     // The system's temporary folder may be in memory. Therefore use the disk of the build.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let bench = Bench { folder: folder.path().to_owned(), runs: arguments.runs };
@@ -75,11 +82,14 @@ struct Arguments {
     /// The number of transcripts in a batch. The memory row uses ten times as many.
     batch: usize,
     only_batch: bool,
+    /// The folder for the inputs, if nothing is measured.
+    write: Option<PathBuf>,
 }
 
 impl Arguments {
     fn read(mut args: impl Iterator<Item = String>) -> io::Result<Self> {
-        let (mut mb, mut runs, mut batch, mut is_bench, mut only_batch) = (None, None, None, false, false);
+        let (mut mb, mut runs, mut batch, mut write) = (None, None, None, None);
+        let (mut is_bench, mut only_batch) = (false, false);
         while let Some(arg) = args.next() {
             let number = |text: Option<String>| {
                 let number = text.and_then(|text| text.parse().ok()).filter(|number| *number > 0);
@@ -91,8 +101,9 @@ impl Arguments {
                 "--runs" => runs = Some(number(args.next())?),
                 "--batch" => batch = Some(number(args.next())?),
                 "--only-batch" => only_batch = true,
+                "--write" => write = args.next().map(PathBuf::from),
                 _ => {
-                    let options = "`--mb N`, `--runs N`, `--batch N`, `--only-batch`";
+                    let options = "`--mb N`, `--runs N`, `--batch N`, `--only-batch`, `--write FOLDER`";
                     return Err(io::Error::other(format!(
                         "unknown argument `{arg}`, expected one of {options}"
                     )));
@@ -105,6 +116,7 @@ impl Arguments {
             runs: runs.unwrap_or(default_runs),
             batch: batch.unwrap_or(default_batch),
             only_batch,
+            write,
         })
     }
 }
