@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::conversation::{Answer, Block, Content, Conversation, Role};
+use super::conversation::{Answer, Block, Content, Message, Role};
 use super::{ViewPosition, merge};
 
 /// The member in which JP stores the signature of a thought.
@@ -15,9 +15,9 @@ pub(super) fn accepts_thought(block: &Block) -> bool {
     block.metadata_text(SIGNATURE).or(block.metadata_text(REDACTED)).is_some()
 }
 
-pub(super) fn render(conversation: &Conversation) -> Vec<(ViewPosition, Value)> {
+pub(super) fn render(conversation: Vec<Message>) -> Vec<(ViewPosition, Value)> {
     let mut messages = Vec::new();
-    for message in &conversation.messages {
+    for message in conversation {
         let role = if message.role == Role::User { "user" } else { "assistant" };
         let blocks = message.blocks.iter().map(|block| (block.position, content(block)));
         merge(&mut messages, role, "content", blocks);

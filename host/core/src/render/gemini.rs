@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::conversation::{Answer, Block, Content, Conversation, Role};
+use super::conversation::{Answer, Block, Content, Message, Role};
 use super::{ViewPosition, merge};
 
 /// The member in which JP stores the signature of a part.
@@ -14,9 +14,9 @@ pub(super) fn accepts_thought(block: &Block) -> bool {
     block.metadata_text(SIGNATURE).is_some()
 }
 
-pub(super) fn render(conversation: &Conversation) -> Vec<(ViewPosition, Value)> {
+pub(super) fn render(conversation: Vec<Message>) -> Vec<(ViewPosition, Value)> {
     let mut contents = Vec::new();
-    for message in &conversation.messages {
+    for message in conversation {
         let role = if message.role == Role::User { "user" } else { "model" };
         let parts = message.blocks.iter().map(|block| (block.position, part(block)));
         merge(&mut contents, role, "parts", parts);

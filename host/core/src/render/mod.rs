@@ -147,17 +147,18 @@ fn render_for(stream: &Stream, view: &View, provider: Provider, is_repaired: boo
         Provider::Ollama => ollama::accepts_thought,
     };
     let requirements = Requirements { accepts_thought, is_repaired, provider: Some(provider) };
-    let conversation = Conversation::new(stream, view, requirements);
+    // Each renderer consumes the messages, so that their texts are not in memory twice.
+    let Conversation { messages, first_changed_turn } = Conversation::new(stream, view, requirements);
     let messages = match provider {
-        Provider::Anthropic => anthropic::render(&conversation),
-        Provider::Openai => openai::render(&conversation),
-        Provider::OpenaiResponses => responses::render(&conversation),
-        Provider::Gemini => gemini::render(&conversation),
-        Provider::Ollama => ollama::render(&conversation),
+        Provider::Anthropic => anthropic::render(messages),
+        Provider::Openai => openai::render(messages),
+        Provider::OpenaiResponses => responses::render(messages),
+        Provider::Gemini => gemini::render(messages),
+        Provider::Ollama => ollama::render(messages),
     };
     let (positions, messages): (Vec<ViewPosition>, Vec<Value>) = messages.into_iter().unzip();
     // A response may belong to a later turn than the messages after it, so the last unchanged message decides.
-    let first_changed_message = conversation.first_changed_turn.map(|changed| {
+    let first_changed_message = first_changed_turn.map(|changed| {
         let unchanged =
             positions.iter().rposition(|position| position.turn.is_some_and(|turn| turn < changed));
         unchanged.map_or(0, |last| last + 1)

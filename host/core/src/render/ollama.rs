@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::ViewPosition;
-use super::conversation::{Block, Content, Conversation, Role};
+use super::conversation::{Block, Content, Message, Role};
 
 pub(super) fn accepts_thought(block: &Block) -> bool {
     matches!(&block.content, Content::Thought(text) if !text.trim().is_empty())
 }
 
-pub(super) fn render(conversation: &Conversation) -> Vec<(ViewPosition, Value)> {
+pub(super) fn render(conversation: Vec<Message>) -> Vec<(ViewPosition, Value)> {
     let mut messages = Vec::new();
-    for message in &conversation.messages {
+    for message in conversation {
         let position = message.blocks.first().map(|block| block.position).unwrap_or_default();
         let role = if message.role == Role::User { "user" } else { "assistant" };
         let (mut texts, mut thoughts, mut calls) = (Vec::new(), Vec::new(), Vec::new());

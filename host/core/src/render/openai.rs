@@ -4,18 +4,18 @@
 use serde_json::{Value, json};
 
 use super::ViewPosition;
-use super::conversation::{Answer, Content, Conversation, Message, Role};
+use super::conversation::{Answer, Content, Message, Role};
 
-pub(super) fn render(conversation: &Conversation) -> Vec<(ViewPosition, Value)> {
+pub(super) fn render(conversation: Vec<Message>) -> Vec<(ViewPosition, Value)> {
     let mut messages = Vec::new();
-    for message in &conversation.messages {
+    for message in conversation {
         if message.role == Role::User {
             let blocks = message.blocks.iter();
             messages.extend(blocks.filter_map(|block| Some((block.position, user(&block.content)?))));
             continue;
         }
         let position = message.blocks.first().map(|block| block.position).unwrap_or_default();
-        messages.push((position, assistant(message)));
+        messages.push((position, assistant(&message)));
         messages.extend(message.answers().map(|(call, answer)| (answer.position, tool(&call.id, answer))));
     }
     messages

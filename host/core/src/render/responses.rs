@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::ViewPosition;
-use super::conversation::{Answer, Block, Content, Conversation, Role};
+use super::conversation::{Answer, Block, Content, Message, Role};
 
 /// The member in which JP stores the id of an item.
 const ITEM_ID: &str = "openai_item_id";
@@ -15,9 +15,9 @@ pub(super) fn accepts_thought(block: &Block) -> bool {
     block.metadata_text(ITEM_ID).and(block.metadata_text(ENCRYPTED)).is_some()
 }
 
-pub(super) fn render(conversation: &Conversation) -> Vec<(ViewPosition, Value)> {
+pub(super) fn render(conversation: Vec<Message>) -> Vec<(ViewPosition, Value)> {
     let mut items = Vec::new();
-    for message in &conversation.messages {
+    for message in conversation {
         items.extend(message.blocks.iter().map(|block| (block.position, item(message.role, block))));
         items.extend(message.answers().map(|(call, answer)| (answer.position, output(&call.id, answer))));
     }
