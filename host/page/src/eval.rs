@@ -88,7 +88,7 @@ fn reasons(report: &EvalReport) -> Markup {
 
 fn table(report: &EvalReport) -> Markup {
     html! {
-        table {
+        table.wide {
             thead {
                 tr {
                     th.n { "row" } th { "strategy" } th.n { "saved" } th.n { "paths" } th.n { "numbers" }

@@ -1,4 +1,5 @@
-//! The list of texts that the view no longer has although a later event used them: the text, its source, and its use.
+//! The list of texts that the view no longer has although a later event used them: the text, its source, and its use. Names
+//! come first, then words, then passages. The overlapping passages of one use are one entry, because they would fill the list.
 
 use jp_compact_eval::page::{PageCut, PageEvent, PageRow, PageUse};
 use jp_compact_schema::document::EvalReport;
@@ -14,20 +15,49 @@ const LOST_MAX: usize = 150;
 /// The number of characters of a lost text in a line.
 const LINE_CHARS: usize = 160;
 
+/// The classes in the order of the list.
+const ORDER: [&str; 7] = ["path", "number", "identifier", "command", "error", "word", "quote"];
+
+/// An entry of the list.
+struct Lost<'a> {
+    cut: &'a PageCut,
+    used: &'a PageUse,
+    /// The number of further passages with this source and this use.
+    further: usize,
+}
+
+/// Returns the lost uses of the rows, in order.
+fn lost_uses<'a>(rows: impl Iterator<Item = (&'a PageCut, &'a PageRow)>) -> Vec<Lost<'a>> {
+    let mut entries: Vec<Lost<'a>> = Vec::new();
+    for (cut, row) in rows {
+        for used in row.uses.iter().filter(|used| !used.kept) {
+            let events = (used.source, used.use_event);
+            let is_same = |last: &&mut Lost<'_>| {
+                std::ptr::eq(last.cut, cut) && (last.used.source, last.used.use_event) == events
+            };
+            let same = entries.iter_mut().rev().take_while(is_same).find(|last| last.used.class == "quote");
+            match same.filter(|_| used.class == "quote") {
+                Some(entry) => entry.further += 1,
+                None => entries.push(Lost { cut, used, further: 0 }),
+            }
+        }
+    }
+    entries.sort_by_key(|entry| ORDER.iter().position(|class| *class == entry.used.class));
+    entries
+}
+
 pub(crate) fn section(report: &EvalReport, cuts: &[PageCut], best: usize, texts: Texts) -> Markup {
     let rows = || {
         cuts.iter().flat_map(move |cut| {
             cut.rows.iter().filter(move |row| row.row == best).map(move |row| (cut, row))
         })
     };
-    let lost = || {
-        rows().flat_map(|(cut, row)| row.uses.iter().filter(|used| !used.kept).map(move |used| (cut, used)))
-    };
-    let count = lost().count();
+    let lost = lost_uses(rows());
+    let count: usize = lost.iter().map(|entry| 1 + entry.further).sum();
     let table = html! {
         table {
             thead { tr { th { "class" } @if texts == Texts::Shown { th { "text" } } th { "source" } th { "used in" } } }
-            tbody { @for (cut, used) in lost().take(LOST_MAX) { (lost_row(cut, used, texts)) } }
+            tbody { @for entry in lost.iter().take(LOST_MAX) { (lost_row(entry, texts)) } }
         }
     };
     html! {
@@ -35,7 +65,9 @@ pub(crate) fn section(report: &EvalReport, cuts: &[PageCut], best: usize, texts:
             p { "The view has all texts that were used later." }
         } @else {
             p {
-                (grouped(count as u64)) " uses, over all cuts. The first " (count.min(LOST_MAX)) " are in the list."
+                (grouped(count as u64)) " uses are lost, over all cuts: "
+                @if lost.len() > LOST_MAX { "the first " (LOST_MAX) " of " }
+                (grouped(lost.len() as u64)) " entries, because the overlapping passages of one use are one entry."
                 @if report.transcripts.len() > 1 { " The number of the transcript precedes that of the event." }
             }
             (scrollable("Texts that the view no longer has", &table))
@@ -44,10 +76,11 @@ pub(crate) fn section(report: &EvalReport, cuts: &[PageCut], best: usize, texts:
     }
 }
 
-fn lost_row(cut: &PageCut, used: &PageUse, texts: Texts) -> Markup {
+fn lost_row(entry: &Lost<'_>, texts: Texts) -> Markup {
+    let Lost { cut, used, further } = *entry;
     html! {
         tr {
-            td { (used.class) }
+            td { (used.class) @if further > 0 { " and " (further) " more" } }
             @if texts == Texts::Shown { td.lost-text { (inline(&used.text, LINE_CHARS)) } }
             td { (event(cut, used.source, texts)) }
             td { (event(cut, used.use_event, texts)) }

@@ -64,9 +64,11 @@ pub(crate) fn draw(blocks: &[RibbonBlock], arcs: &[RibbonArc], label: &str) -> O
             span
         })
         .collect();
+    // Without arcs, their part would be an empty band above the blocks.
+    let top = if arcs.is_empty() { 0.0 } else { ARC_HEIGHT };
     let center = |index: usize| spans.get(index).map(|(start, width)| start + width / 2.0);
     Some(html! {
-        svg viewBox=(format!("0 0 {WIDTH} {}", ARC_HEIGHT + BLOCK_HEIGHT)) role="img" aria-label=(label)
+        svg viewBox=(format!("0 0 {WIDTH} {}", top + BLOCK_HEIGHT)) role="img" aria-label=(label)
             preserveAspectRatio="none" {
             // The lost uses are drawn last, so that no other arc hides them.
             @for is_lost in [false, true] {
@@ -77,7 +79,7 @@ pub(crate) fn draw(blocks: &[RibbonBlock], arcs: &[RibbonArc], label: &str) -> O
                 }
             }
             @for (index, (block, (start, width))) in blocks.iter().zip(&spans).enumerate() {
-                rect class=(block.state) x=(short(*start)) y=(ARC_HEIGHT)
+                rect class=(block.state) x=(short(*start)) y=(top)
                     width=(short(width.max(WIDTH_MIN))) height=(BLOCK_HEIGHT) {
                     title { (block.kind) " " (index) ": " (block.tokens) " tokens, " (state_words(block.state)) }
                 }
@@ -113,6 +115,12 @@ mod tests {
         assert!(svg.contains(r#"x="0.0" y="110" width="250.0""#), "{svg}");
         assert!(svg.contains(r#"x="250.0" y="110" width="750.0""#), "{svg}");
         assert!(svg.contains(r#"<path class="arc lost" d="M625.0 110Q375.0"#), "{svg}");
+    }
+
+    #[test]
+    fn ribbon_without_arcs_has_no_band_above_the_blocks() {
+        let svg = draw(&[block(1)], &[], "one event").expect("a ribbon").into_string();
+        assert!(svg.contains(r#"viewBox="0 0 1000 26""#) && svg.contains(r#"y="0" width="1000.0""#), "{svg}");
     }
 
     #[test]
