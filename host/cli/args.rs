@@ -180,6 +180,11 @@ pub(crate) struct RunArgs {
     /// describes the file.
     #[arg(long, help_heading = "Input and output", value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
+    /// Use the prices of the provider's longer cache
+    ///
+    /// For example Anthropic's cache of one hour, which costs 2.0 instead of 1.25 to write and is warm for an hour.
+    #[arg(long, help_heading = "Input and output")]
+    pub(crate) long_cache: bool,
     /// Use this time instead of the system clock
     ///
     /// New overlays get this timestamp, and bounds such as `5h` count back from it.

@@ -156,6 +156,26 @@ fn prices_of_a_file_are_used() {
 }
 
 #[test]
+fn long_cache_costs_more_and_is_warm_for_longer() {
+    let world = world();
+    let at = |time: &str, options: &[&str]| {
+        let now = format!("--now=2026-03-18T{time}Z");
+        cost(&world, &[&["-s", "strip-tools", &now], options].concat())
+    };
+    let (short, long) = (at("12:00:00", &[]), at("12:00:00", &["--long-cache"]));
+    assert_eq!((&short["ttl_minutes"], &long["ttl_minutes"]), (&json!(5), &json!(60)));
+    assert!(number(&long, "one_time_warm") > number(&short, "one_time_warm"), "{short} {long}");
+    let state = |options: &[&str]| at("12:30:00", options)["state"].clone();
+    assert_eq!((state(&[]), state(&["--long-cache"])), (json!("cold"), json!("warm")));
+    // A family of a file without a longer time to live keeps its own.
+    world.write_file(
+        "plain.toml",
+        b"source = 's'\ndate = 'd'\n[[families]]\nname = 'x'\nread = 1\nwrite = 1\n",
+    );
+    assert_eq!(at("12:00:00", &["--prices=plain.toml", "--long-cache"])["ttl_minutes"], 5);
+}
+
+#[test]
 fn only_dry_runs_and_auto_report_the_cost() {
     let world = world();
     let run = ["talk", "-s", "strip-tools", "--json", NOW];

@@ -41,6 +41,7 @@ use jp_compact_help::progress::EvalBar;
 #[command(
     mut_arg("json", |arg| arg.help("Print one JSON document")),
     mut_arg("prices", |arg| arg.help_heading("Evaluation")),
+    mut_arg("long_cache", |arg| arg.help_heading("Evaluation")),
     mut_arg("dry_run", |arg| arg.hide(true)),
     mut_arg("lock_timeout", |arg| arg.hide(true)),
     mut_arg("allow_invalid", |arg| arg.hide(true)),
@@ -219,7 +220,7 @@ fn options(args: &Args, environment: &Environment) -> Result<EvalOptions, Report
     if !args.cuts.is_empty() {
         options.cuts.clone_from(&args.cuts);
     }
-    if let Some(prices) = read_prices(args.run_args.prices.as_deref(), environment)? {
+    if let Some(prices) = read_prices(&args.run_args, environment)? {
         options.prices = prices;
     }
     Ok(options)

@@ -57,6 +57,7 @@ fn prices_document(prices: &Prices) -> EvalPrices {
         write: family.write,
         output: family.output,
         block: family.block,
+        ttl_minutes: family.ttl_minutes,
     });
     EvalPrices {
         source: prices.source.clone(),

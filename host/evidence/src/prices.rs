@@ -36,6 +36,17 @@ pub struct PriceFamily {
     /// The cache forgets a prefix after this number of minutes without a request.
     #[serde(default = "default_ttl")]
     pub ttl_minutes: u32,
+    /// The longer time to live that the provider sells.
+    #[serde(default)]
+    pub long: Option<LongCache>,
+}
+
+/// A cache with a longer time to live, which costs more to write.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongCache {
+    pub write: f64,
+    pub ttl_minutes: u32,
 }
 
 /// Returns the time to live for a file that does not set it.
@@ -86,11 +97,23 @@ impl Prices {
         }
         for family in &prices.families {
             let is_price = |price: f64| price.is_finite() && price >= 0.0;
-            if ![family.read, family.write, family.output].into_iter().all(is_price) {
+            let long = family.long.map_or(0.0, |long| long.write);
+            if ![family.read, family.write, family.output, long].into_iter().all(is_price) {
                 return Err(PricesError::Negative { family: family.name.clone() });
             }
         }
         Ok(prices)
+    }
+
+    /// Returns the prices of the longer time to live, for the families that have one.
+    #[must_use]
+    pub fn with_long_cache(mut self) -> Self {
+        for family in &mut self.families {
+            if let Some(LongCache { write, ttl_minutes }) = family.long {
+                (family.write, family.ttl_minutes) = (write, ttl_minutes);
+            }
+        }
+        self
     }
 
     /// Returns the prices of a model, or the prices of the first family if no family has the model or the model is not
@@ -134,12 +157,27 @@ mod tests {
     }
 
     #[test]
+    fn long_cache_has_its_own_price_and_time() {
+        let values = |prices: &Prices| {
+            prices.families.iter().map(|family| (family.write, family.ttl_minutes)).collect::<Vec<_>>()
+        };
+        let short = values(&Prices::built_in());
+        let long = values(&Prices::built_in().with_long_cache());
+        assert_eq!((short[0], long[0]), ((1.25, 5), (2.0, 60)));
+        assert_eq!(short[1..], long[1..], "the other families have one time to live");
+    }
+
+    #[test]
     fn rejects_files_without_prices() {
         let file = |families: &str| format!("source = \"s\"\ndate = \"d\"\n{families}");
         for (families, error) in [
             ("families = []", "`families` is empty"),
             ("[[families]]\nname = \"x\"\nread = -1\nwrite = 1", "the prices of `x` must be finite"),
             ("[[families]]\nname = \"x\"\nread = nan\nwrite = 1", "the prices of `x` must be finite"),
+            (
+                "[[families]]\nname = \"x\"\nread = 1\nwrite = 1\nlong = { write = -1, ttl_minutes = 60 }",
+                "the prices of `x` must be finite",
+            ),
             ("[[families]]\nname = \"x\"\nwrite = 1", "missing field `read`"),
             ("[[families]]\nname = \"x\"\nread = 1\nwrite = 1\nreads = 1", "unknown field `reads`"),
         ] {

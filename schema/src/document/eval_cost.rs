@@ -32,6 +32,8 @@ pub struct EvalPriceFamily {
     pub output: f64,
     /// The length of a cached prefix is a multiple of this number of tokens. 0 if the cache keeps whole requests.
     pub block: u64,
+    /// The cache forgets a prefix after this number of minutes without a request.
+    pub ttl_minutes: u32,
 }
 
 /// The cost of one compaction, summed over all cuts.
