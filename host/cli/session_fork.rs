@@ -2,11 +2,13 @@
 //! source and its sidecar are only read.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use jp_compact_core::select::RequestedSelection;
 use jp_compact_engine::compact::{self, OnLowSaving, Opened, RunReport, RunSettings};
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::fork::session_view;
+use jp_compact_llm::Models;
 use jp_compact_runtime::clock::Clock;
 use jp_compact_runtime::digest;
 use jp_compact_runtime::environment::Environment;
@@ -34,6 +36,8 @@ pub(crate) struct SessionForkRequest<'a> {
     pub(crate) quiet: bool,
     /// The name of the command. The new session records it as its origin.
     pub(crate) command: &'a str,
+    /// The models and the consent of the server's client. `None` if the user typed the command.
+    pub(crate) client: Option<(Arc<Models>, Asker)>,
 }
 
 /// A new session. In a dry run, it was not written.
@@ -104,7 +108,11 @@ async fn compact_in_memory(
     request: &SessionForkRequest<'_>,
     environment: &Environment,
 ) -> Result<(RunSettings, RunReport, Option<Vec<u8>>), Report> {
-    let mut setup = Setup::open(request.run_args, false, request.quiet, Asker::User, environment)?;
+    let (models, asker) = match &request.client {
+        Some((models, asker)) => (Arc::clone(models), *asker),
+        None => (Setup::models(request.run_args, environment)?, Asker::User),
+    };
+    let mut setup = Setup::with(models, request.run_args, false, request.quiet, asker, environment)?;
     let config = setup.planner.config(source)?;
     let mut run = setup.planner.plan_inline(profile, request.selection, &config, OnLowSaving::Warn).await?;
     run.allow()?;

@@ -11,7 +11,7 @@ use jp_compact_schema::catalog;
 use serde_json::{Map, Value, json};
 
 use crate::agent_formats::sample;
-use crate::support::{Agent, CommandOutput, Conversation, Model, World, plugin_script};
+use crate::support::{Agent, CommandOutput, Conversation, Model, World, close_schema, plugin_script};
 
 /// A command, its schema, arguments with which it succeeds, and arguments with which it fails.
 type Row = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
@@ -76,20 +76,6 @@ fn world() -> World {
     let profile = "[conversation.compaction.profiles.theirs]\nsummary.model = \"openai/theirs\"\n";
     world.write_file("shared/.jp-compact.toml", profile.as_bytes());
     world
-}
-
-/// Makes a schema reject every member that it does not list.
-fn close_schema(schema: &mut Value) {
-    match schema {
-        Value::Object(members) => {
-            members.values_mut().for_each(close_schema);
-            if members.contains_key("properties") && !members.contains_key("additionalProperties") {
-                members.insert("unevaluatedProperties".to_owned(), false.into());
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(close_schema),
-        _ => {}
-    }
 }
 
 /// Returns the violations of the closed schema with this name.
@@ -218,7 +204,9 @@ fn batch_records_and_mcp_tools_report_the_same_errors() {
     let mut agent = Agent::connect(&world, &["--now=2026-11-21T07:40:00Z", "--sandbox=contained"]);
     for tool in ["compact", "show", "stats", "reset"] {
         let result = agent.call(tool, json!({ "transcript": "talk" })).succeeds();
-        check_schema(&format!("{tool}-report"), &result.0["structuredContent"]);
+        let mut document = result.0["structuredContent"].clone();
+        assert_eq!(document.as_object_mut().unwrap().remove("takes_effect").is_some(), tool == "compact");
+        check_schema(&format!("{tool}-report"), &document);
         let failed = agent.call(tool, json!({ "transcript": "bad" })).fails(4);
         check_schema("failure", &failed.0["structuredContent"]);
         let error = &failed.0["structuredContent"]["error"];

@@ -52,6 +52,7 @@ mod mcp;
 mod mcp_boundary;
 mod mcp_client;
 mod mcp_client_loop;
+mod mcp_sessions;
 mod micro;
 mod model_requests;
 mod newest_wins;

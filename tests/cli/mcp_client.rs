@@ -1,6 +1,7 @@
 //! Complete sessions with an independent client, the Python SDK of the Model Context Protocol. These tests are ignored
 //! by default. CI runs them with a Python that has the SDK in `JP_COMPACT_TEST_MCP`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -8,9 +9,11 @@ use std::process::Command;
 use assert_cmd::cargo::cargo_bin;
 use serde_json::{Value, json};
 
+use crate::mcp_sessions::write_session;
 use crate::support::{Conversation, Model, World};
 
 pub(crate) const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/client.py");
+const SESSION: &str = "01a1fd18-25ed-7671-90cc-5ecb92e14c45";
 const FOCUS: &str = "Current status of feature X, steps completed so far";
 
 /// Returns the Python that has the SDK.
@@ -52,16 +55,26 @@ fn check(mode: &str, protocol: &str) {
         ("show", arguments_with(json!({}))),
         ("print", arguments_with(json!({"compacted": true, "as": "text"}))),
         ("compact", json!({"transcript": "../elsewhere"})),
+        ("diff", arguments_with(json!({}))),
+        ("search", arguments_with(json!({"query": "no importance", "max": 1}))),
+        ("expand", arguments_with(json!({"event": 0}))),
+        ("list", json!({})),
+        ("fork", json!({"transcript": SESSION, "profile": "light"})),
         ("reset", arguments_with(json!({"number": 1}))),
     ];
+    let source = write_session(&world, SESSION, "project");
     let reports = session(mode, &world, &model, &calls);
-    let [tools, stats, compacted, shown, printed, rejected, reset] = reports.as_slice() else {
+    let [tools, stats, compacted, shown, printed, rejected, diff, found, expanded, listed, forked, reset] =
+        reports.as_slice()
+    else {
         panic!("{reports:#?}")
     };
-    let names = ["list", "compact", "stats", "show", "diff", "print", "search", "expand", "reset"];
+    let names = ["list", "compact", "fork", "stats", "show", "diff", "print", "search", "expand", "reset"];
     assert_eq!(tools, &json!({"protocol": protocol, "tools": names}));
     let failed: Vec<_> = reports[1..].iter().map(|call| call["failed"] == true).collect();
-    assert_eq!(failed, [false, false, false, false, true, false], "{reports:#?}");
+    assert_eq!(failed.iter().filter(|failed| **failed).count(), 1, "{reports:#?}");
+    let called: BTreeSet<_> = calls.iter().map(|(tool, _)| *tool).collect();
+    assert_eq!(called, BTreeSet::from(names), "every tool is called");
 
     let tokens = &compacted["structured"]["tokens"];
     assert_eq!(stats["structured"]["tokens"]["view_after"], tokens["view_before"]);
@@ -71,6 +84,12 @@ fn check(mode: &str, protocol: &str) {
     let text = printed["text"].as_str().unwrap();
     assert!(text.contains("Feature X: step 2 of 5 is done.") && !text.contains("no importance"), "{text}");
     assert_eq!(rejected["structured"]["error"]["code"], 4);
+    assert!(diff["structured"]["changes"].as_array().is_some_and(|changes| !changes.is_empty()), "{diff}");
+    assert!(found["structured"]["matches"][0]["excerpt"].as_str().unwrap().contains("no importance"));
+    assert_eq!(expanded["structured"]["text"], expanded["text"]);
+    assert!(listed["structured"]["sessions"].as_array().unwrap().iter().any(|row| row["id"] == SESSION));
+    assert!(forked["structured"]["session"]["resume"].as_str().unwrap().contains("claude --resume "));
+    assert_eq!(source.current_bytes(), source.original_bytes());
     assert_eq!(reset["structured"]["removed"], 1);
     transcript.assert_same_bytes();
 }

@@ -46,10 +46,12 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 24] = [
         &[
             "jp-compact-core",
             "jp-compact-runtime",
+            "jp-compact-schema",
             "jp-compact-sessions",
             "jp-compact-diff",
             "jp-compact-reports",
             "jp-compact-terminal",
+            "jp-compact-transcripts",
         ],
     ),
     ("jp-compact-jp-plugin", &["jp-compact-core", "jp-compact-runtime", "jp-compact-store"]),

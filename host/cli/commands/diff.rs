@@ -7,18 +7,18 @@ use std::path::PathBuf;
 use clap::Parser;
 use jp_compact_core::estimate::Estimate;
 use jp_compact_core::jp_view::jp_view_with;
-use jp_compact_core::overlay::Overlay;
-use jp_compact_core::receipts::receipts;
-use jp_compact_core::{Pairs, Position, Stream, TurnRange, View};
-use jp_compact_diff::{Comparison, NoSuchOverlay, OverlayChoice, SizedChanges, StreamedChanges, entry_sizes};
+use jp_compact_core::{Pairs, Position, Stream, TurnRange};
+use jp_compact_diff::{
+    Comparison, NoSuchOverlay, OverlayChoice, SizedChanges, StreamedChanges, entry_sizes, overlay_origins,
+    view_tokens,
+};
 use jp_compact_engine::compact::{self, Opened, RunReport};
 use jp_compact_engine::consent::Asker;
 use jp_compact_page::{DiffPage, Texts, diff_page};
 use jp_compact_reports::diff;
 use jp_compact_reports::palette::Palette;
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::document::{CompactionReport, DiffReport, JpTokens, TokenCounts};
-use serde_json::Value;
+use jp_compact_schema::document::{CompactionReport, DiffReport, TokenCounts};
 
 use crate::args::{RunArgs, StrategyChoiceArgs, typed_options};
 use crate::error::Report;
@@ -143,7 +143,7 @@ fn report(
     let changes = SizedChanges::new(&comparison, &estimate, range);
     let tokens = match run {
         Some(run) => run.document.tokens,
-        None => tokens(&comparison, &choice, &estimate),
+        None => view_tokens(&comparison, &choice, &estimate),
     };
     let origins = origins(stream, run);
     let report = DiffReport {
@@ -230,40 +230,11 @@ fn choice(args: &Args, input: &InputTranscript, run: Option<&DryRun>) -> Result<
 
 /// Returns the strategy of each overlay and its version, from the receipts and from the run.
 fn origins(stream: &Stream, run: Option<&DryRun>) -> Vec<Option<(String, String)>> {
-    // Several strategies can share an overlay.
-    let origin = |receipts: Vec<serde_json::Map<String, Value>>| {
-        let values = |name: &str| -> Vec<String> {
-            receipts.iter().filter_map(|receipt| receipt.get(name)?.as_str().map(str::to_owned)).collect()
-        };
-        let version = values("version").into_iter().next()?;
-        Some((values("strategy").join(", "), version))
-    };
-    let mut origins: Vec<_> = receipts(stream).into_iter().map(origin).collect();
+    let mut origins = overlay_origins(stream);
     for (step, _) in run.iter().flat_map(|run| run.report.new_overlays()) {
         origins.push(Some((step.strategy.clone(), step.version.clone())));
     }
     origins
-}
-
-/// Returns the tokens of both views, and of the views that JP sends.
-fn tokens(comparison: &Comparison<'_>, choice: &OverlayChoice, estimate: &Estimate) -> TokenCounts {
-    let Comparison { stream, pairs, before, after, .. } = comparison;
-    let raw = estimate.stream_tokens();
-    let jp_tokens = |overlays: &[Overlay], view: &View| {
-        let jp_view = jp_view_with(stream, pairs, overlays);
-        estimate.view_tokens(jp_view.as_ref().map_or(view, |jp_view| &jp_view.view))
-    };
-    let jp = stream.is_jp().then(|| JpTokens {
-        raw,
-        view_before: jp_tokens(&choice.before, before),
-        view_after: jp_tokens(&choice.after, after),
-    });
-    TokenCounts {
-        raw,
-        view_before: estimate.view_tokens(before),
-        view_after: estimate.view_tokens(after),
-        jp,
-    }
 }
 
 /// Explains the difference between the compared views and those that JP sends.

@@ -96,6 +96,7 @@ fn fork_session(
             run_args: &args.run_args,
             quiet,
             command: "fork",
+            client: None,
         };
         let fork = session_fork::fork(source, &request, environment).await?;
         if args.run_args.json {

@@ -10,10 +10,12 @@
 mod compare;
 mod document;
 mod hunks;
+mod report;
 mod selection;
 mod text;
 
 pub use compare::{Comparison, DiffEntry, EntryPlace};
 pub use document::{EntrySize, SizedChange, SizedChanges, StreamedChanges, entry_sizes};
 pub use hunks::hunks;
+pub use report::{overlay_origins, view_tokens};
 pub use selection::{NoSuchOverlay, OverlayChoice};

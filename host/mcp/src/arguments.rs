@@ -22,6 +22,13 @@ pub struct CompactArguments {
     /// without a model), `heavy` and `auto-summarize` (replace turns with a summary with a model), and `collapse`
     /// (merges the oldest turns and earlier summaries into one summary by a model). Default: the configured profile.
     pub profile: Option<String>,
+    /// Run these installed strategies instead of a profile, each as `NAME` or `NAME:key=value,key=value`:
+    /// `strip-tools`, `strip-reasoning`, `micro`, `trim`, `extract`, `digest`, `summarize`, `collapse`. A path, a file
+    /// with options, and a model are refused.
+    pub strategies: Option<Vec<String>>,
+    /// Run JP's inline form instead of a profile, such as `s:..-3`, `r+t`, or `t=sreq:5..-3`: `r` strips reasoning, `t`
+    /// tool calls, `s` summarizes. Its turns count from 1, as in JP.
+    pub inline: Option<String>,
     /// The information that the summary must preserve: the current task, finished steps, next steps. Only for profiles
     /// with a summary: `heavy`, `auto-summarize`, `collapse`.
     pub focus: Option<String>,
@@ -49,6 +56,26 @@ pub struct CompactArguments {
     pub keep_steps: Option<usize>,
     /// Keep only the newest steps that fit into N tokens unchanged.
     pub keep_tokens: Option<u64>,
+}
+
+/// The arguments of `fork`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForkArguments {
+    /// The session: its id, as `list` returns it.
+    pub transcript: String,
+    /// Also compact the copy with this profile, such as `default`, or with JP's inline form, such as `r+t`. Default: only
+    /// the overlays that are already recorded.
+    pub profile: Option<String>,
+    /// The information that a summary must preserve. Only for profiles with a summary: `heavy`, `auto-summarize`,
+    /// `collapse`.
+    pub focus: Option<String>,
+    /// Report the effect only. Nothing is written and no model is called.
+    pub dry_run: Option<bool>,
+    /// With `profile`, keep the last N turns unchanged. Default: as configured, else 3.
+    pub keep_last: Option<usize>,
+    /// With `profile`, keep only the newest N steps unchanged, in any turn.
+    pub keep_steps: Option<usize>,
 }
 
 /// Deserializes a bound. A model may send a turn as a number, but a fraction such as 4.10 would lose the step.

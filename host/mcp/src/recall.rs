@@ -3,17 +3,20 @@
 
 use std::path::Path;
 
+use jp_compact_core::Pairs;
 use jp_compact_core::estimate::{Estimate, Estimator};
-use jp_compact_core::{Pairs, Stream};
-use jp_compact_diff::{Comparison, OverlayChoice, SizedChanges};
+use jp_compact_diff::{Comparison, OverlayChoice, SizedChanges, overlay_origins, view_tokens};
 use jp_compact_reports::diff;
 use jp_compact_reports::palette::Palette;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_schema::document::{DiffReport, ListedSession, SessionListReport};
 use jp_compact_sessions as sessions;
 use jp_compact_terminal::lines::EscapedLines;
-use serde_json::{Value, json};
+use jp_compact_transcripts::Transcript;
+use serde_json::Value;
 
 use crate::arguments::{ExpandArguments, SearchArguments};
+use crate::documents::{SearchAnswer, TextPage};
 use crate::page::{Page, page};
 use crate::search::{event_text, search};
 
@@ -35,13 +38,9 @@ const READ_MAX: usize = 2_000;
 pub fn page_of(text: &str, offset: Option<usize>, max_chars: Option<usize>) -> ToolAnswer {
     let offset = offset.unwrap_or_default();
     let Page { text: part, total, next } = page(text, offset, max_chars.unwrap_or(PAGE_CHARS));
-    let is_whole = offset == 0 && next.is_none();
-    let json = json!({ "offset": offset, "next_offset": next, "total_chars": total });
+    let page = TextPage { text: part.to_owned(), offset, next_offset: next, total_chars: total };
     let note = next.map(|next| format!("\n[{total} characters; the next page has `offset` {next}]\n"));
-    ToolAnswer {
-        text: part.to_owned() + &note.unwrap_or_default(),
-        json: if is_whole { None } else { Some(json) },
-    }
+    ToolAnswer { text: part.to_owned() + &note.unwrap_or_default(), json: serde_json::to_value(page).ok() }
 }
 
 /// Returns the events that contain a text.
@@ -56,13 +55,8 @@ pub fn find_text(events: &[Value], arguments: &SearchArguments) -> ToolAnswer {
     if found.is_empty() {
         text.line("no event contains this text");
     }
-    let matches: Vec<Value> = found
-        .iter()
-        .map(|found| {
-            json!({ "event": found.event, "turn": found.turn, "type": found.kind, "excerpt": found.excerpt })
-        })
-        .collect();
-    ToolAnswer { text: text.as_str().to_owned(), json: Some(json!({ "matches": matches })) }
+    let json = serde_json::to_value(SearchAnswer { matches: found }).ok();
+    ToolAnswer { text: text.as_str().to_owned(), json }
 }
 
 /// Returns the whole text of an event, if it exists.
@@ -72,22 +66,47 @@ pub fn expand(events: &[Value], arguments: &ExpandArguments) -> Option<ToolAnswe
     Some(page_of(&event_text(event), arguments.offset, arguments.max_chars))
 }
 
-/// Returns what the overlays remove, one line for each changed event.
+/// A transcript that was read.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadTranscript<'a> {
+    pub path: &'a Path,
+    pub id: Option<&'a str>,
+    pub stream: &'a Transcript,
+}
+
+/// Returns what the overlays remove, one line for each changed event. The document has no hunks.
 #[must_use]
-pub fn changes(stream: &Stream, estimator: Estimator) -> ToolAnswer {
+pub fn changes(read: ReadTranscript<'_>, estimator: Estimator) -> ToolAnswer {
+    let stream = read.stream.stream();
     let (pairs, choice) = (Pairs::new(stream), OverlayChoice::all(stream.overlays()));
     let comparison = Comparison::new(stream, &pairs, &choice);
     let estimate = Estimate::new(stream, estimator);
     let changes = SizedChanges::new(&comparison, &estimate, None);
-    ToolAnswer { text: diff::stat(&changes, &Palette::default()).as_str().to_owned(), json: None }
+    let (tokens, origins) = (view_tokens(&comparison, &choice, &estimate), overlay_origins(stream));
+    let report = DiffReport {
+        path: read.path.to_string_lossy().into_owned(),
+        format: read.stream.format().to_string(),
+        conversation_id: read.id.map(str::to_owned),
+        dry_run: false,
+        estimator: estimator.name().to_owned(),
+        tokens,
+        saved: tokens.saved_of_view(),
+        events: changes.counts,
+        overlays: changes.overlays(&choice.after, |index| origins.get(index).cloned().flatten()),
+        declines: Vec::new(),
+        would: Vec::new(),
+        nothing: None,
+        changes: changes.changes.iter().map(|change| changes.document(change)).collect::<Vec<_>>(),
+    };
+    let text = diff::stat(&changes, &Palette::default()).as_str().to_owned();
+    ToolAnswer { text, json: serde_json::to_value(report).ok() }
 }
 
 /// Lists the sessions that recorded this folder, and the conversations of its workspace.
 #[must_use]
 pub fn sessions_of(folder: &Path, max: Option<usize>, environment: &Environment) -> ToolAnswer {
     let mut rows = sessions::recorded_sessions(READ_MAX, environment);
-    let is_here = |own: &str| Path::new(own).canonicalize().is_ok_and(|own| own == folder);
-    rows.retain(|row| row.agent == "jp" || row.folder.as_deref().is_some_and(is_here));
+    rows.retain(|row| is_served(row, folder));
     rows.truncate(max.unwrap_or(LISTED_MAX));
     let mut text = EscapedLines::new();
     for row in &rows {
@@ -97,16 +116,24 @@ pub fn sessions_of(folder: &Path, max: Option<usize>, environment: &Environment)
     if rows.is_empty() {
         text.line("no session recorded this folder");
     }
-    let json = json!({ "sessions": rows, "notes": [] });
-    ToolAnswer { text: text.as_str().to_owned(), json: Some(json) }
+    let json = serde_json::to_value(SessionListReport { sessions: rows, notes: Vec::new() }).ok();
+    ToolAnswer { text: text.as_str().to_owned(), json }
 }
 
 /// Returns the file of a session of this folder, by its id. A session of another folder is not found.
 #[must_use]
 pub fn session_path(id: &str, folder: &Path, environment: &Environment) -> Option<std::path::PathBuf> {
-    let is_here = |own: &str| Path::new(own).canonicalize().is_ok_and(|own| own == folder);
-    let rows = sessions::recorded_sessions(READ_MAX, environment).into_iter();
-    let mut named =
-        rows.filter(|row| row.id == id && row.folder.as_deref().is_some_and(is_here) && row.agent != "jp");
-    Path::new(&named.next()?.path?).canonicalize().ok()
+    let mut rows = sessions::recorded_sessions(READ_MAX, environment).into_iter();
+    let row = rows.find(|row| row.id == id && row.agent != "jp" && is_served(row, folder))?;
+    Path::new(&row.path?).canonicalize().ok()
+}
+
+/// Returns whether a session belongs to the served folder. A session of an agent recorded this folder. A conversation of
+/// JP is inside of it: the folder can be below a workspace, whose other conversations are not served.
+fn is_served(row: &ListedSession, folder: &Path) -> bool {
+    let real = |path: &Option<String>| path.as_deref().and_then(|path| Path::new(path).canonicalize().ok());
+    match row.agent.as_str() {
+        "jp" => real(&row.path).is_some_and(|path| path.starts_with(folder)),
+        _ => real(&row.folder).is_some_and(|own| own == folder),
+    }
 }

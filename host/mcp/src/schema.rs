@@ -3,14 +3,14 @@
 use serde_json::{Map, Value, json};
 
 /// Removes `null` from the types of properties. An optional property is left out, and some clients refuse two types.
-pub fn with_single_types(schema: &mut Map<String, Value>) {
+pub(crate) fn with_single_types(schema: &mut Map<String, Value>) {
     for value in schema.values_mut() {
         simplify(value);
     }
 }
 
 /// Lists the values that a property accepts.
-pub fn with_choices(schema: &mut Map<String, Value>, property: &str, choices: &[&str]) {
+pub(crate) fn with_choices(schema: &mut Map<String, Value>, property: &str, choices: &[&str]) {
     let property = schema.get_mut("properties").and_then(|properties| properties.get_mut(property));
     if let Some(Value::Object(property)) = property {
         property.insert("enum".to_owned(), choices.into());
@@ -35,8 +35,7 @@ fn simplify(value: &mut Value) {
 }
 
 /// Returns the schema of a result: the document, or the failure.
-#[must_use]
-pub fn result_schema(document: Value, failure: Value) -> Map<String, Value> {
+pub(crate) fn result_schema(document: Value, failure: Value) -> Map<String, Value> {
     let mut definitions = Map::new();
     let mut alternatives = Vec::new();
     for mut schema in [document, failure] {

@@ -3,31 +3,22 @@
 
 use serde_json::Value;
 
+use crate::documents::FoundEvent;
+
 /// The characters before and after a match in an excerpt.
 const CONTEXT_CHARS: usize = 120;
-
-/// An event that contains the text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventMatch {
-    /// The number of the event, from 0.
-    pub event: usize,
-    pub turn: u64,
-    pub kind: String,
-    /// The text around the first match.
-    pub excerpt: String,
-}
 
 /// Returns the events that contain a text, ignoring the case of ASCII letters. `events` are the events that `print --as
 /// json` prints.
 #[must_use]
-pub fn search(events: &[Value], query: &str, max: usize) -> Vec<EventMatch> {
+pub fn search(events: &[Value], query: &str, max: usize) -> Vec<FoundEvent> {
     let query = query.to_ascii_lowercase();
     let matching = events.iter().enumerate().filter_map(|(event, item)| {
         let text = event_text(item);
         let start = text.to_ascii_lowercase().find(&query)?;
         let kind = item["event"]["type"].as_str().unwrap_or_default().to_owned();
         let turn = item["turn"].as_u64().unwrap_or_default();
-        Some(EventMatch { event, turn, kind, excerpt: excerpt(&text, start, query.len()) })
+        Some(FoundEvent { event, turn, kind, excerpt: excerpt(&text, start, query.len()) })
     });
     matching.take(max).collect()
 }

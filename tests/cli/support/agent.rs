@@ -1,11 +1,13 @@
 //! A client of `jp-compact mcp`: it writes and reads one line of JSON-RPC at a time.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use super::{CommandOutput, Model, World};
+use super::{CommandOutput, Model, World, close_schema};
 
 /// A connected client and its server process.
 pub(crate) struct Agent<'a> {
@@ -14,6 +16,8 @@ pub(crate) struct Agent<'a> {
     pub(crate) stdin: Option<ChildStdin>,
     pub(crate) stdout: Lines<BufReader<ChildStdout>>,
     last_id: u64,
+    /// The published schemas of results, by the names of tools. Empty before the first call.
+    schemas: BTreeMap<String, Validator>,
 }
 
 impl<'a> Agent<'a> {
@@ -49,7 +53,7 @@ impl<'a> Agent<'a> {
     pub(crate) fn start(world: &'a World, mut command: Command) -> Self {
         let mut server = world.spawn(command.stdin(Stdio::piped()));
         let stdout = BufReader::new(server.stdout.take().unwrap()).lines();
-        Self { world, stdin: server.stdin.take(), stdout, server, last_id: 0 }
+        Self { world, stdin: server.stdin.take(), stdout, server, last_id: 0, schemas: BTreeMap::new() }
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
@@ -79,12 +83,34 @@ impl<'a> Agent<'a> {
         answer
     }
 
-    /// Calls a tool, and returns its result.
+    /// Calls a tool, and returns its result. Each structured result must match the schema that the server published.
     #[track_caller]
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> ToolResult {
+        if self.schemas.is_empty() {
+            self.schemas = self.published_schemas();
+        }
         let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
         assert!(answer["error"].is_null(), "a failing tool must not be a protocol error: {answer}");
-        ToolResult(answer["result"].clone())
+        let result = answer["result"].clone();
+        let validator = self.schemas.get(tool);
+        assert!(validator.is_none() || result["structuredContent"].is_object(), "{tool}: {result}");
+        let errors =
+            validator.iter().flat_map(|validator| validator.iter_errors(&result["structuredContent"]));
+        let errors: Vec<String> = errors.map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(errors.is_empty(), "{tool}: {errors:#?}\n{result:#}");
+        ToolResult(result)
+    }
+
+    /// Returns the schemas of results. A member that a schema does not name is an error.
+    fn published_schemas(&mut self) -> BTreeMap<String, Validator> {
+        let answer = self.request("tools/list", json!({}));
+        let tools = answer["result"]["tools"].as_array().unwrap().iter();
+        let validators = tools.map(|tool| {
+            let mut schema = tool["outputSchema"].clone();
+            close_schema(&mut schema);
+            (tool["name"].as_str().unwrap().to_owned(), jsonschema::draft202012::new(&schema).unwrap())
+        });
+        validators.collect()
     }
 
     /// Closes stdin, and waits for the server to exit.

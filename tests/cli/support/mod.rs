@@ -5,6 +5,7 @@ mod agent;
 mod conversation;
 mod model;
 mod plugin;
+mod schema;
 mod transcript;
 mod world;
 
@@ -12,5 +13,6 @@ pub(crate) use agent::{Agent, wait_for_exit};
 pub(crate) use conversation::{Conversation, append_event, hourly_turns};
 pub(crate) use model::{Model, without_facts};
 pub(crate) use plugin::{DECLINE, STRIP, plugin_script};
+pub(crate) use schema::close_schema;
 pub(crate) use transcript::{Transcript, file_names};
 pub(crate) use world::{CommandOutput, World, is_root};

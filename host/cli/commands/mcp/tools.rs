@@ -2,7 +2,7 @@
 //! folder before it reads or writes anything.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jp_compact_core::select::RequestedSelection;
@@ -11,13 +11,12 @@ use jp_compact_engine::consent::Asker;
 use jp_compact_engine::plan::CommandLineChoice;
 use jp_compact_llm::Models;
 use jp_compact_mcp::{
-    CompactArguments, ExpandArguments, InspectArguments, ListArguments, PrintArguments, REFUSED,
-    ResetArguments, SearchArguments, ToolAnswer, changes, expand, find_text, page_of, result_schema,
-    session_path, sessions_of, with_choices, with_single_types,
+    ClientChoice, CompactAnswer, CompactArguments, ExpandArguments, ForkArguments, INSTRUCTIONS,
+    InspectArguments, ListArguments, PrintArguments, REFUSED, ReadTranscript, ResetArguments,
+    SearchArguments, ToolAnswer, ToolEffect, changes, expand, find_text, page_of, session_path, sessions_of,
+    takes_effect, tool_names, tools,
 };
 use jp_compact_runtime::environment::Environment;
-use jp_compact_runtime::trust::quoted;
-use jp_compact_schema::catalog::{self, NamedSchema};
 use jp_compact_store as store;
 use rmcp::ServerHandler;
 use rmcp::model::{
@@ -38,21 +37,14 @@ use crate::compaction::{self, RunningCompaction};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::human::relative_path;
-use crate::input::{InputTranscript, read, stdin_not_appendable};
+use crate::input::{InputTranscript, open_as, read, stdin_not_appendable};
 use crate::lines::EscapedLines;
 use crate::reports::conversation::{self, PrintForm};
 use crate::reports::{overlays, stats};
 use crate::selection::{KeptTurns, SelectionArgs};
+use crate::session_fork::{self, SessionForkRequest};
+use crate::session_source::SessionSource;
 use crate::setup::Setup;
-
-const INSTRUCTIONS: &str = "\
-Compacts conversations with language models without losing anything. It appends overlays to a transcript, and a model \
-then receives a smaller view. Your own running context does not shrink: the view takes effect when the session is \
-resumed from a copy. `list` lists the sessions of this folder. `search` and `expand` give back any detail that an overlay \
-hides. `diff` shows what overlays remove. `stats` counts the tokens. `compact` makes the conversation smaller; its `focus` names the \
-information that a summary must preserve. `show` lists the overlays. `print` prints the conversation, or with `compacted` \
-the view. `reset` removes overlays. Only transcripts inside the served folder can be used. The hint of an error is often \
-a command for the user: pass it on.";
 
 /// The state that all calls share.
 pub(super) struct McpServer {
@@ -95,7 +87,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools()))
+        Ok(ListToolsResult::with_all_items(listed_tools()))
     }
 
     async fn call_tool(
@@ -132,6 +124,7 @@ impl McpServer {
     async fn call(self: Arc<Self>, name: String, arguments: JsonObject) -> Result<ToolAnswer, Report> {
         match name.as_str() {
             "compact" => self.compact(parse(&name, arguments)?).await,
+            "fork" => self.fork(parse(&name, arguments)?).await,
             "list" => {
                 let list: ListArguments = parse(&name, arguments)?;
                 Ok(sessions_of(&self.environment.cwd, list.max, &self.environment))
@@ -139,7 +132,9 @@ impl McpServer {
             "diff" => {
                 let diff: InspectArguments = parse(&name, arguments)?;
                 let estimator = self.run_args.counting.tokens.estimator();
-                Ok(changes(self.read(&diff.transcript)?.stream.stream(), estimator))
+                let InputTranscript { path, id, stream } = self.read(&diff.transcript)?;
+                let read = ReadTranscript { path: &path, id: id.as_deref(), stream: &stream };
+                Ok(changes(read, estimator))
             }
             "search" => {
                 let search: SearchArguments = parse(&name, arguments)?;
@@ -163,43 +158,91 @@ impl McpServer {
             "print" => self.print(&parse(&name, arguments)?),
             "reset" => self.reset(&parse(&name, arguments)?).await,
             _ => {
-                let hint = "the tools are list, compact, stats, show, diff, print, search, expand, and reset";
-                Err(Report::new(Exit::Usage, format!("unknown tool `{name}`"), Some(hint)))
+                let hint = format!("the tools are {}", tool_names());
+                Err(Report::new(Exit::Usage, format!("unknown tool `{name}`"), Some(&hint)))
             }
         }
     }
 
     async fn compact(&self, arguments: CompactArguments) -> Result<ToolAnswer, Report> {
-        let mut run_args = self.run_args.clone();
         let selection = selection(&arguments)?;
-        let profile = nonblank(arguments.profile);
-        run_args.focus = nonblank(arguments.focus).or(run_args.focus);
-        run_args.dry_run |= arguments.dry_run.unwrap_or_default();
+        let choice = ClientChoice::new(&arguments).map_err(|reason| {
+            Report::new(Exit::Usage, reason, Some("`jp-compact strategy list` lists the strategies"))
+        })?;
+        let mut run_args = self.client_run_args(arguments.focus, arguments.dry_run);
         run_args.require_constraints |= arguments.require_constraints.unwrap_or_default();
         let (transcript, environment) = self.check_transcript(&arguments.transcript)?;
         let mut locked_models = self.models.lock().await;
-        let models = match &*locked_models {
-            Some(models) => Arc::clone(models),
-            None => Arc::clone(locked_models.insert(Setup::models(&self.run_args, &self.environment)?)),
+        let models = self.shared_models(&mut locked_models)?;
+        let mut setup = Setup::with(models, &run_args, false, self.quiet, self.asker(), &environment)?;
+        let typed = CommandLineChoice {
+            strategies: &choice.strategies,
+            profile: choice.profile.as_deref(),
+            inline: choice.inline.as_deref(),
+            selection,
         };
-        let asker = Asker::Client { allowed: self.allow_model };
-        let mut setup = Setup::with(models, &run_args, false, self.quiet, asker, &environment)?;
-        let typed =
-            CommandLineChoice { profile: profile.as_deref(), selection, ..CommandLineChoice::default() };
         let outcome = match RunningCompaction::start(&mut setup, &typed, &transcript).await {
             Ok(compaction) => compaction.report(&environment).await,
             Err(report) => Err(report),
         };
         setup.planner.close().await;
-        let (document, mut text) = outcome?;
-        // A running agent has its context in memory, so an overlay cannot make it smaller.
-        if !document.overlays.is_empty() && !run_args.dry_run && document.tokens.jp.is_none() {
-            let session = quoted(Path::new(&document.path));
-            text.line(format_args!(
-                "recorded; takes effect when the session is resumed from a copy: `jp-compact resume {session}`"
-            ));
+        let (report, mut text) = outcome?;
+        let takes_effect = takes_effect(&report);
+        if !report.overlays.is_empty() && !run_args.dry_run {
+            text.line(&takes_effect);
         }
-        tool_output((document, text))
+        tool_output((CompactAnswer { report, takes_effect }, text))
+    }
+
+    /// Copies a session of the served folder to a new session next to it. A path is refused: the new session would be in
+    /// the folder that the file names, and the files next to it would be copied.
+    async fn fork(&self, arguments: ForkArguments) -> Result<ToolAnswer, Report> {
+        let session = self.session(&arguments.transcript)?.ok_or_else(|| {
+            let message = format!("no session of this folder has the id `{}`", arguments.transcript);
+            let hint = "`list` lists the ids; JP's conversations are compacted in place, with `compact`";
+            Report::new(Exit::Transcript, message, Some(hint))
+        })?;
+        let (path, environment) = self.inside_own_folder(session)?;
+        let run_args = self.client_run_args(arguments.focus, arguments.dry_run);
+        let (keep_last, keep_steps) = (arguments.keep_last.map(KeptTurns::Count), arguments.keep_steps);
+        let mut locked_models = self.models.lock().await;
+        let models = self.shared_models(&mut locked_models)?;
+        let request = SessionForkRequest {
+            dest: None,
+            profile: nonblank(arguments.profile.as_deref()),
+            selection: SelectionArgs { keep_last, keep_steps, ..SelectionArgs::default() }.selection(),
+            run_args: &run_args,
+            quiet: self.quiet,
+            command: "mcp",
+            client: Some((models, self.asker())),
+        };
+        let source = SessionSource::Opened(Box::new(open_as(&path, None, &environment)?));
+        let fork = session_fork::fork(source, &request, &environment).await?;
+        let mut text = fork.text;
+        if !run_args.dry_run {
+            text.line(format_args!("the user resumes the copy with: {}", fork.session.resume));
+        }
+        tool_output((fork.document, text))
+    }
+
+    /// Returns the options of a call. With the server's `--dry-run`, no call writes.
+    fn client_run_args(&self, focus: Option<String>, dry_run: Option<bool>) -> RunArgs {
+        let mut run_args = self.run_args.clone();
+        run_args.focus = nonblank(focus).or(run_args.focus);
+        run_args.dry_run |= dry_run.unwrap_or_default();
+        run_args
+    }
+
+    fn asker(&self) -> Asker {
+        Asker::Client { allowed: self.allow_model }
+    }
+
+    /// Opens the models for the first call.
+    fn shared_models(&self, locked: &mut Option<Arc<Models>>) -> Result<Arc<Models>, Report> {
+        Ok(match locked {
+            Some(models) => Arc::clone(models),
+            None => Arc::clone(locked.insert(Setup::models(&self.run_args, &self.environment)?)),
+        })
     }
 
     async fn reset(&self, arguments: &ResetArguments) -> Result<ToolAnswer, Report> {
@@ -257,9 +300,23 @@ impl McpServer {
         let Err(error) = store::locate(OsStr::new(transcript), &self.environment) else {
             return Ok((transcript.into(), self.environment.clone()));
         };
-        let is_id = !transcript.is_empty() && !transcript.contains(['/', '.']);
-        let path = is_id.then(|| session_path(transcript, &self.environment.cwd, &self.environment));
-        let Some(path) = path.flatten() else { return Err(error.into()) };
+        match self.session(transcript)? {
+            Some(path) => self.inside_own_folder(path),
+            None => Err(error.into()),
+        }
+    }
+
+    /// Returns the file of a session that recorded the served folder, by its id.
+    fn session(&self, id: &str) -> Result<Option<PathBuf>, Report> {
+        if id == "-" {
+            return Err(stdin_not_appendable());
+        }
+        let is_id = !id.is_empty() && !id.contains(['/', '.']);
+        Ok(is_id.then(|| session_path(id, &self.environment.cwd, &self.environment)).flatten())
+    }
+
+    /// Returns a session with an environment in which only its folder may be read.
+    fn inside_own_folder(&self, path: PathBuf) -> Result<(OsString, Environment), Report> {
         let cwd = path.parent().unwrap_or(&path).to_path_buf();
         let root = store::allowed_root(&cwd, &self.environment)?;
         Ok((path.into(), Environment { cwd, allowed_root: Some(root), ..self.environment.clone() }))
@@ -281,8 +338,8 @@ fn selection(arguments: &CompactArguments) -> Result<RequestedSelection, Report>
 }
 
 /// Removes a blank text. A model may send one for an argument that it does not use.
-fn nonblank(text: Option<String>) -> Option<String> {
-    text.filter(|text| !text.trim().is_empty())
+fn nonblank<T: AsRef<str>>(text: Option<T>) -> Option<T> {
+    text.filter(|text| !text.as_ref().trim().is_empty())
 }
 
 fn tool_output((document, text): (impl Serialize, EscapedLines)) -> Result<ToolAnswer, Report> {
@@ -299,110 +356,21 @@ fn parse<T: DeserializeOwned>(tool: &str, arguments: JsonObject) -> Result<T, Re
     })
 }
 
-/// Returns the tools of the server, with their descriptions.
-fn tools() -> Vec<Tool> {
-    let reading = || ToolAnnotations::new().read_only(true).open_world(false);
-    let writing = || ToolAnnotations::new().read_only(false);
-    let mut tools = vec![
-        tool(
-            "list",
-            "List the sessions",
-            "List the sessions that agents such as Claude Code and Codex recorded in this folder, and JP's conversations \
-             of its workspace, newest first. The other tools accept their ids.",
-            reading(),
-        )
-        .with_input_schema::<ListArguments>()
-        .with_raw_output_schema(output_schema("list-report")),
-        tool(
-            "compact",
-            "Compact a conversation",
-            "Make a conversation smaller to free up context window. Use this when the conversation is getting long, or \
-             before its next phase. History is never changed: appended overlays hide parts of all turns except \
-             the last ones, and `reset` removes them. The result reports the tokens that a model receives, before and \
-             after, and the overlays. The default profile calls no model. For a summary, give a `profile`, and in `focus` \
-             the information to preserve. A model is called only if the user started this server with --allow-model. \
-             The running context stays as it is: the result names the command that resumes a smaller copy.",
-            writing().destructive(false).open_world(true),
-        )
-        .with_input_schema::<CompactArguments>()
-        .with_raw_output_schema(output_schema("compact-report")),
-        tool(
-            "stats",
-            "Count the tokens",
-            "Count the tokens and bytes of a conversation, by content type and by tool: in the history, in the view, and \
-             as sent by JP. Use this to decide whether compacting is useful.",
-            reading(),
-        )
-        .with_input_schema::<InspectArguments>()
-        .with_raw_output_schema(output_schema("stats-report")),
-        tool(
-            "show",
-            "List the overlays",
-            "List the overlays of a conversation with their numbers, turns, kinds, strategies and savings.",
-            reading(),
-        )
-        .with_input_schema::<InspectArguments>()
-        .with_raw_output_schema(output_schema("show-report")),
-        tool(
-            "diff",
-            "Show what overlays remove",
-            "List each event that overlays change, with its tokens before and after, and the overlay that changed it.",
-            reading(),
-        )
-        .with_input_schema::<InspectArguments>(),
-        tool(
-            "print",
-            "Print a conversation",
-            "Print a conversation, whole or with `compacted` as a model receives it, in pages of at most \
-             `max_chars` characters.",
-            reading(),
-        )
-        .with_input_schema::<PrintArguments>(),
-        tool(
-            "search",
-            "Find a text in the history",
-            "Find the raw events that contain a text, including those that an overlay hides. Use this if a detail is missing: a \
-             path, a number, an error message.",
-            reading(),
-        )
-        .with_input_schema::<SearchArguments>(),
-        tool(
-            "expand",
-            "Print one event of the history",
-            "Print the whole text of one raw event, by the number that `search` returns. An overlay does not hide it.",
-            reading(),
-        )
-        .with_input_schema::<ExpandArguments>(),
-        tool(
-            "reset",
-            "Remove overlays",
-            "Remove one overlay of a conversation, or all. A model then receives the hidden parts again. The events stay \
-             unchanged, byte for byte.",
-            writing().destructive(true).idempotent(false).open_world(false),
-        )
-        .with_input_schema::<ResetArguments>()
-        .with_raw_output_schema(output_schema("reset-report")),
-    ];
-    for tool in &mut tools {
-        let schema = Arc::make_mut(&mut tool.input_schema);
-        with_single_types(schema);
-        with_choices(schema, "as", &PrintForm::names().collect::<Vec<_>>());
-    }
-    tools
-}
-
-/// Returns the schema of a result: the document with this published schema, or a failure.
-fn output_schema(name: &str) -> Arc<JsonObject> {
-    let [document, failure] =
-        [name, "failure"].map(|name| catalog::get(name).map(NamedSchema::json).unwrap_or_default());
-    Arc::new(result_schema(document, failure))
-}
-
-fn tool(
-    name: &'static str,
-    title: &'static str,
-    description: &'static str,
-    annotations: ToolAnnotations,
-) -> Tool {
-    Tool::new(name, description, Arc::<JsonObject>::default()).with_title(title).with_annotations(annotations)
+/// Returns the tools of the server.
+fn listed_tools() -> Vec<Tool> {
+    let forms: Vec<_> = PrintForm::names().collect();
+    let listed = tools(&forms).into_iter().map(|tool| {
+        let annotations = match tool.effect {
+            ToolEffect::Reads => ToolAnnotations::new().read_only(true).open_world(false),
+            ToolEffect::Adds => ToolAnnotations::new().read_only(false).destructive(false).open_world(true),
+            ToolEffect::Removes => {
+                ToolAnnotations::new().read_only(false).destructive(true).idempotent(false).open_world(false)
+            }
+        };
+        Tool::new(tool.name, tool.description, Arc::new(tool.input))
+            .with_title(tool.title)
+            .with_annotations(annotations)
+            .with_raw_output_schema(Arc::new(tool.output))
+    });
+    listed.collect()
 }
