@@ -1,5 +1,5 @@
 //! Tests with `aimock`, an independent mock of the providers' APIs that also simulates their failures. It needs Node,
-//! so these tests are ignored by default. CI runs them with its path in `JP_COMPACT_TEST_AIMOCK`.
+//! so these tests are ignored by default. CI runs them: it sets `JP_COMPACT_TEST_AIMOCK` to the path of `aimock`.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

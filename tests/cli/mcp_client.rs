@@ -1,5 +1,5 @@
 //! Complete sessions with an independent client, the Python SDK of the Model Context Protocol. These tests are ignored
-//! by default. CI runs them with a Python that has the SDK in `JP_COMPACT_TEST_MCP`.
+//! by default. CI runs them: it sets `JP_COMPACT_TEST_MCP` to a Python with the SDK.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
 //! The loop of J-CLI's agent, with an independent MCP client. The agent makes 30 calls in one turn, each after a signed
-//! thought. `micro` runs before every request. Twice, the agent calls `compact` on its own session, so that this call
+//! thought. `micro` runs before every request. Twice, the agent calls `compact` on its own session, in which that call
 //! has no result yet. The test is ignored by default, like those in `mcp_client.rs`.
 
 use std::fs;
@@ -16,9 +16,9 @@ use crate::support::World;
 const CALLS: usize = 30;
 /// The numbers of the calls that call `compact`.
 const COMPACT_CALLS: [usize; 2] = [14, 24];
-/// The newest steps that `compact` keeps.
+/// The number of newest steps that `compact` keeps.
 const KEEP_STEPS: usize = 4;
-/// The newest results that `micro` keeps, by default.
+/// The number of newest results that `micro` keeps by default.
 const KEEP_RECENT: usize = 10;
 const CONFIG: &str = "\
 [conversation.compaction.auto]

@@ -1,5 +1,5 @@
-//! The HTML pages of `eval` and `diff`. The tests with a browser are ignored by default. CI runs them with a Python that has
-//! Playwright in `JP_COMPACT_TEST_BROWSER`, and with `axe-core` in `JP_COMPACT_TEST_AXE`.
+//! The HTML pages of `eval` and `diff`. The tests with a browser are ignored by default. CI runs them: it sets
+//! `JP_COMPACT_TEST_BROWSER` to a Python with Playwright, and `JP_COMPACT_TEST_AXE` to the file of `axe-core`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -171,7 +171,7 @@ fn diff_page_without_texts_has_names_and_numbers_only() {
 
 /// Each text has characters that become longer when they are escaped.
 #[test]
-fn pages_of_two_megabytes_are_smaller_than_that() {
+fn pages_are_smaller_than_a_conversation_of_two_megabytes() {
     let world = World::new();
     let mut conversation = Conversation::new();
     for turn in 0..1_100 {

@@ -28,8 +28,7 @@ pub(crate) struct Row {
     contained: ExpectedEnd,
     jailed: ExpectedEnd,
     granted: Option<ExpectedEnd>,
-    /// The end for each of two conversations with a worker, if it differs. `None` if a worker cannot behave
-    /// like this.
+    /// The end for each of two conversations that a worker compacts. `None` if a worker cannot behave like this.
     worker: Option<ExpectedEnd>,
     /// The deadline in seconds.
     pub(crate) deadline: u64,

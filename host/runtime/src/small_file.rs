@@ -47,8 +47,8 @@ pub fn read_at(
     none_if_missing(folder().and_then(open).and_then(|file| read_all(file, bytes_max)))
 }
 
-/// Same as [`read`] for a location that belongs to the user or the machine. Links are followed there, because
-/// their owner also owns the file.
+/// Same as [`read`] for a location that belongs to the user or the machine. Links are followed there, because only the
+/// owner of the location can create them.
 pub fn read_through_links(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
     none_if_missing(open(path, OFlags::empty()).and_then(|file| read_all(file, bytes_max)))
 }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_named_pipes_and_devices_too() {
+    fn limits_pipes_and_devices_that_the_user_named() {
         let base = folder();
         let path = base.path().join("pipe");
         for (bytes_max, expect) in [(10, "0123456789"), (9, "it has more than 9 bytes")] {

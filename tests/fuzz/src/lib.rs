@@ -1,8 +1,8 @@
 //! Invariants for every input, with one function per fuzz target. A function panics if an invariant is
 //! violated. It must not use a file or a clock, because an input must always have the same result.
 //!
-//! The text of an input is a real file. The bytes after the last NUL select the checks and their options. No text
-//! format allows a NUL there. An input without a NUL gets the first option of each decision.
+//! The bytes before the last NUL of an input are a file, because no text format allows a NUL. The bytes after it select
+//! the checks and their options. An input without a NUL gets the first option of each decision.
 
 mod choices;
 pub mod configuration;
