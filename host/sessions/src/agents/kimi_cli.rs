@@ -1,5 +1,5 @@
-//! Kimi CLI: a new folder with the messages and a copy of the session's state. The messages have no ids of their own. The
-//! first line names the original.
+//! Kimi CLI: a new folder with the messages and a copy of the session's state. Messages have no ids. The first line
+//! names the original.
 
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ pub(crate) fn title_of(path: &Path) -> Option<String> {
     state["custom_title"].as_str().filter(|title| !title.is_empty()).map(str::to_owned)
 }
 
-/// Returns the folder in which the agent worked: the one whose last session this is, or the only one.
+/// Returns the folder in which the agent worked: the folder whose last session is this one, or the only folder.
 pub(crate) fn folder_of(path: &Path) -> Option<String> {
     let id = path.parent()?.file_name()?.to_str()?;
     let metadata = path.ancestors().nth(4)?.join(METADATA);

@@ -9,7 +9,7 @@ use jp_compact_core::index::Unreadable;
 
 pub(super) struct KimiCli;
 
-/// The prompt with which Kimi CLI began. It is not a message of the list.
+/// The line with the system prompt. It is not a message of the conversation.
 const SYSTEM_PROMPT: &str = "_system_prompt";
 /// The roles of lines that are not sent.
 const INTERNAL: [&str; 2] = ["_checkpoint", "_usage"];

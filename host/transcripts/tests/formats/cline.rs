@@ -1,4 +1,4 @@
-//! Cline's sessions: messages in Anthropic's form, with results that are values.
+//! Cline's sessions: messages in Anthropic's form, whose tool results are JSON values and not blocks.
 
 use jp_compact_transcripts::{self as transcripts, Format};
 
