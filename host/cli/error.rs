@@ -72,6 +72,13 @@ impl Report {
         report
     }
 
+    /// Returns the error of a command without a transcript.
+    pub(crate) fn no_transcript() -> Self {
+        let hint = "compact a file with `jp-compact FILE`, list the sessions of your agents with `jp-compact list`, \
+                    or see `jp-compact -h`";
+        Self::new(Exit::Usage, "no TRANSCRIPT was given", Some(hint))
+    }
+
     /// Creates the report of a bug in this program.
     pub(crate) fn bug() -> Self {
         Self::new(Exit::Bug, "failed to finish a transcript: a bug in jp-compact", None)

@@ -56,9 +56,7 @@ pub(crate) fn serve(run: RunArguments) -> Exit {
     let Some(message) =
         message.filter(|message| !matches!(message, HostMessage::Unknown | HostMessage::Shutdown))
     else {
-        let hint = "compact a conversation with `jp-compact .jp/conversations/17738399468-review`, or see \
-                    `jp-compact --help`";
-        let report = Report::new(Exit::Usage, "no TRANSCRIPT was given", Some(hint));
+        let report = Report::no_transcript();
         output::failure(&report.failure(None), &report.text());
         return Exit::Usage;
     };

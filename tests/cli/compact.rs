@@ -306,12 +306,9 @@ fn compacts_repeated_argument_once() {
 }
 
 #[test]
-fn missing_transcript_prints_example() {
+fn missing_transcript_prints_next_commands() {
     let world = World::new();
-    world
-        .run(&["--strategy", "strip-tools"])
-        .exits(2)
-        .reports("`jp-compact .jp/conversations/17738399468-review`");
+    world.run(&["--strategy", "strip-tools"]).exits(2).reports("`jp-compact list`");
 }
 
 #[test]

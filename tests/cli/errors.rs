@@ -34,7 +34,7 @@ fn usage_error_states_the_valid_form() {
     insta::assert_snapshot!(output.stderr, @r"
     error: no TRANSCRIPT was given
 
-    hint: give a conversation: `jp-compact .jp/conversations/17738399468-review`, or see `jp-compact --help`
+    hint: compact a file with `jp-compact FILE`, list the sessions of your agents with `jp-compact list`, or see `jp-compact -h`
     ");
     let output = world().run(&["--from", "conversation"]).exits(2);
     insta::assert_snapshot!(output.stderr, @r"

@@ -25,7 +25,7 @@ fn lists_number_range_origin_and_effect_of_overlays() {
         .run(&[
             "conversation",
             "--now",
-            "2026-11-21T07:40:00Z",
+            "2026-06-21T07:40:00Z",
             "--strategy",
             "strip-tools",
             "--sandbox=contained",
@@ -37,16 +37,22 @@ fn lists_number_range_origin_and_effect_of_overlays() {
     conversation/events.json: 4 turns, 24 events, 5 overlays
     JP sends a model about 529 of 573 tokens
     jp-compact's own view has about 528 of 573 tokens, 510 of 596 bytes of text: JP does not apply overlay 3
-      1  turn 0: reasoning  573 -> 545 tokens (-5 %)  2026-03-18 11:58:25.0  without a receipt
-      2  turns 0-1: tool_calls  545 -> 530 tokens (-3 %)  2026-03-18 11:58:26.0  without a receipt
+    overlays, with the tokens of the view before and after
+      1  573 -> 545  -5 %       turn 0: reasoning
+         without a receipt, 2026-03-18
+      2  545 -> 530  -3 %       turns 0-1: tool_calls
+         without a receipt, 2026-03-18
          note: its member `tool_overrides` is kept, but not applied
-      3  turn 1: tool_calls  530 -> 529 tokens (-0 %)  2026-03-18 11:58:27.0  without a receipt
+      3  530 -> 529  -0 %       turn 1: tool_calls
+         without a receipt, 2026-03-18
          note: JP does not apply this overlay
          note: no effect on event 10: it is not the request or response of call `call_9` in the range
-      4  turn 9: tool_calls  529 -> 529 tokens (unchanged)  2026-03-18 11:58:29.0  without a receipt
+      4  529 -> 529  unchanged  turn 9: tool_calls
+         without a receipt, 2026-03-18
          note: JP numbers it 3: `jp conversation compact --reset=3`
          note: no effect, because its range contains no turn
-      5  turn 0: tool_calls  529 -> 528 tokens (-0 %)  2026-11-21 07:40:00.0  by strip-tools [version], contained
+      5  529 -> 528  -0 %       turn 0: tool_calls
+         by strip-tools [version], contained, 2026-06-21
          note: JP numbers it 4: `jp conversation compact --reset=4`
 
     tokens by type                   raw        view

@@ -72,8 +72,7 @@ pub(crate) fn run(
     commands: CommandNames,
 ) -> Result<Exit, Report> {
     if args.transcripts.is_empty() {
-        let hint = "give a conversation: `jp-compact .jp/conversations/17738399468-review`, or see `jp-compact --help`";
-        return Err(Report::new(Exit::Usage, "no TRANSCRIPT was given", Some(hint)));
+        return Err(Report::no_transcript());
     }
     reject_detached_values(args, environment)?;
     let transcripts = &args.transcripts;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::Parser;
 use jp_compact_reports::steps;
+use jp_compact_runtime::clock::Clock;
 use jp_compact_runtime::environment::Environment;
 
 use crate::args::{FormatArgs, TokenArgs};
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         output::text(&steps::text(&read.stream, estimator))?;
         return Ok(Exit::Done);
     }
-    let (document, text) = overlays::report(&read, estimator, environment);
+    let (document, text) = overlays::report(&read, estimator, environment, Clock::System.now());
     if args.json {
         output::json_line(&document)?;
     } else {

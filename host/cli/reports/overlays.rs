@@ -1,5 +1,6 @@
 //! The overlays of a conversation, as a document and as text.
 
+use jiff::Timestamp;
 use jp_compact_config as config;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::halves::Halves;
@@ -15,6 +16,7 @@ use jp_compact_llm::{ContextWindow, ModelName, WindowSource};
 use jp_compact_reports::lost_paths;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{ShowReport, ShownOverlay, ViewTokens};
+use jp_compact_sessions::age;
 use jp_compact_transcripts::Format;
 use serde_json::{Map, Value};
 
@@ -38,6 +40,7 @@ pub(crate) fn report(
     input: &InputTranscript,
     estimator: Estimator,
     environment: &Environment,
+    now: Timestamp,
 ) -> (ShowReport, EscapedLines) {
     let stream = &input.stream;
     let survey = Survey::with_estimator(stream, estimator);
@@ -97,9 +100,8 @@ pub(crate) fn report(
     if hidden > 0 {
         text.line(format_args!("  ... and {hidden} earlier overlays; `--json` lists all"));
     }
-    for (number, row) in (1..).zip(&rows).skip(hidden) {
-        row.add_text(number, &mut text);
-    }
+    let shown: Vec<_> = (1..).zip(&rows).skip(hidden).collect();
+    add_rows(&shown, now, &mut text);
     tables(&stats, estimator, &mut text);
     (document, text)
 }
@@ -168,22 +170,39 @@ impl Row<'_> {
         }
     }
 
-    fn add_text(&self, number: usize, text: &mut EscapedLines) {
+    /// Returns the age of the overlay, and the strategies that made it.
+    fn origin(&self, now: Timestamp) -> String {
         let origins = self.receipts.iter().map(|receipt| {
             let member = |name: &str| receipt.get(name).and_then(Value::as_str).unwrap_or("?");
             format!("by {} {}, {}", member("strategy"), member("version"), member("tier"))
         });
         let origins: Vec<_> = origins.collect();
         let origin = if origins.is_empty() { "without a receipt".to_owned() } else { origins.join("; ") };
+        format!("{origin}, {}", age(&self.overlay.stamp.to_string(), now))
+    }
+}
+
+/// Adds two lines for each overlay: its effect, and its origin. A line fits 60 columns unless a name is long.
+fn add_rows(rows: &[(usize, &Row<'_>)], now: Timestamp, text: &mut EscapedLines) {
+    let effects: Vec<_> = rows
+        .iter()
+        .map(|(_, row)| [grouped(row.before), grouped(row.after), percent_change(row.before, row.after)])
+        .collect();
+    let width = |column: usize| effects.iter().map(|effect| effect[column].len()).max().unwrap_or(0);
+    let widths = [width(0), width(1), width(2)];
+    if !rows.is_empty() {
+        text.line(format_args!("overlays, with the tokens of the view before and after"));
+    }
+    for ((number, row), [before, after, change]) in rows.iter().zip(&effects) {
         text.line(format_args!(
-            "{number:>3}  {}: {}  {} -> {} tokens ({})  {}  {origin}",
-            overlay_range(self.overlay),
-            self.overlay.policy_names().join(", "),
-            grouped(self.before),
-            grouped(self.after),
-            percent_change(self.before, self.after),
-            timestamp_text(self.overlay.stamp),
+            "{number:>3}  {before:>first$} -> {after:>second$}  {change:<third$}  {}: {}",
+            overlay_range(row.overlay),
+            row.overlay.policy_names().join(", "),
+            first = widths[0],
+            second = widths[1],
+            third = widths[2],
         ));
-        text.list("     ", self.remarks.iter().map(|remark| format!("     note: {remark}")));
+        text.line(format_args!("     {}", row.origin(now)));
+        text.list("     ", row.remarks.iter().map(|remark| format!("     note: {remark}")));
     }
 }

@@ -15,7 +15,7 @@ const JP_SENDS: &str = "JP sends a model";
 /// The beginning of a sentence about a view that JP does not send.
 const OWN_VIEW_HAS: &str = "jp-compact's own view has";
 /// The beginning of a sentence about transcripts of other agents, which apply no overlay.
-const PRINTED_VIEW_HAS: &str = "the view that `print --compacted` prints has";
+const PRINTED_VIEW_HAS: &str = "the view has";
 
 /// The tokens that JP sends, summed over conversations.
 #[derive(Debug, Clone, Default)]

@@ -16,6 +16,7 @@ use jp_compact_mcp::{
     SearchArguments, ToolAnswer, ToolEffect, changes, expand, find_text, page_of, session_path, sessions_of,
     takes_effect, tool_names, tools,
 };
+use jp_compact_runtime::clock::Clock;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_store as store;
 use rmcp::ServerHandler;
@@ -265,7 +266,7 @@ impl McpServer {
     fn show(&self, arguments: &InspectArguments) -> Result<ToolAnswer, Report> {
         let read = self.read(&arguments.transcript)?;
         let estimator = self.run_args.counting.tokens.estimator();
-        tool_output(overlays::report(&read, estimator, &self.environment))
+        tool_output(overlays::report(&read, estimator, &self.environment, Clock::System.now()))
     }
 
     fn print(&self, arguments: &PrintArguments) -> Result<ToolAnswer, Report> {
