@@ -1,4 +1,5 @@
-//! Conversations that an agent keeps in a folder with one file for each event (`OpenHands`).
+//! Conversations that an agent keeps in many files: one for each event (`OpenHands`), or one for each message and part
+//! (`OpenCode` before version 1.2).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -170,4 +171,61 @@ fn fork_to_another_folder_names_it_in_the_command() {
     assert!(conversations.join(id.replace('-', "")).join("events").is_dir());
     fs::remove_file(world.path(&format!("c/{HEX}/base_state.json"))).unwrap();
     world.run(&["fork", &format!("c/{HEX}")]).exits(4).reports("it has no `base_state.json`");
+}
+
+/// Writes a session in the storage of `OpenCode` 1.1. Returns the path of its file.
+fn write_stored_session(storage: &Path) -> PathBuf {
+    let message = |id: &str, role: &str, more: Value| {
+        let mut info = json!({ "id": id, "sessionID": "ses_1", "role": role, "time": { "created": 1_795_435_748_847_u64 } });
+        info.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        (format!("message/ses_1/{id}.json"), info)
+    };
+    let part = |id: &str, message: &str, more: Value| {
+        let mut part = json!({ "id": id, "sessionID": "ses_1", "messageID": message });
+        part.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        (format!("part/{message}/{id}.json"), part)
+    };
+    let state = json!({ "status": "completed", "input": { "command": "cat tap.log" }, "output": "drip\n".repeat(800) });
+    let files = [
+        (
+            "session/global/ses_1.json".to_owned(),
+            json!({ "id": "ses_1", "version": "1.1.65", "title": "The tap" }),
+        ),
+        message(
+            "msg_1",
+            "user",
+            json!({ "agent": "build", "model": { "providerID": "mock", "modelID": "m1" } }),
+        ),
+        part("prt_1", "msg_1", json!({ "type": "text", "text": "Why does the tap drip?" })),
+        message("msg_2", "assistant", json!({ "parentID": "msg_1", "providerID": "mock", "modelID": "m1" })),
+        part("prt_2", "msg_2", json!({ "type": "step-start" })),
+        part("prt_3", "msg_2", json!({ "type": "tool", "callID": "call_1", "tool": "bash", "state": state })),
+        part("prt_4", "msg_2", json!({ "type": "text", "text": "The washer is worn." })),
+    ];
+    for (name, value) in &files {
+        let path = storage.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{value:#}")).unwrap();
+    }
+    storage.join(&files[0].0)
+}
+
+#[test]
+fn stored_session_of_opencode_is_read_with_its_messages() {
+    let world = World::new();
+    let path = write_stored_session(&world.path("storage"));
+    let name = path.to_str().unwrap();
+    let stats = world.run(&["stats", name, "--json"]).exits(0).line();
+    assert_eq!((&stats["turns"], &stats["events"]), (&json!(1), &json!(5)), "{stats}");
+    world.run(&[name, "--strategy", "strip-tools", "--keep-last", "0"]).exits(0);
+    assert!(path.with_file_name(".ses_1.json.jp-compact").is_file());
+    let view = world.run(&["print", name, "--compacted", "--as", "source"]).exits(0);
+    let view: Value = serde_json::from_slice(&view.stdout).unwrap();
+    assert_eq!(view["info"]["title"], "The tap");
+    assert_eq!(view["messages"][1]["parts"][1]["state"]["output"], "[compacted] bash: success");
+    let output =
+        world.run(&["batch", "storage", "--strategy", "strip-tools", "--report", "report", "--dry-run"]);
+    output.exits(0);
+    let report: Value = serde_json::from_str(&fs::read_to_string(world.path("report")).unwrap()).unwrap();
+    assert_eq!(report["total"]["transcripts"], 1, "{report}");
 }

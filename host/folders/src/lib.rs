@@ -4,3 +4,4 @@
 //! The interface is not stable.
 
 pub mod events;
+pub mod storage;

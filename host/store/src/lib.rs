@@ -29,6 +29,7 @@ mod replace;
 mod sidecar_file;
 mod small;
 mod snapshot;
+mod stored_session;
 mod temporary;
 mod untouched;
 mod workspace;

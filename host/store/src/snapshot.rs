@@ -18,6 +18,7 @@ use super::{
     open_file::{Links, open},
     open_folder::OpenFolder,
     record_folder::names_in,
+    stored_session::{read_session, read_session_at},
 };
 
 /// From this size, a file is read into an anonymous memory map with huge pages, if the system has them. With ordinary
@@ -44,11 +45,14 @@ pub fn read(place: &Place) -> Result<Bytes, StoreError> {
 pub fn read_with_progress(place: &Place, on_bytes: impl FnMut(&[u8])) -> Result<Bytes, StoreError> {
     match place.record_folder()? {
         Some(folder) => read_records(&folder, place.path()),
-        None => read_open_seen(&mut place.open()?, place.path(), on_bytes),
+        None => {
+            let bytes = read_open_seen(&mut place.open()?, place.path(), on_bytes)?;
+            Ok(read_session(place, &bytes, read_open)?.unwrap_or(bytes))
+        }
     }
 }
 
-/// Reads a file, or a folder of events, that may be a transcript.
+/// Reads a file, a folder of events, or the file of a stored session, that may be a transcript.
 ///
 /// # Errors
 ///
@@ -57,7 +61,8 @@ pub fn read_file(path: &Path) -> Result<Bytes, StoreError> {
     if path.is_dir() {
         return read_records(&OpenFolder::by_path(path), path);
     }
-    read_open(&mut open(path, Links::Follow)?, path)
+    let bytes = read_open(&mut open(path, Links::Follow)?, path)?;
+    Ok(read_session_at(path, &bytes, read_open)?.unwrap_or(bytes))
 }
 
 /// Reads a file that `jp-compact` created. Does not follow a link.
