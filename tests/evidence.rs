@@ -128,7 +128,7 @@ fn tables_of_public_sessions_are_current() {
     command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/evidence/public.py")).arg(PAGE);
     command.arg("--jp-compact").arg(cargo_bin!("jp-compact")).arg("--plugins").arg(plugins.path());
     command.args(["--sessions", SESSIONS]);
-    // An empty variable is as if it was not set.
+    // An empty variable counts as unset.
     if let Some(checkout) = std::env::var_os("JP_COMPACT_TEST_SESSIONS").filter(|path| !path.is_empty()) {
         command.arg("--checkout").arg(checkout);
     }

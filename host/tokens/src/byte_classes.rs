@@ -48,7 +48,7 @@ impl ByteClasses {
             let is_at_most = |bytes: u8x16, max: u8| bytes.min(u8x16::splat(max)).simd_eq(bytes);
             let is_letter = is_at_most((bytes | u8x16::splat(0x20)) - u8x16::splat(b'a'), b'z' - b'a');
             letter |= shifted(is_letter.to_bitmask());
-            // The bit that small letters have and capital ones have not becomes the highest one.
+            // Small letters have a bit that capital letters lack. It becomes the highest bit.
             let doubled = bytes + bytes;
             lower_case |= shifted((doubled + doubled).to_bitmask());
             classes.digit |= shifted(is_at_most(bytes - u8x16::splat(b'0'), 9).to_bitmask());

@@ -66,8 +66,8 @@ impl EscapedBlocks {
         Some(classes)
     }
 
-    /// Returns the bytes after the backslash of an escape, and these backslashes. In a run of backslashes, every second one
-    /// is escaped. Adding is faster than a loop: a carry runs through the run, as in simdjson.
+    /// Returns the bytes after the backslash of an escape, and these backslashes. In a run of backslashes, every second
+    /// one is escaped. An addition is faster than a loop, because its carry crosses the whole run, as in simdjson.
     fn escapes(&mut self, backslashes: u64) -> (u64, u64) {
         const ODD_BITS: u64 = 0xAAAA_AAAA_AAAA_AAAA;
         let first_is_escaped = self.first_is_escaped;

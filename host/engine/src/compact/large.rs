@@ -1,6 +1,7 @@
 //! The work on a large transcript that needs no strategy: the estimate of its tokens, and the digest of its raw input.
-//! Both read all texts and not each other's result, so they run in several threads. The results are the same as with one
-//! thread. No process may be started here, because a process ends together with the thread that started it.
+//! Both read all texts, and neither needs the result of the other, so they run in several threads. The results are the
+//! same as with one thread. No process may be started here, because a process ends together with the thread that
+//! started it.
 
 use std::num::NonZero;
 use std::panic::resume_unwind;
@@ -11,9 +12,10 @@ use jp_compact_core::estimate::{Estimate, Estimator};
 
 use crate::digest;
 
-/// From this size of the transcript, threads are started. A smaller one is read in less than a millisecond.
+/// The minimum size of a transcript for which threads are started. A smaller transcript is read in less than a
+/// millisecond.
 const LARGE_BYTES: usize = 4 << 20;
-/// The maximum number of threads for the estimate. More would wait for the memory.
+/// The maximum number of threads for the estimate. More threads would only wait for memory.
 const THREADS_MAX: usize = 4;
 
 /// Estimates the tokens of a transcript. Also returns the digest of the raw input, if `needs_digest` and the transcript
