@@ -95,8 +95,8 @@ fn exit_codes_match_the_help() {
         .filter_map(|line| line.trim().split_once("  "))
         .map(|(code, meaning)| (code.to_owned(), meaning.to_owned()))
         .collect();
-    let readme = readme();
-    let listed_codes = readme.split_once("\n## Exit codes\n").unwrap().1.split("\n## ").next().unwrap();
+    let page = fs::read_to_string(Path::new(ROOT).join("docs/reference/json.md")).unwrap();
+    let listed_codes = page.split_once("\n## Exit codes\n").unwrap().1.split("\n## ").next().unwrap();
     let listed_codes = listed_codes.split_whitespace().collect::<Vec<_>>().join(" ");
     let listed_codes: Vec<_> = listed_codes
         .split(" · ")
@@ -190,6 +190,138 @@ fn strategy_compacts_a_conversation() {
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["overlays"][0]["strategy"], "strip-all");
     assert_eq!(report["overlays"][0]["to_turn"], 2);
+}
+
+/// Returns the ways in: the commands of each item, without code marks. An item has two lines.
+fn ways_in() -> Vec<(String, Vec<String>)> {
+    let readme = readme();
+    let section = readme.split_once("\n## Ways in\n").unwrap().1.split("\n## ").next().unwrap().to_owned();
+    let lines: Vec<&str> = section.trim().lines().collect();
+    let items = lines.chunks(2).map(|item| {
+        let [first, second] = item else { panic!("{item:?}") };
+        assert!(first.starts_with("- ") && second.starts_with("  `"), "{item:?}");
+        let commands = second.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        ((*first).to_owned(), commands)
+    });
+    items.collect()
+}
+
+/// Writes a session of Claude Code with a large result, and a `claude` that prints its arguments.
+fn write_session(home: &Path) {
+    let record = |kind: &str, uuid: &str, parent: serde_json::Value, content: serde_json::Value| {
+        let message = serde_json::json!({"role": kind, "content": content});
+        serde_json::json!({"type": kind, "sessionId": SESSION, "cwd": home, "version": "2.1.330", "uuid": uuid,
+                           "parentUuid": parent, "timestamp": "2026-11-23T05:00:00Z", "message": message})
+    };
+    let call =
+        serde_json::json!([{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make"}}]);
+    let result =
+        serde_json::json!([{"type": "tool_result", "tool_use_id": "t1", "content": "a line\n".repeat(800)}]);
+    let said = serde_json::json!([{"type": "text", "text": "Done."}]);
+    let mut lines = Vec::new();
+    for (turn, first) in ["a", "b", "c", "d", "e", "f"].into_iter().enumerate() {
+        let uuid = |number: usize| format!("{first}{number}");
+        let parent = if turn == 0 { serde_json::Value::Null } else { lines_uuid(&lines) };
+        lines.push(record("user", &uuid(0), parent, "Build it.".into()));
+        if turn == 0 {
+            lines.push(record("assistant", &uuid(1), uuid(0).into(), call.clone()));
+            lines.push(record("user", &uuid(2), uuid(1).into(), result.clone()));
+        }
+        let parent = lines_uuid(&lines);
+        lines.push(record("assistant", &uuid(3), parent, said.clone()));
+    }
+    let folder = home.join(".claude/projects/p");
+    fs::create_dir_all(&folder).unwrap();
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(folder.join(format!("{SESSION}.jsonl")), text).unwrap();
+    fs::create_dir(home.join("bin")).unwrap();
+    // Another process writes the file: while this one has it open, a test that starts a process would make it busy.
+    let script = "cat > bin/claude && chmod +x bin/claude";
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", script]).current_dir(home).write_stdin("#!/bin/sh\necho \"claude $*\"\n");
+    assert!(shell.output().unwrap().status.success());
+}
+
+/// Returns the id of the last record.
+fn lines_uuid(lines: &[serde_json::Value]) -> serde_json::Value {
+    lines.last().unwrap()["uuid"].clone()
+}
+
+const SESSION: &str = "3dee0fbb-c3af-4b3b-a570-dde5a25a4336";
+
+/// Runs a command of a way in, in a home folder with a session. Returns its output.
+fn run_way(home: &Path, command: &str, stdin: &str) -> String {
+    let programs = cargo_bin("jp-compact").parent().unwrap().to_owned();
+    let path = format!("{}:{}:/usr/bin:/bin", home.join("bin").display(), programs.display());
+    let mut shell = Command::new("/bin/sh");
+    shell.env_clear().env("HOME", home).env("PATH", path).current_dir(home);
+    let output = shell.args(["-c", command]).write_stdin(stdin).output().unwrap();
+    assert!(output.status.success(), "{command}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn each_way_in_works() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path().canonicalize().unwrap();
+    write_session(&home);
+    fs::create_dir_all(home.join("plugins")).unwrap();
+    for folder in [".pi/agent/extensions", ".codex", "logs"] {
+        fs::create_dir_all(home.join(folder)).unwrap();
+    }
+    fs::copy(Path::new(ROOT).join("tests/sample/events.json"), home.join("logs/events.json")).unwrap();
+    let read = |file: &str| fs::read_to_string(Path::new(ROOT).join(file)).unwrap();
+    let mut checked = 0;
+    for (item, commands) in ways_in() {
+        for command in &commands {
+            checked += 1;
+            match command.split(' ').next().unwrap() {
+                "/plugin" => {
+                    assert!(read("plugins/claude-code/README.md").contains(command), "{command}");
+                    assert!(read(".claude-plugin/marketplace.json").contains("\"name\": \"jp-compact\""));
+                }
+                "cp" => {
+                    let command = command.replace("plugins/", &format!("{ROOT}/plugins/"));
+                    run_way(&home, &command, "");
+                }
+                "create_agent(...," => {
+                    assert!(read("plugins/python/README.md").contains(command), "{command}")
+                }
+                "jp" => {
+                    let described = run_way(&home, "jp-compact", "{\"type\":\"describe\"}\n");
+                    assert!(described.contains("\"command\":[\"compact\"]"), "{described}");
+                }
+                "claude" => {
+                    assert_eq!(run_way(&home, command, ""), format!("{command}\n"));
+                    let server = command.split_once(" -- ").unwrap().1;
+                    let initialize = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+                        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}});
+                    let answer = run_way(&home, server, &format!("{initialize}\n"));
+                    assert!(answer.contains("\"name\":\"jp-compact\""), "{answer}");
+                }
+                "jp-compact" => {
+                    let input =
+                        serde_json::json!({"session_id": SESSION, "hook_event_name": "Stop"}).to_string();
+                    let stdin = if command.contains("--hook") { &*input } else { "" };
+                    let typed = command.replace("SESSION", SESSION).replace("FOLDER", "logs");
+                    let output = run_way(&home, &typed, stdin);
+                    match command.split(' ').nth(1).unwrap() {
+                        "resume" => assert!(output.starts_with("claude --resume "), "{output}"),
+                        "fork" => assert!(output.starts_with("claude --resume "), "{output}"),
+                        "auto" => assert_eq!(output, "", "an agent would take it for an answer"),
+                        "batch" => assert!(home.join("report.json").is_file()),
+                        other => panic!("{other} is not tested"),
+                    }
+                }
+                other => panic!("{other} is not tested: {item}"),
+            }
+        }
+        assert!(!commands.is_empty(), "{item}");
+    }
+    assert!(checked >= 11, "only {checked} commands");
+    assert!(
+        home.join(".pi/agent/extensions/jp-compact.ts").is_file() && home.join(".codex/hooks.json").is_file()
+    );
 }
 
 #[test]
