@@ -2,7 +2,6 @@
 //! document that `opencode export` prints for the session. Newer versions have a database.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
 
 /// A message and its parts, each as the bytes of its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,20 +10,22 @@ pub struct StoredMessage {
     pub parts: Vec<Vec<u8>>,
 }
 
-/// Returns the folder with the messages of a session, or `None` if the path is not that of a session's file:
-/// `session/<project>/<session>.json`.
+/// The folders of the storage: `session/<project>/<session>.json`, `message/<session>/<message>.json`, and
+/// `part/<message>/<part>.json`.
+pub const SESSIONS: &str = "session";
+pub const MESSAGES: &str = "message";
+pub const PARTS: &str = "part";
+
+/// Returns the id in the name of a session's file.
 #[must_use]
-pub fn messages_folder(session: &Path) -> Option<PathBuf> {
-    let id = session.file_name()?.to_str()?.strip_suffix(".json")?;
-    let sessions = session.parent()?.parent()?;
-    let is_session = id.starts_with("ses_") && sessions.file_name() == Some(OsStr::new("session"));
-    is_session.then(|| sessions.with_file_name("message").join(id))
+pub fn session_id(name: &OsStr) -> Option<&str> {
+    id(name).filter(|id| id.starts_with("ses_"))
 }
 
-/// Returns the folder with the parts of a message, by the message's file: `message/<session>/<message>.json`.
+/// Returns the id in the name of a file.
 #[must_use]
-pub fn parts_folder(message: &Path) -> Option<PathBuf> {
-    Some(message.parent()?.parent()?.with_file_name("part").join(message.file_stem()?))
+pub fn id(name: &OsStr) -> Option<&str> {
+    name.to_str()?.strip_suffix(".json")
 }
 
 /// Returns the files of messages or parts in the order in which they were written, which is the order of their ids.
@@ -61,16 +62,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_of_a_session_are_found_by_name() {
-        let session = Path::new("/s/storage/session/global/ses_1.json");
-        let messages = messages_folder(session).unwrap();
-        assert_eq!(messages, Path::new("/s/storage/message/ses_1"));
-        let parts = parts_folder(&messages.join("msg_1.json")).unwrap();
-        assert_eq!(parts, Path::new("/s/storage/part/msg_1"));
-        for other in ["/s/storage/session_diff/ses_1.json", "/s/storage/session/global/x.json", "ses_1.json"]
-        {
-            assert_eq!(messages_folder(Path::new(other)), None, "{other}");
-        }
+    fn ids_are_in_the_names() {
+        assert_eq!(session_id("ses_1.json".as_ref()), Some("ses_1"));
+        assert_eq!(session_id("msg_1.json".as_ref()), None);
+        assert_eq!(id("msg_1.json".as_ref()), Some("msg_1"));
+        assert_eq!(id("msg_1".as_ref()), None);
     }
 
     #[test]

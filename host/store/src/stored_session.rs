@@ -1,7 +1,12 @@
 //! A session that an agent keeps in several folders of its storage, one file for each message and part. The path of the
 //! session's file names it. The files are never opened for writing.
 
-use std::{ffi::OsString, fs::File, io, path::Path};
+use std::{
+    ffi::OsString,
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+};
 
 use bytes::Bytes;
 use jp_compact_folders::storage::{self, StoredMessage};
@@ -47,19 +52,28 @@ pub(super) fn read_session_at(
     read_with(path, session, &|path| Ok(OpenFolder::by_path(path)), read)
 }
 
+/// Returns the folder with the messages of a session, or `None` if the path is not that of a session's file.
+fn messages_folder(session: &Path) -> Option<PathBuf> {
+    let id = storage::session_id(session.file_name()?)?;
+    let sessions = session.parent()?.parent().filter(|folder| folder.ends_with(storage::SESSIONS))?;
+    Some(sessions.with_file_name(storage::MESSAGES).join(id))
+}
+
 fn read_with(
     path: &Path,
     session: &Bytes,
     open: OpenPath<'_>,
     read: ReadOpen,
 ) -> Result<Option<Bytes>, StoreError> {
-    let Some(folder) = storage::messages_folder(path) else { return Ok(None) };
+    let Some(folder) = messages_folder(path) else { return Ok(None) };
     let infos = read_all(&folder, open, read)?;
     let mut messages = Vec::with_capacity(infos.len());
     for (name, info) in &infos {
-        let parts = match storage::parts_folder(&folder.join(name)) {
-            Some(parts) => read_all(&parts, open, read)?,
-            None => Vec::new(),
+        let parts = match (storage::id(name), folder.parent()) {
+            (Some(id), Some(messages)) => {
+                read_all(&messages.with_file_name(storage::PARTS).join(id), open, read)?
+            }
+            _ => Vec::new(),
         };
         let parts = parts.into_iter().map(|(_, part)| part.to_vec()).collect();
         messages.push(StoredMessage { info: info.to_vec(), parts });
@@ -116,6 +130,16 @@ mod tests {
 
     const DOCUMENT: &str = "{\"info\":{\"id\":\"ses_1\"},\"messages\":[\n\
         {\"info\":{\"id\":\"msg_1\"},\"parts\":[{\"id\":\"prt_1\"}]},\n{\"info\":{\"id\":\"msg_2\"},\"parts\":[]}\n]}\n";
+
+    #[test]
+    fn folders_of_a_session_are_found_by_name() {
+        let messages = super::messages_folder("/s/storage/session/global/ses_1.json".as_ref());
+        assert_eq!(messages, Some("/s/storage/message/ses_1".into()));
+        for other in ["/s/storage/session_diff/ses_1.json", "/s/storage/session/global/x.json", "ses_1.json"]
+        {
+            assert_eq!(super::messages_folder(other.as_ref()), None, "{other}");
+        }
+    }
 
     #[test]
     fn session_is_read_with_its_messages_and_parts() {
