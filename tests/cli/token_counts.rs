@@ -157,22 +157,14 @@ fn other_formats_have_no_count_for_jp() {
     fs::copy(format!("{samples}/claude-code.jsonl"), world.path("session.jsonl")).unwrap();
     let arguments = ["session.jsonl", "-s", "strip-tools", "--keep-last", "0"];
     let output = world.run(&[&arguments[..], &["-n"]].concat()).exits(0);
-    assert!(
-        output.stderr.contains("the view has about "),
-        "{}",
-        output.stderr
-    );
+    assert!(output.stderr.contains("the view has about "), "{}", output.stderr);
     assert_eq!(
         world.run(&[&arguments[..], &["--json"]].concat()).exits(0).line()["tokens"]["jp"],
         Value::Null
     );
     for command in ["show", "stats"] {
         let output = world.run(&[command, "session.jsonl"]).exits(0);
-        assert!(
-            output.text().contains("the view has about "),
-            "{}",
-            output.text()
-        );
+        assert!(output.text().contains("the view has about "), "{}", output.text());
     }
 }
 

@@ -23,8 +23,8 @@ type OpenPath<'a> = &'a dyn Fn(&Path) -> io::Result<OpenFolder>;
 /// Reads an open file. The path is for messages.
 type ReadOpen = fn(&mut File, &Path) -> Result<Bytes, StoreError>;
 
-/// Returns the document of the session whose file has this content, or `None` if the file is not that of a session with
-/// messages.
+/// Returns the document of the session whose file has this content, or `None` if the file does not belong to a session
+/// with messages.
 ///
 /// # Errors
 /// A file cannot be read, or a message was added during the read.
