@@ -52,7 +52,7 @@ pub(super) fn read_session_at(
     read_with(path, session, &|path| Ok(OpenFolder::by_path(path)), read)
 }
 
-/// Returns the folder with the messages of a session, or `None` if the path is not that of a session's file.
+/// Returns the folder with the messages of a session, or `None` if the path does not name a session's file.
 fn messages_folder(session: &Path) -> Option<PathBuf> {
     let id = storage::session_id(session.file_name()?)?;
     let sessions = session.parent()?.parent().filter(|folder| folder.ends_with(storage::SESSIONS))?;
