@@ -35,6 +35,7 @@ mod guard;
 mod help;
 mod hints;
 mod hook;
+mod images;
 mod information;
 mod interrupt;
 mod j_cli;

@@ -9,13 +9,14 @@ use crate::paths::names_found;
 use crate::sources::{Name, Source};
 
 /// Every package of the workspace, and the packages of the workspace that it may depend on.
-const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 24] = [
+const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 25] = [
     ("jp-compact-schema", &[]),
     ("jp-compact-json", &[]),
     ("jp-compact-tokens", &[]),
     ("jp-compact-core", &["jp-compact-schema", "jp-compact-json", "jp-compact-tokens"]),
     ("jp-compact-transcripts", &["jp-compact-schema", "jp-compact-json", "jp-compact-core"]),
     ("jp-compact-folders", &[]),
+    ("jp-compact-images", &["jp-compact-core"]),
     ("jp-compact-diff", &["jp-compact-schema", "jp-compact-core"]),
     ("jp-compact-terminal", &[]),
     ("jp-compact-runtime", &["jp-compact-schema", "jp-compact-core"]),
@@ -111,6 +112,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 24] = [
             "jp-compact-conformance",
             "jp-compact-llm",
             "jp-compact-store",
+            "jp-compact-images",
             "jp-compact-sessions",
             "jp-compact-jp-plugin",
             "jp-compact-mcp",
@@ -126,11 +128,12 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 24] = [
     ),
 ];
 /// All other dependencies of the pure packages, and of the package that authors of strategies compile.
-const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 10] = [
+const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 11] = [
     ("jp-compact-schema", &["schemars", "serde", "serde_json"]),
     ("jp-compact-json", &["simdutf8", "wide"]),
     ("jp-compact-tokens", &["memchr", "wide"]),
     ("jp-compact-folders", &[]),
+    ("jp-compact-images", &["serde_json"]),
     ("jp-compact-core", PURE),
     ("jp-compact-transcripts", PURE),
     (
@@ -208,6 +211,7 @@ const NAMED_CRATES: [(&str, &[&str]); 4] = [
             "jp_compact_conformance",
             "jp_compact_llm",
             "jp_compact_store",
+            "jp_compact_images",
             "jp_compact_sessions",
             "jp_compact_jp_plugin",
             "jp_compact_mcp",

@@ -13,7 +13,7 @@ use crate::error::Report;
 use crate::exit::Exit;
 use crate::input::read_as;
 use crate::output;
-use crate::reports::conversation::{PrintForm, pieces, write};
+use crate::reports::conversation::{PrintForm, printed};
 
 /// Print a conversation, whole or as a model receives it
 #[derive(Debug, Parser)]
@@ -50,13 +50,16 @@ fn forms() -> impl TypedValueParser<Value = PrintForm> {
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let read = read_as(&args.transcript, args.input.format, environment)?;
     let form = if args.json { PrintForm::Json } else { args.form };
+    let printed = printed(&read, args.compacted, form)?;
     match &args.output {
         Some(path) => {
             let path = environment.cwd.join(path);
-            let pieces = pieces(&read, args.compacted, form)?;
-            store::write_new(&path, Some(&read.path), &pieces, read.stream.bytes())?;
+            store::write_new(&path, Some(&read.path), &printed.pieces, read.stream.bytes())?;
         }
-        None => output::data(|out| write(&read, args.compacted, form, out))?,
+        None => output::data(|out| printed.write(&read, out))?,
+    }
+    if let Some(warning) = printed.warning {
+        output::warning(&warning);
     }
     Ok(Exit::Done)
 }

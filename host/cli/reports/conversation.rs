@@ -9,6 +9,7 @@ use jp_compact_core::splice::Piece;
 use jp_compact_core::view::{self, Item, ItemOrigin, Part};
 use jp_compact_core::{Pairs, Stream};
 use jp_compact_diff::{Comparison, DiffEntry, OverlayChoice};
+use jp_compact_images::{self as images, ImageCounts};
 use jp_compact_schema::document::ChangeKind;
 use jp_compact_transcripts as transcripts;
 use serde_json::{Map, Value};
@@ -53,12 +54,31 @@ pub(crate) fn write(
     form: PrintForm,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let pieces = pieces(input, compacted, form)?;
-    pieces.iter().try_for_each(|piece| out.write_all(piece.bytes(input.stream.bytes())))
+    printed(input, compacted, form)?.write(input, out)
 }
 
-/// Renders a conversation. With [`PrintForm::Source`], pieces refer to the bytes of the transcript.
-pub(crate) fn pieces(input: &InputTranscript, compacted: bool, form: PrintForm) -> io::Result<Vec<Piece>> {
+/// A printed conversation.
+pub(crate) struct Printed {
+    /// With [`PrintForm::Source`], pieces refer to the bytes of the transcript.
+    pub(crate) pieces: Vec<Piece>,
+    /// The images of the conversation that a request lacks.
+    pub(crate) warning: Option<String>,
+}
+
+impl Printed {
+    pub(crate) fn write(&self, input: &InputTranscript, out: &mut dyn Write) -> io::Result<()> {
+        self.pieces.iter().try_for_each(|piece| out.write_all(piece.bytes(input.stream.bytes())))
+    }
+}
+
+impl From<Vec<Piece>> for Printed {
+    fn from(pieces: Vec<Piece>) -> Self {
+        Self { pieces, warning: None }
+    }
+}
+
+/// Renders a conversation.
+pub(crate) fn printed(input: &InputTranscript, compacted: bool, form: PrintForm) -> io::Result<Printed> {
     let stream = &input.stream;
     // A transcript that is already a body for this provider keeps its model, its tools, and its bytes.
     let form = match form {
@@ -66,12 +86,12 @@ pub(crate) fn pieces(input: &InputTranscript, compacted: bool, form: PrintForm) 
         form => form,
     };
     if let (PrintForm::Source, false) = (form, compacted) {
-        return Ok(vec![Piece::Old(0..stream.bytes().len())]);
+        return Ok(vec![Piece::Old(0..stream.bytes().len())].into());
     }
     let view = || if compacted { project(stream) } else { project_with_overlays(stream, &[]) };
-    let mut text = Vec::new();
+    let (mut text, mut warning) = (Vec::new(), None);
     match form {
-        PrintForm::Source => return Ok(transcripts::render(stream, &view())),
+        PrintForm::Source => return Ok(transcripts::render(stream, &view()).into()),
         PrintForm::Text => {
             write_text(stream, compacted, &mut text)?;
             if !compacted {
@@ -80,11 +100,27 @@ pub(crate) fn pieces(input: &InputTranscript, compacted: bool, form: PrintForm) 
         }
         PrintForm::Json => view().write_json(stream, &mut text)?,
         PrintForm::Body(provider) => {
-            serde_json::to_writer_pretty(&mut text, &render(stream, &view(), provider).body)?;
+            let view = view();
+            let mut body = render(stream, &view, provider).body;
+            warning = lost_images(images::place(stream, &view, provider, &mut body), provider);
+            serde_json::to_writer_pretty(&mut text, &body)?;
             text.push(b'\n');
         }
     }
-    Ok(vec![Piece::New(text)])
+    Ok(Printed { pieces: vec![Piece::New(text)], warning })
+}
+
+/// Returns the warning about images that a request lacks.
+fn lost_images(images: ImageCounts, provider: Provider) -> Option<String> {
+    let ImageCounts { kept, lost } = images;
+    let are = if lost == 1 { "is" } else { "are" };
+    (lost > 0).then(|| {
+        format!(
+            "{lost} of {} {are} not in the request: {provider} has no form for it, or its data is not in the \
+             transcript; the line `[image]` is in its place",
+            counted(kept + lost, "image")
+        )
+    })
 }
 
 /// Writes the turns, roles, and texts of a view. Each change by an overlay is marked with its size.
