@@ -1,5 +1,9 @@
 //! The list of texts that the view no longer has although a later event used them: the text, its source, and its use. Names
-//! come first, then words, then passages. The overlapping passages of one use are one entry, because they would fill the list.
+//! come first, then words, then passages. The overlapping passages of one use are one entry, because they would fill the list,
+//! and a use that is lost at several cuts is one entry, too.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use jp_compact_eval::page::{PageCut, PageEvent, PageRow, PageUse};
 use jp_compact_schema::document::EvalReport;
@@ -29,16 +33,25 @@ struct Lost<'a> {
 /// Returns the lost uses of the rows, in order.
 fn lost_uses<'a>(rows: impl Iterator<Item = (&'a PageCut, &'a PageRow)>) -> Vec<Lost<'a>> {
     let mut entries: Vec<Lost<'a>> = Vec::new();
+    let mut indexes = HashMap::new();
+    let mut seen = HashSet::new();
     for (cut, row) in rows {
         for used in row.uses.iter().filter(|used| !used.kept) {
-            let events = (used.source, used.use_event);
-            let is_same = |last: &&mut Lost<'_>| {
-                std::ptr::eq(last.cut, cut) && (last.used.source, last.used.use_event) == events
-            };
-            let same = entries.iter_mut().rev().take_while(is_same).find(|last| last.used.class == "quote");
-            match same.filter(|_| used.class == "quote") {
-                Some(entry) => entry.further += 1,
-                None => entries.push(Lost { cut, used, further: 0 }),
+            let events = (cut.transcript, used.source, used.use_event);
+            if !seen.insert((events, used.class, used.text.as_str())) {
+                continue;
+            }
+            // All passages of a source and a use have the same key.
+            let key = if used.class == "quote" { "" } else { used.text.as_str() };
+            match indexes.entry((events, used.class, key)) {
+                Entry::Occupied(index) => {
+                    let entry: &mut Lost<'_> = &mut entries[*index.get()];
+                    entry.further += 1;
+                }
+                Entry::Vacant(slot) => {
+                    slot.insert(entries.len());
+                    entries.push(Lost { cut, used, further: 0 });
+                }
             }
         }
     }
@@ -65,7 +78,7 @@ pub(crate) fn section(report: &EvalReport, cuts: &[PageCut], best: usize, texts:
             p { "The view has all texts that were used later." }
         } @else {
             p {
-                (grouped(count as u64)) " uses are lost, over all cuts: "
+                (grouped(count as u64)) " uses are lost: "
                 @if lost.len() > LOST_MAX { "the first " (LOST_MAX) " of " }
                 (grouped(lost.len() as u64)) " entries, because the overlapping passages of one use are one entry."
                 @if report.transcripts.len() > 1 { " The number of the transcript precedes that of the event." }
@@ -129,5 +142,31 @@ fn constraints<'a>(rows: impl Iterator<Item = (&'a PageCut, &'a PageRow)>, texts
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(class: &'static str, text: &str, source: usize) -> PageUse {
+        PageUse { class, text: text.to_owned(), source, use_event: 9, kept: false }
+    }
+
+    #[test]
+    fn names_come_first_and_passages_of_one_use_are_one_entry() {
+        let uses = vec![
+            used("quote", "a b", 1),
+            used("quote", "b c", 1),
+            used("word", "parser", 1),
+            used("quote", "x y", 2),
+            used("path", "a.rs", 2),
+        ];
+        let cut = |cut| PageCut { transcript: 0, cut, events: Vec::new(), prefix: 0, rows: Vec::new() };
+        let (first, second) = (cut(0), cut(1));
+        let row = PageRow { uses, ..PageRow::default() };
+        let entries = lost_uses([(&first, &row), (&second, &row)].into_iter());
+        let found: Vec<_> = entries.iter().map(|entry| (entry.used.text.as_str(), entry.further)).collect();
+        assert_eq!(found, [("a.rs", 0), ("parser", 0), ("a b", 1), ("x y", 0)]);
     }
 }
