@@ -61,7 +61,7 @@ fn gemini(image: &Image) -> Option<Value> {
     Some(json!({ "inlineData": { "mimeType": media_type, "data": data } }))
 }
 
-/// Replaces a string by blocks. Returns the number of images.
+/// Replaces a string with blocks. Returns the number of images.
 fn replace_text(content: &mut Value, texts: &mut ImageTexts, kind: &str, block: Block) -> usize {
     let Some((blocks, count)) = content.as_str().and_then(|text| blocks(text, texts, kind, block)) else {
         return 0;
