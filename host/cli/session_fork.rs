@@ -1,6 +1,7 @@
 //! The fork of another agent's session, with its report. `fork` and `resume` use it. The view is made in memory, so the
 //! source and its sidecar are only read.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use jp_compact_llm::Models;
 use jp_compact_runtime::clock::Clock;
 use jp_compact_runtime::digest;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::trust::quoted;
 use jp_compact_schema::document::{ForkOverlays, ForkReport};
 use jp_compact_sessions::{self as sessions, Agent, ForkSource, NewSession};
 
@@ -36,6 +38,8 @@ pub(crate) struct SessionForkRequest<'a> {
     pub(crate) quiet: bool,
     /// The name of the command. The new session records it as its origin.
     pub(crate) command: &'a str,
+    /// An earlier fork that the new one replaces.
+    pub(crate) replace: Option<&'a OsStr>,
     /// The models and the consent of the server's client. `None` if the user typed the command.
     pub(crate) client: Option<(Arc<Models>, Asker)>,
 }
@@ -95,8 +99,16 @@ async fn fork_opened(
     };
     let now = request.run_args.now.unwrap_or_else(|| Clock::System.now());
     let mut session = sessions::prepare(&fork_source, request.dest, now, environment)?;
+    let replaced =
+        request.replace.map(|fork| sessions::earlier_fork(fork, path, now, environment)).transpose()?;
     if !request.run_args.dry_run {
         sessions::install(&mut session, request.dest.is_some(), environment).await?;
+        if let Some(earlier) = replaced {
+            let old = earlier.path().to_path_buf();
+            let hidden = earlier.retire()?;
+            let (old, hidden) = (quoted(&old), quoted(&hidden));
+            session.notes.push(format!("the earlier fork is hidden; to restore it: mv {hidden} {old}"));
+        }
     }
     Ok(report(source, session, overlays, run, request, environment))
 }

@@ -102,6 +102,39 @@ fn fork_of_claude_code_has_new_ids_in_the_same_folder() {
 }
 
 #[test]
+fn replaced_fork_is_hidden_and_its_bytes_stay() {
+    let world = World::new();
+    let source = write_claude(&world);
+    let fork = |options: &[&str]| world.run(&[&["fork", CLAUDE, "--json"], options].concat());
+    let path_of = |document: &Value| PathBuf::from(document["path"].as_str().unwrap());
+    let first = path_of(&fork(&[]).exits(0).line());
+    let id = first.file_stem().unwrap().to_str().unwrap().to_owned();
+    let bytes = fs::read(&first).unwrap();
+    let shown = world.run(&["show", first.to_str().unwrap()]).exits(0).text().to_owned();
+    assert!(shown.contains(&format!("a fork of {}, made at ", source.path.display())), "{shown}");
+    assert!(shown.contains(" by `fork`, 0 applied overlays"), "{shown}");
+    let later = ["--now", "2100-01-01T00:00:00Z"];
+    let sessions =
+        || world.run(&["list", "--agent", "claude-code", "--json"]).exits(0).line()["sessions"].clone();
+    fork(&["--replace", &id]).exits(4).reports("its agent may still run");
+    fork(&[&["--replace", CLAUDE], &later[..]].concat()).exits(4).reports("it is not a fork by jp-compact");
+    fork(&[&["--replace", &id, "--dry-run"], &later[..]].concat()).exits(0);
+    world
+        .run(&[&["fork", &id, "--replace", &id], &later[..]].concat())
+        .exits(4)
+        .reports("it is the session to copy");
+    assert_eq!(sessions().as_array().unwrap().len(), 2, "no refused call wrote or removed anything");
+    let document = fork(&[&["--replace", &id], &later[..]].concat()).exits(0).line();
+    let hidden = first.with_file_name(format!(".{id}.jsonl.replaced"));
+    assert!(!first.exists() && path_of(&document).exists());
+    assert_eq!(fs::read(&hidden).unwrap(), bytes);
+    let note = format!("to restore it: mv {} {}", hidden.display(), first.display());
+    assert!(document["session"]["notes"][0].as_str().unwrap().ends_with(&note), "{document}");
+    assert_eq!(sessions().as_array().unwrap().len(), 2, "the agent does not find the hidden file");
+    assert_eq!(source.current_bytes(), source.original_bytes());
+}
+
+#[test]
 fn fork_prints_only_the_command_on_stdout() {
     let world = World::new();
     let source = write_claude(&world);

@@ -60,6 +60,12 @@ pub(crate) struct Args {
     /// Without a value, this runs the default profile of the copy.
     #[arg(long, value_name = "PROFILE|SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "", hide_default_value = true)]
     compact: Option<String>,
+    /// Hide an earlier fork from its agent when the new one is written: its path or id
+    ///
+    /// Its file gets the hidden name `.NAME.replaced` in the same folder. An original, and a fork that was written in
+    /// the last minute, are refused.
+    #[arg(long, value_name = "FORK")]
+    replace: Option<OsString>,
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
@@ -96,6 +102,7 @@ fn fork_session(
             run_args: &args.run_args,
             quiet,
             command: "fork",
+            replace: args.replace.as_deref(),
             client: None,
         };
         let fork = session_fork::fork(source, &request, environment).await?;
@@ -118,6 +125,10 @@ fn fork_conversation(
     quiet: bool,
     environment: &Environment,
 ) -> Result<Exit, Report> {
+    if args.replace.is_some() {
+        let hint = "`jp-compact list --forks` lists the sessions that it accepts";
+        return Err(Report::new(Exit::Usage, "--replace is not for JP's conversations", Some(hint)));
+    }
     let Some(dest) = &args.dest else {
         let hint =
             "give the folder of the new conversation, for example .jp/conversations/17738399470-shorter";

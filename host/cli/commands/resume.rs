@@ -56,6 +56,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         run_args: &args.run_args,
         quiet,
         command: "resume",
+        replace: None,
         client: None,
     };
     let fork = until_interrupted(async { session_fork::fork(source, &request, environment).await })?;

@@ -16,7 +16,7 @@ use jp_compact_llm::{ContextWindow, ModelName, WindowSource};
 use jp_compact_reports::lost_paths;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{ShowReport, ShownOverlay, ViewTokens};
-use jp_compact_sessions::age;
+use jp_compact_sessions::{SessionOrigin, age, session_origin};
 use jp_compact_transcripts::Format;
 use serde_json::{Map, Value};
 
@@ -89,6 +89,9 @@ pub(crate) fn report(
         counted(stream.conversation_events(), "event"),
         counted(rows.len(), "overlay")
     ));
+    if let Some(origin) = session_origin(stream.bytes()) {
+        text.line(format_args!("  {}", origin_line(&origin)));
+    }
     if let Some(model) = &model {
         text.line(format_args!("  {}", model_line(model, window.as_ref())));
     }
@@ -104,6 +107,14 @@ pub(crate) fn report(
     add_rows(&shown, now, &mut text);
     tables(&stats, estimator, &mut text);
     (document, text)
+}
+
+/// Describes the session of which a transcript is a fork.
+fn origin_line(origin: &SessionOrigin) -> String {
+    let overlays = origin.overlays.map(|count| format!(", {count} applied overlays")).unwrap_or_default();
+    let at = origin.at.as_deref().map(|at| format!(", made at {at}")).unwrap_or_default();
+    let command = origin.command.as_deref().map(|command| format!(" by `{command}`")).unwrap_or_default();
+    format!("a fork of {}{at}{command}{overlays}", origin.source)
 }
 
 /// Describes the model of a transcript and its context window.

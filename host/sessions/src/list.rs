@@ -7,8 +7,9 @@ use jp_compact_store as store;
 use serde_json::Value;
 
 use crate::agent::Agent;
-use crate::agents::{ORIGIN, kimi_cli, openhands};
+use crate::agents::{kimi_cli, openhands};
 use crate::find::SessionFile;
+use crate::origin::session_origin;
 use crate::records::{first_string, records, title_or_prompt};
 
 /// The bytes that are read at each end. A session of Codex begins with long instructions.
@@ -34,8 +35,11 @@ pub(crate) fn describe(file: SessionFile) -> SessionRow {
         _ => with_tail(&file.path),
     };
     let folder = folder_of(file.agent, &ends, &file.path);
-    let fork_of =
-        if file.agent == Agent::OpenHands { openhands::fork_of(&file.path) } else { fork_of(&ends) };
+    let fork_of = if file.agent == Agent::OpenHands {
+        openhands::fork_of(&file.path)
+    } else {
+        session_origin(&ends).map(|origin| origin.source)
+    };
     SessionRow { title: title_of(file.agent, &ends, &file.path), folder, fork_of, file }
 }
 
@@ -73,12 +77,4 @@ pub(crate) fn folder_of(agent: Agent, bytes: &[u8], path: &Path) -> Option<PathB
         }
     };
     folder.map(PathBuf::from)
-}
-
-/// Returns the source of a session that `jp-compact` made as a fork.
-fn fork_of(bytes: &[u8]) -> Option<String> {
-    records(bytes).find_map(|record| {
-        let origins = [&record[ORIGIN], &record["payload"][ORIGIN]];
-        origins.iter().find_map(|origin| origin["source"].as_str().map(str::to_owned))
-    })
 }

@@ -215,6 +215,7 @@ impl McpServer {
             run_args: &run_args,
             quiet: self.quiet,
             command: "mcp",
+            replace: None,
             client: Some((models, self.asker())),
         };
         let source = SessionSource::Opened(Box::new(open_as(&path, None, &environment)?));
