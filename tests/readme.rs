@@ -285,7 +285,7 @@ fn each_way_in_works() {
                     run_way(&home, &command, "");
                 }
                 "create_agent(...," => {
-                    assert!(read("plugins/python/README.md").contains(command), "{command}")
+                    assert!(read("plugins/python/README.md").contains(command), "{command}");
                 }
                 "jp" => {
                     let described = run_way(&home, "jp-compact", "{\"type\":\"describe\"}\n");

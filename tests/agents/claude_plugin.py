@@ -151,6 +151,29 @@ def automatic(session):
     return f"{sizes[drops[0] - 1]:,} -> {sizes[drops[0]]:,} characters in the open turn"
 
 
+def sub_agent(session):
+    """Automatic compaction of a sub-agent is answered too, and the main conversation stays as it is."""
+    for path in session.app.glob("out-*.txt"):
+        path.write_text(path.read_text() * 3)
+    messages = session.ask(run.PROMPT.format(10), CLAUDE_CODE_AUTO_COMPACT_WINDOW="100000")
+    assert messages[-1]["result"] == "Turn 10 is done after 1 results.", messages[-1]
+    bodies = session.bodies()
+    assert all(body.get("tools") for body in bodies), "Claude Code asked for a summary"
+    is_sub = ["jpc-turn-10" not in json.dumps(body["messages"]) for body in bodies]
+    sizes = [size(body["messages"]) for body, sub in zip(bodies, is_sub) if sub]
+    drops = [at for at in range(1, len(sizes)) if sizes[at] < 0.6 * sizes[at - 1]]
+    assert len(sizes) >= 13 and drops, sizes
+    assert any("->" in status for status in statuses(messages)), statuses(messages)
+    main = [body for body, sub in zip(bodies, is_sub) if not sub]
+    assert len(main) == 2 and "Turn 2 is done after 12 results." in json.dumps(main[-1]["messages"]), len(main)
+    # The sub-agent's file belongs to the session, so a copy of the session has it too.
+    (path,) = session.home.glob(".claude/projects/*/*.jsonl")
+    report = json.loads(session.jp("fork", path.stem, "--compact", "--json"))
+    copies = [copy.name for copy in pathlib.Path(report["path"]).with_suffix("").glob("subagents/*.jsonl")]
+    assert len(copies) == 1, copies
+    return f"{sizes[drops[0] - 1]:,} -> {sizes[drops[0]]:,} characters in the sub-agent"
+
+
 def terminal(session):
     """In a terminal, the status line shows the saving, and a compaction that `--resume` lost is made once more."""
     for path in session.app.glob("out-*.txt"):
@@ -316,6 +339,7 @@ CASES = {
     "compaction": compaction,
     "strategies": strategies,
     "automatic": automatic,
+    "sub-agent": sub_agent,
     "terminal": terminal,
     "parallel-calls-and-images": parallel_calls_and_images,
     "failed-strategy": functools.partial(falls_back, options={"strategies": ["no-such-strategy"]}, reason="no-such-strategy"),

@@ -13,11 +13,13 @@ import sys
 import threading
 
 # The number of tool calls of each turn. Turn 2 is the long one.
-CALLS = {"1": 2, "2": 12, "3": 1, "4": 1, "5": 1, "8": 3, "9": 1}
+CALLS = {"1": 2, "2": 12, "3": 1, "4": 1, "5": 1, "8": 3, "9": 1, "10": 1}
 # All calls of this turn are in one response. Only Anthropic's form has it.
 PARALLEL = "8"
 # The call of this turn reads an image.
 IMAGE = "9"
+# The call of this turn starts a sub-agent, whose prompt is turn 2.
+SUB_AGENT = "10"
 MARK = re.compile(r"jpc-turn-(\d+)")
 
 
@@ -39,6 +41,10 @@ def call_of(tools, number):
     command = f"cat out-{number}.txt"
     if number.startswith(f"{IMAGE}-") and "Read" in tools:
         return "Read", {"file_path": "picture.png"}
+    if number.startswith(f"{SUB_AGENT}-"):
+        name = next(name for name in ("Task", "Agent") if name in tools)
+        prompt = "jpc-turn-2: read the files"
+        return name, {"description": "read files", "prompt": prompt, "subagent_type": "general-purpose", "run_in_background": False}
     for name in ("Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command", "terminal", "Shell",
                  "run_commands"):
         if name in tools:

@@ -10,7 +10,7 @@ use crate::agent::Agent;
 use crate::agents::{kimi_cli, openhands};
 use crate::find::SessionFile;
 use crate::origin::session_origin;
-use crate::records::{first_string, records, title_or_prompt};
+use crate::records::{first_string, title_or_prompt};
 
 /// The bytes that are read at each end. A session of Codex begins with long instructions.
 const END_BYTES: u64 = 96 << 10;

@@ -82,7 +82,7 @@ impl EarlierFork {
 fn state(path: &Path) -> Result<Option<(u64, SystemTime)>, SessionError> {
     let metadata = path.symlink_metadata().map_err(io_error("read", path))?;
     let modified = metadata.modified().map_err(io_error("read", path))?;
-    Ok(metadata.is_file().then(|| (metadata.len(), modified)))
+    Ok(metadata.is_file().then_some((metadata.len(), modified)))
 }
 
 fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> SessionError {
