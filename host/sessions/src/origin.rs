@@ -22,7 +22,7 @@ pub struct SessionOrigin {
 #[must_use]
 pub fn session_origin(bytes: &[u8]) -> Option<SessionOrigin> {
     let lines = bytes.split(|byte| *byte == b'\n');
-    let named = lines.filter(|line| line.windows(ORIGIN.len()).any(|part| part == ORIGIN.as_bytes()));
+    let named = lines.filter(|line| std::str::from_utf8(line).is_ok_and(|line| line.contains(ORIGIN)));
     let mut records = named.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
     records.find_map(|record| {
         let origins = [&record[ORIGIN], &record["payload"][ORIGIN]];
