@@ -131,7 +131,7 @@ fn unstartable_strategy_fails_the_first_check() {
     world::install(&path, "#!/no/such/interpreter\n");
     // The checks cannot start it. The reason is known before the first start.
     let error = TestedPlugin::at(&path, &cargo_bin("compact-runner")).map(|_| ()).unwrap_err();
-    assert_eq!(error, "the interpreter `/no/such/interpreter` of its `#!` line is not installed");
+    assert_eq!(error.to_string(), "the interpreter `/no/such/interpreter` of its `#!` line is not installed");
     let path = base.path().join("not-executable");
     std::fs::write(&path, "#!/bin/sh\n").unwrap();
     check_only_failure(&run_checks(&path, Duration::from_secs(30)), "S01", "");

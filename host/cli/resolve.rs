@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use jp_compact_help::intended_command;
+use jp_compact_help::{COMMANDS_OF_CONVERSATION, intended_command};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::trust::quoted;
 use jp_compact_store::{self as store, StoreError};
@@ -30,8 +30,13 @@ pub(crate) fn report_unresolved(
     commands: CommandNames,
 ) -> Result<Option<Exit>, Report> {
     let mut failed = Vec::new();
-    for transcript in transcripts {
-        if let Some(report) = resolution_error(transcript, transcripts, environment, commands) {
+    let commands = commands();
+    // The words after a mistyped command are its arguments, and not transcripts.
+    let begins_with_command =
+        transcripts.first().and_then(|first| mistyped_command(first, environment, &commands)).is_some();
+    let checked = if begins_with_command { &transcripts[..1] } else { transcripts };
+    for transcript in checked {
+        if let Some(report) = resolution_error(transcript, transcripts, environment, &commands) {
             failed.push((transcript, report));
         }
     }
@@ -43,7 +48,7 @@ pub(crate) fn report_unresolved(
     for (transcript, report) in &failed {
         results.print(transcript, Err::<((), EscapedLines), _>(report.clone()))?;
     }
-    if let count @ 2.. = transcripts.len() {
+    if let count @ 2.. = checked.len() {
         let failed = failed.len();
         let text = format_args!("no transcript was changed: {failed} of {count} transcripts cannot be used");
         let fields = json!({ "failed": failed, "transcripts": count });
@@ -57,7 +62,7 @@ fn resolution_error(
     transcript: &OsStr,
     arguments: &[OsString],
     environment: &Environment,
-    commands: CommandNames,
+    commands: &[String],
 ) -> Option<Report> {
     if transcript == "-" {
         return Some(stdin_not_appendable());
@@ -66,7 +71,7 @@ fn resolution_error(
         Ok(_) => None,
         Err(error) => Some(match possible_command(transcript, environment) {
             Some(argument) if matches!(error, StoreError::NotFound { .. }) => {
-                unknown_argument(argument, arguments, environment, &commands())
+                unknown_argument(argument, arguments, environment, commands)
             }
             _ => with_similar_id(error.into(), transcript, environment),
         }),
@@ -78,6 +83,26 @@ fn possible_command<'a>(transcript: &'a OsStr, environment: &Environment) -> Opt
     let argument =
         transcript.to_str().filter(|argument| !argument.is_empty() && !argument.contains(['/', '.']))?;
     environment.cwd.join(argument).symlink_metadata().is_err().then_some(argument)
+}
+
+/// Returns the command that the user probably meant with this word, if the word is not a transcript.
+fn mistyped_command(word: &OsStr, environment: &Environment, commands: &[String]) -> Option<String> {
+    let typed = possible_command(word, environment)?;
+    let is_unknown = matches!(store::locate(word, environment), Err(StoreError::NotFound { .. }));
+    intended_command(typed, commands).filter(|command| is_unknown && commands.contains(command))
+}
+
+/// Returns the command line that the user probably meant. A mistyped first word is replaced.
+fn intended_line(command: &str, argument: &str, arguments: &[OsString], transcript: &str) -> String {
+    let is_first = arguments.first().is_some_and(|first| first == argument);
+    let words: Vec<_> = match arguments {
+        [_, rest @ ..] if is_first && !rest.is_empty() => {
+            rest.iter().map(|word| quoted(Path::new(word))).collect()
+        }
+        _ if is_first && !COMMANDS_OF_CONVERSATION.contains(&command) => Vec::new(),
+        _ => vec![transcript.to_owned()],
+    };
+    ["jp-compact".to_owned(), command.to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
 
 fn unknown_argument(
@@ -97,7 +122,8 @@ fn unknown_argument(
             format!("`jp-compact {transcript} --dry-run` shows the effect without appending")
         }
         Some(command) => {
-            format!("did you mean `jp-compact {command} {transcript}`? Write a path as `./{argument}`")
+            let line = intended_line(command, argument, arguments, &transcript);
+            format!("did you mean `{line}`? Write a path as `./{argument}`")
         }
         None => match conversation_id(argument) {
             Some(id) => format!("inside the workspace, `jp-compact {id}` compacts that conversation"),

@@ -141,6 +141,9 @@ fn init_writes_the_best_profile_for_the_users_sessions() {
     world.write_conversation(".jp/conversations/17738399468-review", &Conversation::bulky(14));
     world.run(&["init"]).exits(2).reports("`jp-compact init --yes` writes it without asking");
     assert!(!world.path(".jp-compact.toml").exists());
+    let preview = world.run(&["init", "-n"]).exits(0);
+    preview.reports("would write ").reports("  | ");
+    assert!(!world.path(".jp-compact.toml").exists());
     let output = world.run(&["init", "--yes"]).exits(0).reports("jp-compact auto --hook");
     assert!(output.text().starts_with("STRATEGY           SAVED      KEPT\n"), "{}", output.text());
     let config = world.run(&["config", "--json"]).exits(0).line();

@@ -11,10 +11,15 @@ const LONG: [&str; 3] = ["", "batch", "eval"];
 const SCREEN_LINES: usize = 24;
 const LONG_LINES: usize = 40;
 const COLUMNS: usize = 80;
+const NARROW_COLUMNS: usize = 60;
 
 fn help(world: &World, command: &str, flag: &str) -> String {
+    help_in_columns(world, command, flag, COLUMNS)
+}
+
+fn help_in_columns(world: &World, command: &str, flag: &str, columns: usize) -> String {
     let mut process: Command = world.command(&command.split_whitespace().chain([flag]).collect::<Vec<_>>());
-    let output = world.finish(process.env("COLUMNS", COLUMNS.to_string()));
+    let output = world.finish(process.env("COLUMNS", columns.to_string()));
     CommandOutput::exits(output, 0).text().to_owned()
 }
 
@@ -52,6 +57,26 @@ fn short_help_fits_a_screen_and_has_two_examples() {
             "{command}\n{text}"
         );
     }
+}
+
+#[test]
+fn short_help_fits_a_narrow_terminal() {
+    let world = World::new();
+    // The paths of these examples are long.
+    let has_long_example = ["completions", "config", "config set", "config unset"];
+    for command in commands(&world) {
+        let text = help_in_columns(&world, &command, "-h", NARROW_COLUMNS);
+        // clap does not wrap the usage.
+        let mut lines = text.lines().filter(|line| !line.starts_with("Usage: "));
+        assert!(lines.all(|line| line.chars().count() <= NARROW_COLUMNS), "{command}\n{text}");
+        let mut examples = text.lines().skip_while(|line| *line != "Examples:").skip(1);
+        let are_whole = examples.all(|line| line.starts_with("  jp-compact ") || line.starts_with("    "));
+        assert!(are_whole || has_long_example.contains(&&*command), "{command}\n{text}");
+    }
+    let text = help_in_columns(&world, "", "-h", NARROW_COLUMNS);
+    let list = text.split_once("Commands:\n").and_then(|(_, rest)| rest.split_once("\n\n")).unwrap().0;
+    let is_row = |line: &str| line.starts_with("  ") && !line.starts_with("   ");
+    assert!(list.lines().all(is_row), "{text}");
 }
 
 #[test]

@@ -208,7 +208,7 @@ fn auto_does_not_repeat_request_with_small_saving() {
     let min_saving = "--set=conversation.compaction.min_saving=0.9";
     let keep_last = "--set=conversation.compaction.keep_last=1";
     let declined = scene.auto(&[min_saving, keep_last]).exits(0);
-    declined.reports("it would save ").reports(r"the text of the declined summary:\nword word ");
+    declined.reports("it would save ").reports("the text of the declined summary:\n     | word word ");
     scene.assert_requests(1);
     scene.auto(&[min_saving, keep_last]).exits(0).reports("no model was asked again: it would save ");
     scene.assert_requests(1);

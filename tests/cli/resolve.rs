@@ -32,8 +32,19 @@ fn unknown_word_suggests_command() {
     check_rejected(&["compact", "one"], 2, "compacting needs no command: `jp-compact one`");
     check_rejected(&["shwo", "one"], 2, "did you mean `jp-compact show one`?");
     check_rejected(&["PRINT", "one"], 2, "did you mean `jp-compact print one`?");
+    check_rejected(&["strtegy", "list"], 2, "did you mean `jp-compact strategy list`?");
+    check_rejected(&["mam"], 2, "did you mean `jp-compact man`?");
+    check_rejected(&["sho"], 2, "did you mean `jp-compact show TRANSCRIPT`?");
     check_rejected(&["17738399468-talk", "one"], 2, "`jp-compact 17738399468` compacts that conversation");
     check_rejected(&["frobnicate", "one"], 2, "`frobnicate` is not a command, an existing path, or an id");
+}
+
+#[test]
+fn words_after_a_mistyped_command_are_not_transcripts() {
+    let (world, transcripts) = world();
+    let output = world.run(&["strtegy", "list"]).exits(2);
+    assert!(!output.stderr.contains("`list` is not a command"), "{}", output.stderr);
+    transcripts.iter().for_each(Transcript::assert_untouched);
 }
 
 #[test]

@@ -24,14 +24,17 @@ use crate::{output, prompt};
 /// saves most. A workspace gets `.jp-compact.toml`; elsewhere, your own configuration is written. An existing file is
 /// never replaced.
 #[derive(Debug, Parser)]
-#[command(after_help = "Examples:\n  jp-compact init\n  jp-compact init --yes --max 10")]
+#[command(after_help = "Examples:\n  jp-compact init\n  jp-compact init --dry-run --max 10")]
 pub(crate) struct Args {
     /// Measure at most N sessions, the newest first
-    #[arg(short = 'n', long = "max", value_name = "N", default_value_t = 5)]
-    max: usize,
+    #[arg(long = "max", value_name = "N", default_value_t = 5)]
+    measured_max: usize,
     /// Write without asking
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "preview")]
     yes: bool,
+    /// Measure and print the configuration, but write nothing
+    #[arg(short = 'n', long = "dry-run")]
+    preview: bool,
 }
 
 /// The permissions of a configuration.
@@ -50,7 +53,7 @@ pub(crate) fn run(
         let hint = "`jp-compact config --explain` shows it; change it with an editor";
         return Err(Report::new(Exit::Usage, format!("{} exists", target.display()), Some(hint)));
     }
-    let sessions: Vec<OsString> = sessions::recorded_sessions(args.max, environment)
+    let sessions: Vec<OsString> = sessions::recorded_sessions(args.measured_max, environment)
         .into_iter()
         .filter_map(|session| session.path.map(OsString::from))
         .collect();
@@ -70,6 +73,13 @@ pub(crate) fn run(
         output::info("nothing was written", &json!({}), &EscapedLines::single(text));
         return Ok(Exit::Done);
     };
+    if args.preview {
+        let mut text = EscapedLines::single(format_args!("would write {}:", target.display()));
+        text.quote("  ", &init::config(best));
+        let fields = json!({ "path": target, "profile": best.profile });
+        output::info("would write the configuration", &fields, &text);
+        return Ok(Exit::Done);
+    }
     if !is_confirmed(args, best)? {
         output::info("nothing was written", &json!({}), &EscapedLines::single("nothing was written"));
         return Ok(Exit::Done);

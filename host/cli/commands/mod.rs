@@ -29,7 +29,7 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use jp_compact_help::with_layout;
+use jp_compact_help::{COMMANDS_OF_CONVERSATION, with_layout};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::EvalReport;
 
@@ -86,10 +86,6 @@ impl Cli {
         Ok(Self { json: wants_json(&matches), ..cli })
     }
 }
-
-/// The commands whose first argument is a conversation.
-const COMMANDS_OF_CONVERSATION: [&str; 8] =
-    ["auto", "diff", "fork", "lint", "print", "query", "show", "stats"];
 
 /// Returns the position at which a command line lacks its conversation, if it lacks one. `arguments` begin with the
 /// name of the program.

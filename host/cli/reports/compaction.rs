@@ -11,7 +11,7 @@ use jp_compact_schema::document::{
 use jp_compact_transcripts::Format;
 
 use crate::human::{counted, grouped, overlay_range, relative_path};
-use crate::lines::EscapedLines;
+use crate::lines::{EscapedLines, LISTED_MAX};
 use jp_compact_reports::sent_tokens;
 
 /// Returns the report as a document.
@@ -195,8 +195,10 @@ fn add_step_text(lines: &mut EscapedLines, step: &Step, format: Format) {
             lines.list("  ", entries);
         }
     }
-    let logs = step.logs.iter().map(|(level, text)| format!("     {name}: {}: {text}", lower_case(level)));
-    lines.list("     ", logs);
+    for (level, text) in step.logs.iter().take(LISTED_MAX) {
+        lines.labeled_wrapped(&format!("     {name}: {}: ", lower_case(level)), "     ", text);
+    }
+    lines.hidden_count("     ", step.logs.len().saturating_sub(LISTED_MAX));
     let diagnostics = step.diagnostics.iter().map(|diagnostic| {
         let turn = diagnostic.turn.map_or(String::new(), |turn| format!(" in turn {turn}"));
         format!("     {name}: {}{turn}: {}", lower_case(&diagnostic.severity), diagnostic.message)

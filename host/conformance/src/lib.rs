@@ -33,7 +33,7 @@ use serde_json::{Map, Value};
 pub use changes::{FileStamp, file_stamps};
 pub use checks::{CHECKS, Check, CheckLevel, find};
 pub use exchange::{CheckSetup, Speaker};
-pub use plugin::TestedPlugin;
+pub use plugin::{TestedPlugin, TestedPluginError};
 pub use rehearse::{Rehearsal, Rejection, rehearse};
 pub use template::{Language, create};
 

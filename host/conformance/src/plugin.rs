@@ -18,6 +18,34 @@ const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 /// The program with which a check removes an environment variable of the plugin.
 pub(super) const ENV: &str = "/usr/bin/env";
 
+/// The reason why a path is not a plugin that can be started.
+#[derive(Debug, thiserror::Error)]
+pub enum TestedPluginError {
+    /// The folder has no manifest.
+    #[error("it has no plugin.toml")]
+    NoManifest,
+    /// The manifest cannot be read, or is invalid.
+    #[error("plugin.toml: {0}")]
+    Manifest(String),
+    /// The program of a plugin folder is missing. The command builds it, if the folder names one.
+    #[error("`{program}` is missing")]
+    NotBuilt { program: String, command: Option<String> },
+    /// The interpreter of a script is not installed.
+    #[error("the interpreter `{0}` of its `#!` line is not installed")]
+    NoInterpreter(String),
+    #[error("`{0}` was not found in {folders}", folders = PATH.join(":"))]
+    NoProgram(String),
+    #[error("its manifest names no program in `command`")]
+    NoCommand,
+    #[error("its path or name is not UTF-8")]
+    NotUtf8,
+    #[error("{0}")]
+    NotFound(#[from] io::Error),
+    /// The shared library of the plugin does not exist.
+    #[error("{path}: {error}")]
+    NoLibrary { path: String, error: io::Error },
+}
+
 /// A plugin that can be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestedPlugin {
@@ -39,13 +67,13 @@ impl TestedPlugin {
     /// Returns the plugin at a path. `runner` loads shared libraries.
     ///
     /// # Errors
-    /// The path is not a valid plugin. The error is the reason.
-    pub fn at(path: &Path, runner: &Path) -> Result<Self, String> {
-        let path = path.canonicalize().map_err(|error| error.to_string())?;
+    /// The path is not a valid plugin.
+    pub fn at(path: &Path, runner: &Path) -> Result<Self, TestedPluginError> {
+        let path = path.canonicalize()?;
         if path.is_dir() {
             return Self::in_folder(&path, runner);
         }
-        let stem = path.file_stem().and_then(|stem| stem.to_str()).ok_or("its name is not UTF-8")?;
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).ok_or(TestedPluginError::NotUtf8)?;
         let (program, args, stem) = if path.extension().is_some_and(|extension| extension == "so") {
             let stem = stem.strip_prefix("lib").unwrap_or(stem);
             (runner.to_owned(), library_args(&path)?, stem)
@@ -66,18 +94,17 @@ impl TestedPlugin {
     }
 
     /// Returns the plugin of a folder with a manifest.
-    fn in_folder(folder: &Path, runner: &Path) -> Result<Self, String> {
+    fn in_folder(folder: &Path, runner: &Path) -> Result<Self, TestedPluginError> {
         let file = folder.join("plugin.toml");
-        let text = small_file::read(&file, small_file::MANIFEST)
-            .and_then(|bytes| bytes.ok_or_else(|| io::ErrorKind::NotFound.into()))
-            .and_then(small_file::text)
-            .map_err(|error| format!("plugin.toml: {error}"))?;
+        let invalid = |error: io::Error| TestedPluginError::Manifest(error.to_string());
+        let bytes = small_file::read(&file, small_file::MANIFEST).map_err(invalid)?;
+        let text = small_file::text(bytes.ok_or(TestedPluginError::NoManifest)?).map_err(invalid)?;
         let manifest: Manifest = toml::from_str(&text)
-            .map_err(|error| format!("plugin.toml: {}", error.to_string().trim_end()))?;
+            .map_err(|error| TestedPluginError::Manifest(error.to_string().trim_end().to_owned()))?;
         let (program, args) = match &manifest.run.program {
             Program::Dylib(file) => (runner.to_owned(), library_args(&folder.join(file))?),
             Program::Command(command) => {
-                let (first, rest) = command.split_first().ok_or("`command` names no program")?;
+                let (first, rest) = command.split_first().ok_or(TestedPluginError::NoCommand)?;
                 check_built(folder, first, &text)?;
                 // An argument that names a file of the folder is replaced by the path of the file, because the
                 // process has another working folder.
@@ -132,14 +159,14 @@ impl TestedPlugin {
     /// Returns the permissions that the plugin lacks, and the permission that it probably tried to use. The text of the
     /// failed check decides.
     #[must_use]
-    pub fn missing_permissions(&self, arguments: &str) -> (Vec<Grant>, Option<Grant>) {
+    pub fn missing_permissions(&self, failure: &str) -> (Vec<Grant>, Option<Grant>) {
         let runtime = self.interpreter().map_or(Runtime::None, |path| trust::runtime(&path));
         let lacks_runtime =
-            runtime != Runtime::None && !self.may_interpret() && arguments.contains("failed to start");
+            runtime != Runtime::None && !self.may_interpret() && failure.contains("failed to start");
         let tried = if lacks_runtime {
             Some(Grant::Runtime(runtime))
         } else {
-            session::guess(arguments, &self.granted, &self.path)
+            session::guess(failure, &self.granted, &self.path)
         };
         (self.missing(), tried)
     }
@@ -191,7 +218,7 @@ impl TestedPlugin {
 }
 
 /// Rejects a folder whose program is not built yet. A manifest of `strategy new` has the command in a comment.
-fn check_built(folder: &Path, program: &str, manifest: &str) -> Result<(), String> {
+fn check_built(folder: &Path, program: &str, manifest: &str) -> Result<(), TestedPluginError> {
     let path = folder.join(program);
     if !program.contains('/') {
         return Ok(());
@@ -201,15 +228,14 @@ fn check_built(folder: &Path, program: &str, manifest: &str) -> Result<(), Strin
     }
     let command = manifest.lines().find_map(|line| line.strip_prefix("# Build:")).map(str::trim);
     let command = command.or_else(|| folder.join("Cargo.toml").is_file().then_some("cargo build"));
-    let advice = command.map_or_else(String::new, |command| format!("\nbuild it first: {command}"));
-    Err(format!("`{program}` is missing{advice}"))
+    Err(TestedPluginError::NotBuilt { program: program.to_owned(), command: command.map(str::to_owned) })
 }
 
 /// The longest `#!` line that is read.
 const SHEBANG_BYTES_MAX: u64 = 256;
 
 /// Rejects a script whose interpreter is not installed. The system would only report that a file is missing.
-fn check_interpreter(script: &Path) -> Result<(), String> {
+fn check_interpreter(script: &Path) -> Result<(), TestedPluginError> {
     let start = small_file::read_start(script, SHEBANG_BYTES_MAX).unwrap_or_default();
     let start = String::from_utf8_lossy(&start);
     let Some(line) = start.strip_prefix("#!").and_then(|rest| rest.lines().next()) else { return Ok(()) };
@@ -219,23 +245,23 @@ fn check_interpreter(script: &Path) -> Result<(), String> {
     if name.starts_with('-') || find_program(Path::new("/"), name).is_ok_and(|path| path.exists()) {
         return Ok(());
     }
-    Err(format!("the interpreter `{name}` of its `#!` line is not installed"))
+    Err(TestedPluginError::NoInterpreter(name.to_owned()))
 }
 
 /// Finds the program of a command: a path in the folder, or a name on PATH.
-fn find_program(folder: &Path, name: &str) -> Result<PathBuf, String> {
+fn find_program(folder: &Path, name: &str) -> Result<PathBuf, TestedPluginError> {
     if name.contains('/') {
         return Ok(folder.join(name));
     }
     let mut candidates = PATH.iter().map(|folder| Path::new(folder).join(name));
-    candidates
-        .find(|path| path.is_file())
-        .ok_or_else(|| format!("`{name}` was not found in {}", PATH.join(":")))
+    candidates.find(|path| path.is_file()).ok_or_else(|| TestedPluginError::NoProgram(name.to_owned()))
 }
 
 /// Returns the arguments that make the runner load a library.
-fn library_args(path: &Path) -> Result<Vec<String>, String> {
-    let path = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
-    let path = path.to_str().ok_or("its path is not UTF-8")?;
+fn library_args(path: &Path) -> Result<Vec<String>, TestedPluginError> {
+    let path = path
+        .canonicalize()
+        .map_err(|error| TestedPluginError::NoLibrary { path: path.display().to_string(), error })?;
+    let path = path.to_str().ok_or(TestedPluginError::NotUtf8)?;
     Ok(vec!["--dylib".into(), path.to_owned()])
 }

@@ -1,45 +1,36 @@
-//! Two examples for each command. They are the end of `-h`, so each fits a line of 80 columns.
+//! Two examples for each command. They are the end of `-h`, so each fits a line of 80 columns, and most fit one of 60.
 
 /// The commands, each with two examples.
 pub(crate) const EXAMPLES: [(&str, [&str; 2]); 34] = [
-    ("", ["jp-compact 17738399468", "jp-compact 17738399468 -s strip-tools:mode=omit --keep-last 1 -n"]),
+    ("", ["jp-compact 17738399468", "jp-compact 17738399468 -s strip-tools --keep-last 1 -n"]),
     ("auto", ["jp-compact auto 17738399468", "jp-compact auto 17738399468 --context-window 200000 -n"]),
     (
         "batch",
-        [
-            "jp-compact batch conversations/ --report report.json",
-            "jp-compact batch . -n --require-saving 30 --require-valid anthropic",
-        ],
+        ["jp-compact batch conversations/ --report report.json", "jp-compact batch . -n --require-saving 30"],
     ),
     ("diff", ["jp-compact diff 17738399468 | less -R", "jp-compact diff 17738399468 -s strip-tools --stat"]),
     (
         "eval",
         [
-            "jp-compact eval session.jsonl -s strip-tools -s trim --html page.html",
-            "jp-compact eval conversations/ -s ./my-strategy --require-recall 90:path",
+            "jp-compact eval session.jsonl -s trim --html page.html",
+            "jp-compact eval logs/ -s ./mine --require-recall 90:path",
         ],
     ),
-    ("list", ["jp-compact list", "jp-compact list --agent codex --json | jq -r '.sessions[0].id'"]),
-    (
-        "fork",
-        [
-            "jp-compact fork 3dee0fbb --compact",
-            "jp-compact fork 17738399468 .jp/conversations/17738399470-x --last 5",
-        ],
-    ),
+    ("list", ["jp-compact list", "jp-compact list --json | jq -r '.sessions[0].id'"]),
+    ("fork", ["jp-compact fork 3dee0fbb --compact", "jp-compact fork 17738399468 ./17738399470-x --last 5"]),
     ("resume", ["jp-compact resume 3dee0fbb", "jp-compact resume 3dee0fbb --compact=heavy -n"]),
     (
         "import",
         [
-            "jp-compact import session.jsonl --to .jp/conversations/17738399471-copy",
-            "jp-compact import messages.json --format openai-chat --to ./copy",
+            "jp-compact import session.jsonl --to 17738399471-copy",
+            "jp-compact import x.json --format openai-chat --to ./copy",
         ],
     ),
     (
         "print",
         [
             "jp-compact print 17738399468 --compacted | less",
-            "jp-compact print 17738399468 --compacted --as anthropic > body.json",
+            "jp-compact print 17738399468 --as anthropic > body.json",
         ],
     ),
     (
@@ -49,11 +40,11 @@ pub(crate) const EXAMPLES: [(&str, [&str; 2]); 34] = [
     ("show", ["jp-compact show 17738399468", "jp-compact show 17738399468 --json | jq .tokens"]),
     ("stats", ["jp-compact stats 17738399468", "jp-compact stats .jp/conversations/*"]),
     ("lint", ["jp-compact lint 17738399468", "jp-compact lint events.json --provider all"]),
-    ("mcp", ["jp-compact mcp", "jp-compact mcp ~/project --allow-model --llm-budget-tokens 200000"]),
+    ("mcp", ["jp-compact mcp", "jp-compact mcp ~/project --allow-model"]),
     ("strategy", ["jp-compact strategy list", "jp-compact strategy new mine --lang python"]),
     (
         "strategy list",
-        ["jp-compact strategy list", "jp-compact strategy list --json | jq -r '.strategies[].name'"],
+        ["jp-compact strategy list", "jp-compact strategy list --json | jq '.strategies[].name'"],
     ),
     ("strategy show", ["jp-compact strategy show strip-tools", "jp-compact strategy show ./mine --json"]),
     (

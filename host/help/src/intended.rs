@@ -18,6 +18,10 @@ const SYNONYMS: [(&str, &str); 10] = [
     ("check", "lint"),
 ];
 
+/// The commands whose first argument is a conversation.
+pub const COMMANDS_OF_CONVERSATION: [&str; 8] =
+    ["auto", "diff", "fork", "lint", "print", "query", "show", "stats"];
+
 /// Returns the command or option that the user probably meant, or the empty text for compacting.
 #[must_use]
 pub fn intended_command(argument: &str, commands: &[String]) -> Option<String> {

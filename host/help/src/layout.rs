@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ColorChoice, Command};
 use jp_compact_terminal::colors::ColorMode;
 
 use crate::examples::EXAMPLES;
-use crate::texts::{COMMON, HEADINGS, TEXTS};
+use crate::texts::{ABOUTS, COMMON, HEADINGS, TEXTS};
 
 /// The maximum number of options that `-h` lists without headings.
 const UNGROUPED_MAX: usize = 7;
@@ -31,7 +31,21 @@ pub fn with_layout(cli: Command, arguments: &[OsString]) -> Command {
         ColorMode::Never => ColorChoice::Never,
     };
     let is_long = arguments.iter().any(|argument| argument == "--help" || argument == "help");
-    arrange(cli.color(color), "", if is_long { Form::Long } else { Form::Short })
+    if is_long {
+        return arrange(cli.color(color), "", Form::Long);
+    }
+    let names_command = arguments.iter().skip(1).any(|argument| cli.find_subcommand(argument).is_some());
+    let cli = arrange(cli.color(color), "", Form::Short);
+    // The help of the command itself has the whole description.
+    if names_command { cli } else { cli.mut_subcommands(with_short_about) }
+}
+
+/// Returns a command with its description in the list of commands.
+fn with_short_about(command: Command) -> Command {
+    match ABOUTS.iter().find(|(name, _)| *name == command.get_name()) {
+        Some((_, about)) => command.about(*about),
+        None => command,
+    }
 }
 
 /// Returns the value of `--color`. The raw arguments are searched, because errors of the command line are colored, too.

@@ -17,7 +17,7 @@ pub mod progress;
 pub mod strategies;
 mod texts;
 
-pub use intended::intended_command;
+pub use intended::{COMMANDS_OF_CONVERSATION, intended_command};
 pub use layout::{typed_color, with_layout, with_long_layout};
 pub use nearest::{hint_for, nearest};
 pub use overview::overview;

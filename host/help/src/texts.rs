@@ -156,7 +156,7 @@ pub(crate) const COMMON: [(&str, &[&str]); 19] = [
 ];
 
 /// The texts of `-h`: the id of an option or an argument, the name of its value, and its text.
-pub(crate) const TEXTS: [(&str, &str, &str); 53] = [
+pub(crate) const TEXTS: [(&str, &str, &str); 55] = [
     ("transcript", "", "A conversation: its folder, file, or id"),
     ("transcripts", "", "Conversations: folders, files, or ids"),
     ("plugin", "", "The name or the path of a strategy"),
@@ -208,6 +208,26 @@ pub(crate) const TEXTS: [(&str, &str, &str); 53] = [
     ("conversation", "ID", "The conversation: its folder, file, or id"),
     ("shell", "SHELL", "bash, zsh, fish, or powershell (untested)"),
     ("max", "N", "List at most N sessions [default: 40]"),
+    ("measured_max", "N", "Measure at most N sessions [default: 5]"),
+    ("preview", "", "Print the configuration; write nothing"),
     ("dir", "DIR", "Write all pages to DIR"),
     ("deadline", "DURATION", "Limit the time of one request"),
+];
+
+/// The descriptions of commands that would wrap in the list of `jp-compact -h` on a terminal of 60 columns.
+pub(crate) const ABOUTS: [(&str, &str); 14] = [
+    ("auto", "Compact conversations that are too large"),
+    ("diff", "Show what overlays or a run would remove"),
+    ("eval", "Measure how much strategies keep"),
+    ("list", "List sessions and conversations"),
+    ("fork", "Copy a conversation or a session"),
+    ("resume", "Compact a copy of a session and resume it"),
+    ("import", "Convert a transcript to a JP conversation"),
+    ("print", "Print a conversation, whole or compacted"),
+    ("query", "Ask the model, and append the turn"),
+    ("show", "List the overlays and their savings"),
+    ("stats", "Count tokens by content type and tool"),
+    ("lint", "Check a view against rules of providers"),
+    ("mcp", "Serve an agent over MCP"),
+    ("doctor", "Report how this machine runs strategies"),
 ];

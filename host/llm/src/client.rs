@@ -264,12 +264,41 @@ fn request_error(error: genai::Error, key: Option<&SecretString>) -> RequestErro
                 }
             }
         }
-        genai::Error::ChatResponseGeneration { .. } => {
+        genai::Error::ChatResponseGeneration { .. }
+        | genai::Error::NoChatResponse { .. }
+        | genai::Error::InvalidJsonResponseElement { .. } => {
             charged_error("the provider's answer has an unexpected form".into())
         }
         // All other errors occur before anything is sent.
-        _ => final_error("failed to build the request for this provider".into()),
+        error => unbuilt_request(build_cause(&error).as_deref()),
     }
+}
+
+/// Returns the error of a request that was not sent.
+fn unbuilt_request(cause: Option<&str>) -> RequestError {
+    let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
+    final_error(format!("failed to build the request for this provider{cause}"))
+}
+
+/// Returns the cause of a request that cannot be built, if its text quotes neither the conversation nor a key.
+fn build_cause(error: &genai::Error) -> Option<String> {
+    use genai::Error as E;
+    let text = match error {
+        E::ChatReqHasNoMessages { .. }
+        | E::LastChatMessageIsNotUser { .. }
+        | E::MessageRoleNotSupported { .. }
+        | E::MessageContentTypeNotSupported { .. }
+        | E::JsonModeWithoutInstruction
+        | E::RequiresApiKey { .. }
+        | E::NoAuthResolver { .. }
+        | E::NoAuthData { .. }
+        | E::AdapterNotSupported { .. }
+        | E::CacheBreakpointNoEligibleContent { .. }
+        | E::ClientBuildFail { .. } => error.to_string(),
+        E::SerdeJson(error) => format!("invalid JSON at line {}, column {}", error.line(), error.column()),
+        _ => return None,
+    };
+    Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 fn status_error(
@@ -328,7 +357,7 @@ fn connection_error(error: &reqwest::Error) -> RequestError {
         return charged_error("the provider did not answer in time".into());
     }
     if error.is_builder() {
-        return final_error("failed to build the request for this provider".into());
+        return unbuilt_request(Some(&innermost_cause(error)));
     }
     let failure =
         if error.is_connect() { "the provider cannot be reached" } else { "the connection was lost" };

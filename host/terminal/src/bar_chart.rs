@@ -25,7 +25,7 @@ impl Widths {
     fn new(columns: Option<usize>) -> Self {
         let columns = columns.unwrap_or(COLUMNS).clamp(COLUMNS_MIN, COLUMNS);
         // Numbers up to 999,999,999, or up to 9,999,999 in a narrow table.
-        let (name, number) = if columns < COLUMNS { (16, 9) } else { (24, 11) };
+        let (name, number) = if columns < COLUMNS { (17, 9) } else { (24, 11) };
         let bar = columns - name - 2 * (number + 1) - (CHANGE_WIDTH + 2) - 2;
         Self { name, number, bar }
     }

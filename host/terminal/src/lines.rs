@@ -12,6 +12,8 @@ use crate::escape::{self, Policy};
 pub const LISTED_MAX: usize = 40;
 /// A line prints at most this many characters. Programs read `--json` instead.
 const LINE_CHARS_MAX: usize = 2_000;
+/// A wrapped text has lines of about this many characters.
+const WRAPPED_CHARS: usize = 72;
 /// The mark of each line of a foreign text.
 const QUOTE: &str = "| ";
 
@@ -85,6 +87,14 @@ impl EscapedLines {
         self.quote(indent, rest);
     }
 
+    /// Like [`Self::labeled`], but wraps the quoted lines between words, and quotes at most [`LISTED_MAX`] of them.
+    pub fn labeled_wrapped(&mut self, label: &str, indent: &str, text: &str) {
+        let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+        self.line(format_args!("{label}{first}"));
+        let quoted: Vec<_> = rest.lines().flat_map(wrapped).collect();
+        self.list(indent, quoted.iter().map(|line| format!("{indent}{QUOTE}{line}")));
+    }
+
     /// Adds the first entries of a list, at most [`LISTED_MAX`], and the number of the others.
     pub fn list<T: Display>(&mut self, indent: &str, entries: impl ExactSizeIterator<Item = T>) {
         let hidden = entries.len().saturating_sub(LISTED_MAX);
@@ -116,6 +126,24 @@ impl EscapedLines {
     }
 }
 
+/// Splits a line between words into lines of at most [`WRAPPED_CHARS`], unless a word is longer.
+fn wrapped(line: &str) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut rest = line;
+    while let Some((limit, _)) = rest.char_indices().nth(WRAPPED_CHARS) {
+        let start = rest.len() - rest.trim_start().len();
+        let limit = limit.max(start);
+        let end = if rest[limit..].starts_with(' ') { Some(limit) } else { rest[..limit].rfind(' ') };
+        // A word that is longer than a line stays whole.
+        let next = || rest[start..].find(' ').map(|end| start + end);
+        let Some(end) = end.filter(|end| *end > start).or_else(next) else { break };
+        lines.push(&rest[..end]);
+        rest = rest[end..].trim_start();
+    }
+    lines.push(rest);
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -141,6 +169,28 @@ mod tests {
         let mut lines = EscapedLines::new();
         lines.labeled("  ", "  ", "it failed\nhint: run this\n\n  error: no");
         assert_eq!(lines.as_str(), "  it failed\n  | hint: run this\n  | \n  |   error: no\n");
+    }
+
+    #[test]
+    fn wraps_long_lines_between_words() {
+        let text = format!("the text:\n{}\n\n    {}\nend", "word ".repeat(20).trim(), "y".repeat(90));
+        let mut lines = EscapedLines::new();
+        lines.labeled_wrapped("- ", "  ", &text);
+        let first = "word ".repeat(14);
+        let expected = format!(
+            "- the text:\n  | {}\n  | word word word word word word\n  | \n  |     {}\n  | end\n",
+            first.trim(),
+            "y".repeat(90)
+        );
+        assert_eq!(lines.as_str(), expected);
+    }
+
+    #[test]
+    fn wrapping_keeps_every_character_except_spaces() {
+        for text in ["", " ", &"ü ".repeat(100), &"\u{3042}".repeat(200), &format!("{} x", " ".repeat(80))] {
+            let joined = wrapped(text).concat();
+            assert_eq!(joined.replace(' ', ""), text.replace(' ', ""), "{text}");
+        }
     }
 
     #[test]
@@ -175,6 +225,7 @@ mod tests {
             let mut lines = if consent { EscapedLines::for_consent() } else { EscapedLines::new() };
             lines.line(format_args!("{label}: {foreign}"));
             lines.labeled(&label, "  ", &foreign);
+            lines.labeled_wrapped("  | ", "  ", &foreign);
             let text = lines.as_str();
             let (first, rest) = text.split_once('\n').unwrap();
             prop_assert!(first.starts_with(&label));

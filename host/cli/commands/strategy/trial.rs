@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use jp_compact_conformance::TestedPlugin;
+use jp_compact_conformance::{TestedPlugin, TestedPluginError};
 use jp_compact_engine::compact;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::{Abilities, Jail};
@@ -68,18 +68,20 @@ pub(super) fn missing_grants_hint(
 }
 
 fn find_plugin(path: &Path, registry: &Registry, environment: &Environment) -> Result<TestedPlugin, Report> {
-    TestedPlugin::at(&environment.cwd.join(path), registry.runner()).map_err(|reason| {
-        let exit = if reason.starts_with("plugin.toml") { Exit::BadDescription } else { Exit::NotFound };
-        let (cause, advice) = reason.split_once('\n').unwrap_or((&reason, ""));
-        let hint = match advice {
-            "" if reason.starts_with("the interpreter") => {
-                "install it, or name another one in the first line"
-            }
-            "" => "give an executable, a shared library, or a folder with a plugin.toml",
-            advice => advice,
+    TestedPlugin::at(&environment.cwd.join(path), registry.runner()).map_err(|error| {
+        let exit = match error {
+            TestedPluginError::Manifest(_) | TestedPluginError::NoCommand => Exit::BadDescription,
+            _ => Exit::NotFound,
         };
-        let mut report = Report::new(exit, format!("{} is not a strategy", path.display()), Some(hint));
-        report.causes.push(cause.to_owned());
+        let hint = match &error {
+            TestedPluginError::NotBuilt { command: Some(command), .. } => {
+                format!("build it first: {command}")
+            }
+            TestedPluginError::NoInterpreter(_) => "install it, or name another one in the first line".into(),
+            _ => "give an executable, a shared library, or a folder with a plugin.toml".into(),
+        };
+        let mut report = Report::new(exit, format!("{} is not a strategy", path.display()), Some(&hint));
+        report.causes.push(error.to_string());
         report
     })
 }
