@@ -192,10 +192,10 @@ fn strategy_compacts_a_conversation() {
     assert_eq!(report["overlays"][0]["to_turn"], 2);
 }
 
-/// Returns the ways in: the commands of each item, without code marks. An item has two lines.
-fn ways_in() -> Vec<(String, Vec<String>)> {
+/// Returns the integrations, each with its commands without code marks. An item has two lines.
+fn integrations() -> Vec<(String, Vec<String>)> {
     let readme = readme();
-    let section = readme.split_once("\n## Ways in\n").unwrap().1.split("\n## ").next().unwrap().to_owned();
+    let section = readme.split_once("\n## Integrations\n").unwrap().1.split("\n## ").next().unwrap().to_owned();
     let lines: Vec<&str> = section.trim().lines().collect();
     let items = lines.chunks(2).map(|item| {
         let [first, second] = item else { panic!("{item:?}") };
@@ -272,7 +272,7 @@ fn each_way_in_works() {
     fs::copy(Path::new(ROOT).join("tests/sample/events.json"), home.join("logs/events.json")).unwrap();
     let read = |file: &str| fs::read_to_string(Path::new(ROOT).join(file)).unwrap();
     let mut checked = 0;
-    for (item, commands) in ways_in() {
+    for (item, commands) in integrations() {
         for command in &commands {
             checked += 1;
             match command.split(' ').next().unwrap() {
