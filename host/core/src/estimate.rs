@@ -163,7 +163,7 @@ impl Estimate {
         Self::of_elements(stream, 0..stream.events().len(), estimator)
     }
 
-    /// Measures some of the elements, for [`Self::followed_by`].
+    /// Measures some of the elements, for [`Self::append`].
     #[must_use]
     pub fn of_elements(stream: &Stream, elements: Range<usize>, estimator: Estimator) -> Self {
         let mut buffer = Vec::new();
@@ -177,10 +177,8 @@ impl Estimate {
     }
 
     /// Adds the elements after these.
-    #[must_use]
-    pub fn followed_by(mut self, next: &Self) -> Self {
+    pub fn append(&mut self, next: &Self) {
         self.measures.extend_from_slice(&next.measures);
-        self
     }
 
     /// Returns the estimate of a part of the stream: its first elements, and then overlays, which have no text.

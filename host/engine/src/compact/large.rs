@@ -47,9 +47,8 @@ fn measure_in_threads(
             scope.spawn(move || Estimate::of_elements(stream, part, estimator))
         };
         let others: Vec<_> = (1..threads).map(spawn).collect();
-        let first = Estimate::of_elements(stream, 0..start_of(1), estimator);
-        let estimate =
-            others.into_iter().fold(first, |estimate, part| estimate.followed_by(&result_of(part)));
+        let mut estimate = Estimate::of_elements(stream, 0..start_of(1), estimator);
+        others.into_iter().for_each(|part| estimate.append(&result_of(part)));
         (estimate, digest.map(result_of))
     })
 }
