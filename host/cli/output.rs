@@ -10,6 +10,7 @@ use jp_compact_jp_plugin::{Connection, MessageLevel};
 use jp_compact_runtime::environment::Variables;
 use jp_compact_schema::document::{Failure, LogLevel, LogLine};
 use jp_compact_terminal::colors::{ColorMode, TABLE_HEADING, with_colored_labels};
+use jp_compact_terminal::wrap::wrapped_to;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -106,7 +107,7 @@ pub(crate) fn table(lines: &[String]) -> io::Result<()> {
             table.line(line);
         }
     }
-    text(&table)
+    texts([table])
 }
 
 /// Whether only errors are printed.
@@ -152,11 +153,11 @@ pub(crate) fn log(level: LogLevel, message: &'static str, fields: &impl Serializ
         return jp.report(level, text.as_str());
     }
     if !is_json() {
-        let text = if STDERR_HAS_COLORS.load(Ordering::Relaxed) {
-            with_colored_labels(text.as_str())
-        } else {
-            text.as_str().to_owned()
-        };
+        let columns = terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| width.0.into());
+        let mut text = wrapped_to(text.as_str(), columns);
+        if STDERR_HAS_COLORS.load(Ordering::Relaxed) {
+            text = with_colored_labels(&text);
+        }
         let _ = io::stderr().write_all(text.as_bytes());
         return;
     }
@@ -170,15 +171,16 @@ pub(crate) fn log(level: LogLevel, message: &'static str, fields: &impl Serializ
     }
 }
 
-/// Writes the text result of a command to stdout.
+/// Writes the text result of a command to stdout, wrapped to the width of the terminal.
 ///
 /// # Errors
 /// See [`data`].
 pub(crate) fn text(lines: &EscapedLines) -> io::Result<()> {
-    data(|out| out.write_all(lines.as_str().as_bytes()))
+    let columns = columns().filter(|_| JP.get().is_none());
+    data(|out| out.write_all(wrapped_to(lines.as_str(), columns).as_bytes()))
 }
 
-/// Writes parts of a text result to stdout, each before the next one is computed.
+/// Writes parts of a text result to stdout, each before the next one is computed. Their lines are not wrapped.
 ///
 /// # Errors
 /// See [`data`].

@@ -61,8 +61,8 @@ fn several_transcripts_have_one_row_each_and_a_total() {
     tokens, by pieces              1,398         827  -41 %      ███████████▏░░░░░░░
 
     tokens by conversation           raw        view
-    one/events.json                  825         254  -69 %      █████▊░░░░░░░░░░░░░
-    …another-one/events.json         573         573  unchanged  █████████████▏
+    one                              825         254  -69 %      █████▊░░░░░░░░░░░░░
+    …ng-name/and-another-one         573         573  unchanged  █████████████▏
     ");
 }
 

@@ -109,7 +109,7 @@ fn fork_session(
         if args.run_args.json {
             output::json_line(&fork.document)?;
         } else {
-            output::text(&EscapedLines::single(&fork.session.resume))?;
+            output::texts([EscapedLines::single(&fork.session.resume)])?;
             if !quiet {
                 output::info("forked", &json!({ "report": fork.document }), &fork.text);
             }

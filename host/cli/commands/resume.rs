@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     }
     if args.run_args.dry_run {
         if !args.run_args.json {
-            output::text(&EscapedLines::single(&fork.session.resume))?;
+            output::texts([EscapedLines::single(&fork.session.resume)])?;
         }
         return Ok(Exit::Done);
     }

@@ -95,7 +95,11 @@ pub(crate) fn tables(stats: &Stats, estimator: Estimator, text: &mut EscapedLine
 
 /// Appends the table by conversation.
 pub(crate) fn by_conversation(conversations: &[(String, Stats)], text: &mut EscapedLines) {
-    let rows = conversations.iter().map(|(path, stats)| (path.as_str(), bar(stats.all.tokens)));
+    // All conversations of JP have files of one name. In a narrow terminal, only the end of a path is shown.
+    let name = |path: &'_ String| path.strip_suffix("/events.json").unwrap_or(path).to_owned();
+    let names: Vec<_> = conversations.iter().map(|(path, _)| name(path)).collect();
+    let rows =
+        names.iter().zip(conversations).map(|(name, (_, stats))| (name.as_str(), bar(stats.all.tokens)));
     bar_chart::table(text, "tokens by conversation", rows, output::columns());
 }
 

@@ -9,3 +9,4 @@ pub mod colors;
 pub mod escape;
 pub mod lines;
 pub mod numbers;
+pub mod wrap;

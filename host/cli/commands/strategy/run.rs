@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             Speaker::Stderr => stderr.quote("", line),
         }
     }
-    output::text(&exchange)?;
+    output::texts([exchange])?;
     if !stderr.is_empty() {
         output::info("stderr of the strategy", &json!({ "text": stderr.as_str() }), &stderr);
     }

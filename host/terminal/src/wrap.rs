@@ -1,0 +1,154 @@
+//! Wraps lines to the width of a terminal, between words. The terminal itself would break words, and its continuation
+//! lines have no indent. A continuation line is always indented, so it never looks like a line of the host.
+
+/// A narrower terminal gets the lines as they are.
+const COLUMNS_MIN: usize = 30;
+/// The minimum width of the last column of a line. A narrower one continues on the next line.
+const LAST_COLUMN_MIN: usize = 20;
+/// The beginning of a line that is a command. It is not wrapped, because a user copies it.
+const COMMAND: &str = "jp-compact ";
+
+/// Returns the text with lines of at most `columns` characters, unless a word or a command is longer.
+#[must_use]
+pub fn wrapped_to(text: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns.filter(|columns| *columns >= COLUMNS_MIN) else { return text.to_owned() };
+    let mut wrapped = String::with_capacity(text.len() + text.len() / 16);
+    for line in text.split_inclusive('\n') {
+        let (content, end) = line.strip_suffix('\n').map_or((line, ""), |content| (content, "\n"));
+        add_line(content, columns, &mut wrapped);
+        wrapped.push_str(end);
+    }
+    wrapped
+}
+
+fn add_line(line: &str, columns: usize, wrapped: &mut String) {
+    // Escape codes have no width, and occur only in headings.
+    if line.chars().count() <= columns || line.contains('\u{1b}') {
+        wrapped.push_str(line);
+        return;
+    }
+    let content = line.trim_start_matches(' ');
+    let indent = line.len() - content.len();
+    match content.rsplit_once("  ") {
+        _ if content.starts_with("| ") => {
+            add_words(&content[2..], &format!("{}| ", &line[..indent]), "", columns, wrapped);
+        }
+        Some((left, right)) if indent + left.chars().count() + 2 + LAST_COLUMN_MIN <= columns => {
+            let first = format!("{}{left}  ", &line[..indent]);
+            let hanging = " ".repeat(first.chars().count());
+            add_words(right, &first, &hanging, columns, wrapped);
+        }
+        Some((left, right)) if content.starts_with(COMMAND) => {
+            wrapped.push_str(&line[..indent]);
+            wrapped.push_str(left.trim_end());
+            wrapped.push('\n');
+            let hanging = " ".repeat(indent + 4);
+            add_words(right, &hanging, &hanging, columns, wrapped);
+        }
+        None if content.starts_with(COMMAND) && indent > 0 => wrapped.push_str(line),
+        _ => add_words(content, &line[..indent], &" ".repeat(indent + 2), columns, wrapped),
+    }
+}
+
+/// Adds words. The first line begins with `first`, and the others begin with `hanging`, or with `first` if that is empty.
+fn add_words(text: &str, first: &str, hanging: &str, columns: usize, wrapped: &mut String) {
+    let hanging = if hanging.is_empty() { first } else { hanging };
+    wrapped.push_str(first);
+    let mut width = first.chars().count();
+    let mut is_empty = true;
+    for word in words(text) {
+        let length = word.trim_end().chars().count();
+        if !is_empty && width + length > columns {
+            let end = wrapped.trim_end_matches(' ').len();
+            wrapped.truncate(end);
+            wrapped.push('\n');
+            wrapped.push_str(hanging);
+            width = hanging.chars().count();
+        }
+        wrapped.push_str(word);
+        width += word.chars().count();
+        is_empty = false;
+    }
+}
+
+/// Splits a text after its spaces. A quoted name or command is one word, unless it is long.
+fn words(text: &str) -> Vec<&str> {
+    const QUOTED_BYTES_MAX: usize = 50;
+    let (mut words, mut start, mut quote) = (Vec::new(), 0, None);
+    for (index, character) in text.char_indices() {
+        match character {
+            '`' if quote.is_some() => quote = None,
+            '`' => {
+                let length = text[index + 1..].find('`');
+                quote = length.filter(|length| *length <= QUOTED_BYTES_MAX);
+            }
+            ' ' if quote.is_none() && !text[index + 1..].starts_with(' ') => {
+                words.push(&text[start..=index]);
+                start = index + 1;
+            }
+            _ => {}
+        }
+    }
+    words.push(&text[start..]);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, columns: usize, expected: &str) {
+        assert_eq!(wrapped_to(text, Some(columns)), expected);
+    }
+
+    #[test]
+    fn continuation_lines_are_indented() {
+        check("hint: one two three four five six\n", 30, "hint: one two three four five\n  six\n");
+        check("  one two three four five six seven", 30, "  one two three four five six\n    seven");
+        check("short\n", 30, "short\n");
+    }
+
+    #[test]
+    fn quoted_lines_keep_their_mark() {
+        check("  | one two three four five six seven", 30, "  | one two three four five\n  | six seven");
+    }
+
+    #[test]
+    fn commands_are_not_broken() {
+        let command = "  jp-compact strategy trust ./strategies/mine\n";
+        check(command, 30, command);
+        check(
+            "did you mean `jp-compact show one two`? Yes",
+            30,
+            "did you mean\n  `jp-compact show one two`?\n  Yes",
+        );
+    }
+
+    #[test]
+    fn last_column_continues_below_itself() {
+        check("  a b  one two three four five six", 30, "  a b  one two three four five\n       six");
+        check(
+            "  jp-compact list --agent codex  the other sessions",
+            40,
+            "  jp-compact list --agent codex\n      the other sessions",
+        );
+    }
+
+    #[test]
+    fn unknown_or_tiny_width_changes_nothing() {
+        let text = "one two three four five six seven eight nine ten\n";
+        assert_eq!(wrapped_to(text, None), text);
+        assert_eq!(wrapped_to(text, Some(5)), text);
+    }
+
+    proptest! {
+        #[test]
+        fn only_spaces_and_marks_change(text in "([a-zäあ`|]{0,12} {0,3}){0,30}", columns in 30_usize..90) {
+            let solid = |text: &str| text.replace([' ', '\n', '|'], "");
+            prop_assert_eq!(solid(&wrapped_to(&text, Some(columns))), solid(&text));
+        }
+    }
+}
