@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{EvalReport, EvalRow, EvalStatus};
 
-/// The measured strategies. They need no model.
-pub const ROWS: [&str; 5] = ["strip-tools", "micro", "trim", "extract", "digest"];
+/// The measured strategies: all bundled ones that need no model.
+pub const ROWS: [&str; 6] = ["strip-reasoning", "strip-tools", "micro", "trim", "extract", "digest"];
 /// A hook of Claude Code that compacts a session after a turn, if that is due.
 pub const HOOK: &str =
     r#"{ "hooks": { "Stop": [{ "hooks": [{ "type": "command", "command": "jp-compact auto --hook" }] }] } }"#;
+/// The strategy that every profile begins with.
+const REASONING: &str = "strip-reasoning";
 /// The minimum part of the names that a profile must keep, in percent.
 const RECALL_MIN: f64 = 80.0;
 /// The minimum saving of a profile, in percent.
@@ -77,10 +79,12 @@ pub fn table(choices: &[Choice]) -> Vec<String> {
 #[must_use]
 pub fn config(choice: &Choice) -> String {
     let Choice { profile, saved, .. } = choice;
+    // Old reasoning is not needed again, so each profile removes it.
+    let names = if profile == REASONING { String::new() } else { format!(", \"{profile}\"") };
     format!(
         "# Written by `jp-compact init`: `{profile}` saved {saved:.1} % of the latest sessions.\n\
          [conversation.compaction]\ndefault_profile = \"measured\"\n\n\
-         [conversation.compaction.profiles.measured]\nstrategies = [\"strip-reasoning\", \"{profile}\"]\n\n\
+         [conversation.compaction.profiles.measured]\nstrategies = [\"{REASONING}\"{names}]\n\n\
          [conversation.compaction.auto]\nprofile = \"measured\"\n"
     )
 }
@@ -105,6 +109,21 @@ mod tests {
         check(&[large], None);
         check(&[choice("trim", 4.0, Some(100.0))], None);
         check(&[choice("trim", 40.0, None), small], Some("trim"));
+    }
+
+    #[test]
+    fn every_bundled_strategy_without_a_model_is_measured() {
+        let with_model = ["collapse", "summarize"];
+        let mut measured = ROWS.to_vec();
+        measured.extend(with_model);
+        measured.sort_unstable();
+        assert_eq!(measured, crate::strategies::BUNDLED.map(|(name, _)| name));
+    }
+
+    #[test]
+    fn profile_removes_reasoning_once() {
+        assert!(config(&choice("micro", 9.0, None)).contains("[\"strip-reasoning\", \"micro\"]"));
+        assert!(config(&choice("strip-reasoning", 9.0, None)).contains("[\"strip-reasoning\"]"));
     }
 
     #[test]

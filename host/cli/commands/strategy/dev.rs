@@ -1,6 +1,10 @@
 //! `jp-compact strategy dev`: shows the effect of a strategy on a conversation, again after every save. The strategy
 //! runs in a jail without a trust record, and nothing is appended. `diff` computes the effect; `commands` connects the
 //! two.
+//!
+//! Changes are found by reading the stamps of the strategy's few files five times a second. The crate `notify` is not
+//! used: editors save by renaming, after which a watched file must be watched again, and shared folders of containers and
+//! virtual machines report no events. Both would need this polling as well.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
