@@ -59,6 +59,48 @@ fn message_of_a_failing_script_names_the_file_of_its_author() {
 }
 
 #[test]
+fn stderr_of_a_worker_names_the_file_of_its_author() {
+    let world = world();
+    world.write_conversation("other", &Conversation::with_turns(3));
+    let script = plugin_script("failing", &json!({"features": ["worker"]}), "");
+    // A worker is only started for several transcripts.
+    let script = script.replace("run)\n", "run|worker)\nread -r line; echo \"$0: line 7: no\" >&2; exit 1\n");
+    world.write_script("plugins/failing", &script);
+    let output = world.run_plugin("failing", &["other", "-v"]).exits(19);
+    let output = output
+        .reports("| /here/plugins/failing: line 7: no")
+        .reports("line=\"/here/plugins/failing: line 7: no\"");
+    assert!(!output.stderr.contains("/store/"), "{}", output.stderr);
+}
+
+#[test]
+fn tracebacks_of_interpreters_name_the_file_of_its_author() {
+    let describe = plugin_script("x", &json!({}), "");
+    let description =
+        describe.lines().find(|line| line.starts_with('{')).unwrap().replace("\"x\"", "\"failing\"");
+    let python =
+        format!("import sys\nif sys.argv[1] == 'describe':\n    print('{description}')\nelse:\n    1 / 0\n");
+    let node = format!(
+        "if (process.argv[2] === 'describe') console.log('{description}'); else throw new Error('no');\n"
+    );
+    let bash = format!("if [ \"$1\" = describe ]; then echo '{description}'; else nothere; exit 1; fi\n");
+    let cases = [
+        ("/usr/bin/python3", python, "File \"/here/plugins/failing\", line 6"),
+        ("/usr/bin/node", node, "/here/plugins/failing:2"),
+        ("/bin/bash", bash, "/here/plugins/failing: line 2"),
+    ];
+    for (interpreter, script, place) in cases {
+        if !std::path::Path::new(interpreter).exists() {
+            continue;
+        }
+        let world = world();
+        world.write_script("plugins/failing", &format!("#!{interpreter}\n{script}"));
+        let output = world.run_plugin("failing", &[]).exits(13).reports(place);
+        assert!(!output.stderr.contains("/store/"), "{}", output.stderr);
+    }
+}
+
+#[test]
 fn typed_path_inside_a_trusted_folder_is_trusted() {
     let world = world();
     let plugin = world.write_plugin("mine", STRIP);

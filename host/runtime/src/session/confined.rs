@@ -8,6 +8,7 @@ use jp_compact_schema::Runtime;
 use super::error::Error;
 use crate::environment::Environment;
 use crate::jail::{Abilities, Confinement, Jail, Tier};
+use crate::process::Stderr;
 use crate::registry::PluginForm;
 use crate::trust::Cleared;
 
@@ -100,6 +101,12 @@ impl Confined {
         let program = Some(&self.program).filter(is_copy).cloned();
         let copy = self.cleared.folder.clone().or(program).or(argument);
         (copy.unwrap_or_else(|| plugin.real.clone()), &plugin.path)
+    }
+
+    /// Replaces the path of the copy in the strategy's stderr. An author looks for the own file.
+    pub(super) fn show_original_path(&self, stderr: &mut Stderr) {
+        let (copy, original) = self.copy_and_original();
+        stderr.replace_path(&copy, original);
     }
 
     /// Returns the path for error messages. The path of the copy would mean nothing to the user.

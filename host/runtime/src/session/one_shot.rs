@@ -75,22 +75,26 @@ impl Starter {
     ) -> Result<Ended, Error> {
         let (args, env) = (confined.args(verb), confined.env());
         let launch = self.launch(confined, &args, &env, stdin, deadline);
-        let mut stderr_log = StderrLog::new(confined.cleared.plugin.name.as_str());
+        let mut stderr_log =
+            StderrLog::new(confined.cleared.plugin.name.as_str(), confined.copy_and_original());
         let callbacks = OutputCallbacks { stdout: on_stdout, stderr: &mut |bytes| stderr_log.append(bytes) };
         let ended = process::run_with_callbacks(launch, callbacks).await;
         match &ended {
             Ok(Ended { stderr, .. }) | Err(ProcessError::Deadline { stderr, .. }) => stderr_log.end(stderr),
             Err(_) => stderr_log.end(&Stderr::default()),
         }
-        let (copy, original) = confined.copy_and_original();
         let ended = ended.map(|mut ended| {
-            ended.stderr.replace_path(&copy, original);
+            confined.show_original_path(&mut ended.stderr);
             ended
         });
         let ended = ended.map_err(|error| {
             Error::Process(match error {
                 ProcessError::Start { program, reason } => {
                     ProcessError::Start { program: confined.display_path(program), reason }
+                }
+                ProcessError::Deadline { deadline, mut stderr } => {
+                    confined.show_original_path(&mut stderr);
+                    ProcessError::Deadline { deadline, stderr }
                 }
                 other => other,
             })

@@ -147,7 +147,7 @@ impl WorkerSlot {
             ReplyLine::Log(log) => stderr_log::log(name, log),
             ReplyLine::Terminal(_) | ReplyLine::Nothing => {}
         };
-        let mut stderr_log = StderrLog::new(name);
+        let mut stderr_log = StderrLog::new(name, self.described.confined.copy_and_original());
         let mut on_stderr = |bytes: &[u8]| stderr_log.append(bytes);
         let mut connection = WorkerConnection::new(&self.queue, self.limits, leftover, retrying, &on_line);
         let end = {
@@ -240,8 +240,9 @@ async fn shut_down(
     exit_time_max: Duration,
     grace: Duration,
 ) -> Result<WorkerEnded, ProcessError> {
-    let ended = worker.end_with(exit_time_max, grace, &mut |bytes| stderr_log.append(bytes)).await?;
+    let mut ended = worker.end_with(exit_time_max, grace, &mut |bytes| stderr_log.append(bytes)).await?;
     stderr_log.end(&ended.stderr);
+    confined.show_original_path(&mut ended.stderr);
     starter.log_exit(confined, "worker", ended.status);
     Ok(ended)
 }

@@ -2,6 +2,8 @@
 //! bounded. With `-v`, it gets the first 32 KiB of stderr while the process runs, and the last 32 KiB after the process
 //! has ended. The text is a field, never the message. The terminal writer escapes it.
 
+use std::path::{Path, PathBuf};
+
 use jp_compact_schema::version::LOGS_MAX;
 use jp_compact_schema::{Level, Log};
 
@@ -14,6 +16,8 @@ const MESSAGE_BYTES_MAX: usize = 4 << 10;
 #[derive(Debug)]
 pub(super) struct StderrLog {
     strategy: String,
+    /// The path of a stored copy of the strategy, and the path that the user knows.
+    paths: (String, String),
     text: PendingText,
 }
 
@@ -26,20 +30,24 @@ struct PendingText {
 }
 
 impl StderrLog {
-    pub(super) fn new(strategy: &str) -> Self {
-        Self { strategy: strategy.to_owned(), text: PendingText::default() }
+    pub(super) fn new(strategy: &str, (copy, original): (PathBuf, &Path)) -> Self {
+        let paths = (copy.to_string_lossy().into_owned(), original.to_string_lossy().into_owned());
+        Self { strategy: strategy.to_owned(), paths, text: PendingText::default() }
     }
 
     /// Logs more output.
     pub(super) fn append(&mut self, bytes: &[u8]) {
-        let strategy = &*self.strategy;
-        self.text.append(bytes, |line| tracing::info!(strategy, line, "stderr"));
+        let (strategy, (copy, original)) = (&*self.strategy, &self.paths);
+        self.text
+            .append(bytes, |line| tracing::info!(strategy, line = line.replace(copy, original), "stderr"));
     }
 
     /// Logs the rest after the process has ended.
     pub(super) fn end(mut self, stderr: &Stderr) {
-        let strategy = &*self.strategy;
-        self.text.finish(stderr, |line| tracing::info!(strategy, line, "stderr"));
+        let (strategy, (copy, original)) = (&*self.strategy, &self.paths);
+        self.text.finish(stderr, |line| {
+            tracing::info!(strategy, line = line.replace(copy, original), "stderr");
+        });
     }
 }
 
