@@ -82,7 +82,8 @@ fn words(text: &str) -> Vec<&str> {
                 let length = text[index + 1..].find('`');
                 quote = length.filter(|length| *length <= QUOTED_BYTES_MAX);
             }
-            ' ' if quote.is_none() && !text[index + 1..].starts_with(' ') => {
+            // A number stays with its percent sign.
+            ' ' if quote.is_none() && !text[index + 1..].starts_with([' ', '%']) => {
                 words.push(&text[start..=index]);
                 start = index + 1;
             }
@@ -109,6 +110,7 @@ mod tests {
         check("hint: one two three four five six\n", 30, "hint: one two three four five\n  six\n");
         check("  one two three four five six seven", 30, "  one two three four five six\n    seven");
         check("short\n", 30, "short\n");
+        check("it was 241,144 tokens before (-39 %)", 33, "it was 241,144 tokens before\n  (-39 %)");
     }
 
     #[test]
