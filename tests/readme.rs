@@ -195,7 +195,8 @@ fn strategy_compacts_a_conversation() {
 /// Returns the integrations, each with its commands without code marks. An item has two lines.
 fn integrations() -> Vec<(String, Vec<String>)> {
     let readme = readme();
-    let section = readme.split_once("\n## Integrations\n").unwrap().1.split("\n## ").next().unwrap().to_owned();
+    let section =
+        readme.split_once("\n## Integrations\n").unwrap().1.split("\n## ").next().unwrap().to_owned();
     let lines: Vec<&str> = section.trim().lines().collect();
     let items = lines.chunks(2).map(|item| {
         let [first, second] = item else { panic!("{item:?}") };
