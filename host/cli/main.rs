@@ -7,7 +7,6 @@ mod commands;
 mod compaction;
 mod error;
 mod exact_tokens;
-mod exit;
 mod give_back;
 mod html_file;
 mod human;
@@ -31,7 +30,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
-use jp_compact_help::{completion, typed_color, with_layout};
+use jp_compact_help::{completion, exit, typed_color, with_layout};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_terminal::{escape, lines};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -123,7 +122,8 @@ fn print_help(arguments: &[OsString], plain: &clap::Error) {
 /// Reports a command line that cannot be parsed. Without parsed options, this function searches the raw arguments for
 /// `--json` and `--log-format`.
 fn report_usage_error(error: &clap::Error, arguments: &[OsString]) -> Exit {
-    let rendered = error.render().to_string();
+    // clap calls a hint a tip.
+    let rendered = error.render().to_string().replace("\n  tip: ", "\nhint: ");
     let failure = error::usage_error(&rendered).failure(None);
     if arguments.iter().any(|argument| argument == "--json") {
         // If this write fails, the report on stderr still follows.

@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 
+use clap::builder::styling::Style;
 use clap::{Arg, ArgAction, ColorChoice, Command};
 use jp_compact_terminal::colors::ColorMode;
 
@@ -137,7 +138,8 @@ fn help_flag(is_grouped: bool) -> Arg {
 fn with_examples(command: Command, path: &str, form: Form) -> Command {
     let Some((_, examples)) = EXAMPLES.iter().find(|(command, _)| *command == path) else { return command };
     debug_assert!(examples.iter().all(|example| example.len() + 2 <= COLUMNS), "{path}");
-    let examples = format!("Examples:\n  {}\n  {}", examples[0], examples[1]);
+    let bold = if form == Form::Short { Style::new().bold() } else { Style::new() };
+    let examples = format!("{bold}Examples:{bold:#}\n  {}\n  {}", examples[0], examples[1]);
     if form == Form::Long {
         let has_own = command.get_after_help().is_some() || command.get_after_long_help().is_some();
         return if has_own { command } else { command.after_help(examples) };

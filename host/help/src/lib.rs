@@ -7,6 +7,7 @@
 
 pub mod completion;
 mod examples;
+pub mod exit;
 pub mod init;
 mod intended;
 mod layout;

@@ -4,7 +4,7 @@ use jp_compact_schema::document::ErrorKind;
 
 /// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// success; also nothing to do, and a dry run
     Done = 0,
     /// a bug in jp-compact
@@ -47,7 +47,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// Every code, in order, with its description.
-    pub(crate) const ALL: [(Self, &'static str); 19] = [
+    pub const ALL: [(Self, &'static str); 19] = [
         (Self::Done, "success; also nothing to do, and a dry run"),
         (Self::Bug, "a bug in jp-compact"),
         (Self::Usage, "invalid usage or options"),
@@ -69,12 +69,12 @@ impl Exit {
         (Self::Interrupted, "interrupted"),
     ];
 
-    pub(crate) fn code(self) -> u8 {
+    pub fn code(self) -> u8 {
         self as u8
     }
 
     /// Returns the kind of failure in a JSON document. A document about a success would be a bug.
-    pub(crate) fn kind(self) -> ErrorKind {
+    pub fn kind(self) -> ErrorKind {
         match self {
             Self::Done | Self::Bug => ErrorKind::Bug,
             Self::Usage => ErrorKind::Usage,
@@ -105,7 +105,7 @@ impl From<Exit> for std::process::ExitCode {
 }
 
 /// Returns the table of codes at the end of `--help`.
-pub(crate) fn table() -> String {
+pub fn table() -> String {
     let rows = Exit::ALL.iter().map(|(exit, description)| format!("  {:>3}  {description}", exit.code()));
     rows.collect::<Vec<_>>().join("\n")
 }
