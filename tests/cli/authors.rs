@@ -28,6 +28,15 @@ fn error_of_an_unbuilt_folder_names_the_command() {
 }
 
 #[test]
+fn folder_without_manifest_is_not_a_strategy() {
+    let world = world();
+    fs::create_dir(world.path("empty")).unwrap();
+    world.run(&["strategy", "test", "empty"]).exits(10).reports("it has no plugin.toml");
+    fs::write(world.path("empty/plugin.toml"), "manifest = 1").unwrap();
+    world.run(&["strategy", "test", "empty"]).exits(12).reports("plugin.toml: ");
+}
+
+#[test]
 fn missing_interpreter_is_named() {
     let world = world();
     for (line, name) in [("#!/usr/bin/nothere -x", "/usr/bin/nothere"), ("#!/usr/bin/env nothere", "nothere")]

@@ -351,3 +351,10 @@ fn json_error_has_code_causes_and_hint() {
     assert!(error["message"].as_str().unwrap().ends_with("it has no events.json"), "{error}");
     assert!(error["causes"].is_array() && error["hint"].is_string(), "{error}");
 }
+
+#[test]
+fn suggestion_for_an_unknown_option_is_a_hint() {
+    let output =
+        World::new().run(&["list", "--jsn"]).exits(2).reports("\nhint: a similar argument exists: '--json'");
+    assert!(!output.stderr.contains("tip:"), "{}", output.stderr);
+}
