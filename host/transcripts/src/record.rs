@@ -145,7 +145,12 @@ fn read_array(raw: &Bytes, format: Option<Format>) -> Result<(Bytes, RecordForm,
     // One line of these formats identifies the format. An array of lines does not: each line has a type and a
     // timestamp, or a role, so the array resembles other formats.
     let has_distinct_lines = |format| match format {
-        Format::ClaudeCode | Format::Codex | Format::Pi | Format::GeminiCli => true,
+        Format::ClaudeCode
+        | Format::Codex
+        | Format::Pi
+        | Format::GeminiCli
+        | Format::QwenCode
+        | Format::KimiCli => true,
         Format::JCli => readers::is_surely_j_cli(&sample),
         _ => false,
     };
