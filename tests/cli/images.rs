@@ -66,7 +66,7 @@ fn openai_gets_images_of_requests() {
         json!([{ "type": "text", "text": "What is in it?" }, image, { "type": "text", "text": "Be short." }]);
     assert_eq!(chat["messages"][0]["content"], first);
     let responses = body("openai-responses", 1);
-    let image = json!({ "type": "input_image", "image_url": url });
+    let image = json!({ "type": "input_image", "detail": "auto", "image_url": url });
     let texts = ["What is in it?", "Be short."].map(|text| json!({ "type": "input_text", "text": text }));
     assert_eq!(responses["input"][0]["content"], json!([texts[0], image, texts[1]]));
     assert_eq!(responses["input"][2]["output"], json!([image]));

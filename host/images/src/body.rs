@@ -52,8 +52,9 @@ fn openai(image: &Image) -> Option<Value> {
     Some(json!({ "type": "image_url", "image_url": { "url": image.to_url()? } }))
 }
 
+/// Returns the form of the Responses API. `detail` is optional in results, and required in messages.
 fn responses(image: &Image) -> Option<Value> {
-    Some(json!({ "type": "input_image", "image_url": image.to_url()? }))
+    Some(json!({ "type": "input_image", "detail": "auto", "image_url": image.to_url()? }))
 }
 
 fn gemini(image: &Image) -> Option<Value> {
