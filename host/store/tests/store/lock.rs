@@ -102,10 +102,10 @@ fn unlinked_lock_file_neither_blocks_nor_admits_a_writer() {
         let waiting = scope.spawn(|| {
             rewrite(&place, LOCK_WAIT, || assert!(released.load(Ordering::SeqCst), "built too early"))
         });
-        // The lock file is unlinked while its lock is held. Another writer creates and locks a new file of the same name.
-        fs::remove_file(world.lock()).unwrap();
-        let second = File::options().create(true).append(true).open(world.lock()).unwrap();
-        second.lock().unwrap();
+        // Another writer's locked file takes the name in one step, so the name is never free for the waiting thread.
+        let replacement = world.path("replacement.lock");
+        let second = take_lock(&replacement);
+        fs::rename(&replacement, world.lock()).unwrap();
         drop(first);
         released.store(true, Ordering::SeqCst);
         drop(second);
