@@ -11,7 +11,7 @@ use serde::de::{DeserializeOwned, Error};
 pub fn from_line<T: DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
     // Serde's derive would also accept an array.
     if line.trim_ascii_start().first() != Some(&b'{') {
-        return Err(serde_json::Error::custom("a message is a JSON object"));
+        return Err(serde_json::Error::custom("a message must be a JSON object"));
     }
     serde_json::from_slice(line)
 }

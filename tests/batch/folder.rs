@@ -36,11 +36,7 @@ fn compacts_and_reports_every_conversation_in_order() {
     let overlay = &report.transcripts[0].overlays[0];
     assert_eq!((&*overlay.strategy, &*overlay.version), ("strip-tools", env!("CARGO_PKG_VERSION")));
     assert_eq!((overlay.from_turn, overlay.to_turn, overlay.executable_sha256.len()), (0, 1, 64));
-    assert!(
-        output.stderr.starts_with("12 transcripts: 12 compacted; JP sends a model "),
-        "{}",
-        output.stderr
-    );
+    assert!(output.stderr.starts_with("12 transcripts: 12 compacted; JP sends "), "{}", output.stderr);
     assert_eq!(set.files("").iter().filter(|name| name.contains(".part")).count(), 0);
 }
 
@@ -91,7 +87,7 @@ fn repeated_run_skips_compacted_and_redoes_grown_transcripts() {
 }
 
 #[test]
-fn other_turns_or_options_are_compacted_again() {
+fn compacts_again_with_other_turns_or_options() {
     let set = Set::new(1);
     set.batch(&[]).exits(0).reports("1 compacted");
     set.batch(&["--keep-last", "1"]).exits(0).reports("1 compacted");
@@ -231,7 +227,7 @@ fn arbitrary_file_names_are_handled() {
     assert!(!junit.contains(['\x07', '\x1b']));
     let view = Path::new("views").join(std::ffi::OsStr::from_bytes(names[1])).join("events.json");
     assert!(world.path("here").parent().unwrap().join(view).is_file());
-    // The next run resumes by bytes: it distinguishes names that are equal as text.
+    // The next run compares names as bytes, because different names can be equal as text.
     world.run(&[&args[..], &["--resume"]].concat()).exits(19).reports("3 of them in an earlier run");
 }
 

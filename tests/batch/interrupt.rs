@@ -50,7 +50,7 @@ fn interrupt_finishes_work_in_progress_and_resume_continues() {
     let continue_pipe = set.path("go");
     let output = run_interrupted(&set, |_| fs::write(&continue_pipe, "go\n").unwrap()).exits(130);
     let output = output
-        .reports("interrupted: finishing the transcripts that the workers have")
+        .reports("interrupted: finishing the requests in progress")
         .reports("same command with --resume");
     let report = set.report("r.json");
     let finished = report.transcripts.len();
@@ -88,7 +88,7 @@ done
 
 /// A worker gets one request at a time. The transcripts that wait for it must not delay the end.
 #[test]
-fn interrupt_finishes_only_the_transcript_that_the_worker_has() {
+fn interrupt_finishes_only_the_request_in_progress() {
     let set = Set::new(30);
     let (started_pipe, continue_pipe) = (set.path("started"), set.path("go"));
     for fifo in [&started_pipe, &continue_pipe] {

@@ -266,7 +266,7 @@ fn violation_error_quotes_the_line() {
     error: strategy `mine` failed
 
     Caused by:
-      line 1 of its output is not a valid message (a message is a JSON object): Hello, world
+      line 1 of its output is not a valid message (a message must be a JSON object): Hello, world
 
     hint: stdout is only for replies; print debug text to stderr (`>&2` in a shell, `file=sys.stderr` in Python)
     ");
@@ -308,7 +308,7 @@ fn partial_failure_counts_failed_transcripts() {
     conversation/events.json: 1 overlay appended
       1  strip-reasoning [version]  turns 0-1: reasoning
       1  strip-tools [version]  turns 0-1: tool_calls
-      JP sends a model about 643 tokens, was 716 (-10 %, pieces)
+      JP sends about 643 tokens, was 716 (-10 %, pieces)
     error: failed to read /here/bad/events.json
 
     Caused by:

@@ -389,7 +389,7 @@ fn raw_stream_invariant() {
 }
 
 #[test]
-fn a_dry_run_previews_mechanical_effects_turn_by_turn() {
+fn dry_run_lists_the_effects_on_each_turn() {
     let (world, transcript) = example_world();
     let output = world.run(&["conversation", "--dry-run"]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
@@ -399,7 +399,7 @@ fn a_dry_run_previews_mechanical_effects_turn_by_turn() {
       turn 0: 137 -> 132 tokens
       turn 1: 202 -> 171 tokens
       turn 2: 131 -> 105 tokens
-      JP would send a model about 836 tokens, was 899 (-7 %, pieces)
+      JP would send about 836 tokens, was 899 (-7 %, pieces)
       prompt cache (anthropic, cold): the compaction would cost nothing
     ");
     transcript.assert_untouched();

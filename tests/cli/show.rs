@@ -35,7 +35,7 @@ fn lists_number_range_origin_and_effect_of_overlays() {
     assert_eq!(output.stderr, "");
     insta::assert_snapshot!(world.normalize(output.text()), @r"
     conversation/events.json: 4 turns, 24 events, 5 overlays
-    JP sends a model about 529 of 573 tokens
+    JP sends about 529 of 573 tokens
     jp-compact's own view has about 528 of 573 tokens, 510 of 596 bytes of text: JP does not apply overlay 3
     overlays, with the tokens of the view before and after
       1  573 -> 545  -5 %       turn 0: reasoning
@@ -104,7 +104,7 @@ fn prints_only_totals_without_overlays() {
     let output = world.run(&["show", "conversation"]).exits(0);
     insta::assert_snapshot!(output.text(), @r"
     conversation/events.json: 1 turn, 6 events, 0 overlays
-    JP sends a model about 144 of 144 tokens, 149 of 149 bytes of text
+    JP sends about 144 of 144 tokens, 149 of 149 bytes of text
 
     tokens by type                   raw        view
     tool_requests                     38          38  unchanged  ███████████████████
@@ -123,7 +123,7 @@ fn prints_only_totals_without_overlays() {
     let output = world.run(&["show", "empty"]).exits(0);
     insta::assert_snapshot!(output.text(), @r"
     empty/events.json: 0 turns, 0 events, 0 overlays
-    JP sends a model about 0 of 0 tokens, 0 of 0 bytes of text
+    JP sends about 0 of 0 tokens, 0 of 0 bytes of text
 
     total                            raw        view
     tokens, by pieces                  0           0  unchanged

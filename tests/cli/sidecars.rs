@@ -107,8 +107,8 @@ fn reports_unapplied_overlay_of_edited_events() {
     assert_eq!(output.text(), edited);
     assert_eq!(
         output.stderr,
-        "warning: s.jsonl: 1 overlay is not applied: the events in the range have changed since; `jp-compact show` \
-         lists them\n"
+        "warning: s.jsonl: 1 overlay is not applied, because events in its range have changed; `jp-compact show` \
+         lists the overlays\n"
     );
     let overlay = &show_json(&world)["overlays"][0];
     assert_eq!(overlay["remarks"], json!(["not applied, because the events in its range have changed"]));

@@ -20,7 +20,7 @@ fn tables_show_raw_and_view_tokens() {
     assert_eq!(output.stderr, "");
     insta::assert_snapshot!(output.text(), @r"
     conversation/events.json: 2 turns, 11 events, 1 overlay
-    JP sends a model about 254 of 825 tokens, 216 of 2,583 bytes of text
+    JP sends about 254 of 825 tokens, 216 of 2,583 bytes of text
 
     tokens by type                   raw        view
     tool_responses                   644          73  -89 %      ██▏░░░░░░░░░░░░░░░░
@@ -45,7 +45,7 @@ fn several_transcripts_have_one_row_each_and_a_total() {
     let output = world.run(&["stats", "one", "a-folder-with-a-long-name/and-another-one"]).exits(0);
     insta::assert_snapshot!(output.text(), @r"
     2 conversations: 6 turns, 35 events, 1 overlay
-    JP sends a model about 827 of 1,398 tokens, 812 of 3,179 bytes of text
+    JP sends about 827 of 1,398 tokens, 812 of 3,179 bytes of text
 
     tokens by type                   raw        view
     tool_responses                   791         220  -72 %      █████▎░░░░░░░░░░░░░

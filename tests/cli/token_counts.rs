@@ -52,7 +52,7 @@ fn assert_jp_first(text: &str, jp: &str, overlay: &str) {
 fn reports_that_jp_sends_unchanged_tokens() {
     let world = world();
     let dry_run = run_micro(&world, &["--dry-run"]).stderr;
-    let unchanged = "JP would send a model about 6,397 tokens, was 6,397 (unchanged, pieces)\n";
+    let unchanged = "JP would send about 6,397 tokens, was 6,397 (unchanged, pieces)\n";
     assert_jp_first(&dry_run, unchanged, "JP does not apply overlay 1");
     assert_jp_unchanged(&run_micro(&world, &["--dry-run", "--json"]).line()["tokens"]);
     let report = run_micro(&world, &["--json"]).line();
@@ -73,7 +73,7 @@ fn counts_overlays_that_jp_applies() {
     fresh_world.write_conversation("project/talk", &conversation());
     let output = fresh_world.run(&["project/talk", "-s", "strip-tools", "--keep-last", "0"]).exits(0);
     assert!(
-        output.stderr.contains("  JP sends a model about ") && !output.stderr.contains("own view"),
+        output.stderr.contains("  JP sends about ") && !output.stderr.contains("own view"),
         "{}",
         output.stderr
     );
@@ -83,7 +83,7 @@ fn counts_overlays_that_jp_applies() {
 fn show_and_stats_report_jp_first() {
     let world = world();
     run_micro(&world, &[]);
-    let jp = "JP sends a model about 6,397 of 6,397 tokens\n";
+    let jp = "JP sends about 6,397 of 6,397 tokens\n";
     for command in ["show", "stats"] {
         let output = world.run(&[command, "project/talk"]).exits(0);
         assert_jp_first(output.text(), jp, "JP does not apply overlay 1");
@@ -97,7 +97,7 @@ fn show_and_stats_report_jp_first() {
     let output = world.run(&["stats", "project"]).exits(0);
     assert_jp_first(
         output.text(),
-        "JP sends a model about 6,541 of 6,541 tokens\n",
+        "JP sends about 6,541 of 6,541 tokens\n",
         "JP does not apply every overlay",
     );
 }
@@ -110,7 +110,7 @@ fn mcp_reports_tokens_sent_by_jp() {
     let mut agent = Agent::connect(&world, &["--set", set]);
     let compacted = agent.call("compact", arguments);
     assert_jp_unchanged(&compacted.0["structuredContent"]["tokens"]);
-    assert_jp_first(compacted.text(), "JP sends a model about 6,397 tokens", "JP does not apply overlay 1");
+    assert_jp_first(compacted.text(), "JP sends about 6,397 tokens", "JP does not apply overlay 1");
     for tool in ["show", "stats"] {
         assert_jp_unchanged(
             &agent.call(tool, json!({"transcript": "talk"})).0["structuredContent"]["tokens"],
@@ -125,7 +125,7 @@ fn batch_gate_uses_tokens_sent_by_jp() {
     let arguments = [&["batch", "project", "--json"], &MICRO[..]].concat();
     let run_batch = |extra: &[&str], code: i32| world.run(&[&arguments[..], extra].concat()).exits(code);
     let output = run_batch(&["-n"], 0);
-    assert!(output.stderr.contains("; JP sends a model 6,397 of 6,397 tokens"), "{}", output.stderr);
+    assert!(output.stderr.contains("; JP sends 6,397 of 6,397 tokens"), "{}", output.stderr);
     assert!(output.stderr.contains("jp-compact's own views have"), "{}", output.stderr);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_jp_unchanged(&report["transcripts"][0]["tokens"]);
@@ -201,7 +201,7 @@ fn show_reports_that_over_is_not_implemented() {
     assert!(output.text().contains(note), "{}", output.text());
     assert_jp_first(
         output.text(),
-        "JP sends a model about 113 of 6,397 tokens",
+        "JP sends about 113 of 6,397 tokens",
         "JP applies overlay 1 without `over`",
     );
     assert!(output.text().contains("6,397 -> 6,397  unchanged"), "{}", output.text());

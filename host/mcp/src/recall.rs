@@ -102,7 +102,7 @@ pub fn changes(read: ReadTranscript<'_>, estimator: Estimator) -> ToolAnswer {
     ToolAnswer { text, json: serde_json::to_value(report).ok() }
 }
 
-/// Lists the sessions that recorded this folder, and the conversations of its workspace.
+/// Lists the sessions of agents that worked in this folder, and the conversations of its workspace.
 #[must_use]
 pub fn sessions_of(folder: &Path, max: Option<usize>, environment: &Environment) -> ToolAnswer {
     let mut rows = sessions::recorded_sessions(READ_MAX, environment);
@@ -114,7 +114,7 @@ pub fn sessions_of(folder: &Path, max: Option<usize>, environment: &Environment)
         text.line(format_args!("{}  {}  {}  {title}", row.modified, row.agent, row.id));
     }
     if rows.is_empty() {
-        text.line("no session recorded this folder");
+        text.line("no session was found for this folder");
     }
     let json = serde_json::to_value(SessionListReport { sessions: rows, notes: Vec::new() }).ok();
     ToolAnswer { text: text.as_str().to_owned(), json }
@@ -128,8 +128,8 @@ pub fn session_path(id: &str, folder: &Path, environment: &Environment) -> Optio
     Path::new(&row.path?).canonicalize().ok()
 }
 
-/// Returns whether a session belongs to the served folder. A session of an agent recorded this folder. A conversation of
-/// JP is inside of it: the folder can be below a workspace, whose other conversations are not served.
+/// Returns whether a session belongs to the served folder. The agent of a session worked in this folder. A conversation
+/// of JP is inside of it: the folder can be below a workspace, whose other conversations are not served.
 fn is_served(row: &ListedSession, folder: &Path) -> bool {
     let real = |path: &Option<String>| path.as_deref().and_then(|path| Path::new(path).canonicalize().ok());
     match row.agent.as_str() {

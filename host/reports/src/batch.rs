@@ -45,14 +45,14 @@ fn tokens(TokenCounts { raw, view_after, jp, .. }: TokenCounts) -> String {
         Some(jp) if jp.raw < raw => {
             let sent = reduction(jp.view_after, jp.raw);
             format!(
-                "JP sends a model {sent} of JP's own conversations, and the views of all transcripts have {views}"
+                "JP sends {sent} of JP's own conversations, and the views of all transcripts have {views}"
             )
         }
-        Some(jp) if jp.view_after == view_after => format!("JP sends a model {views}"),
+        Some(jp) if jp.view_after == view_after => format!("JP sends {views}"),
         Some(jp) => {
             let sent = reduction(jp.view_after, jp.raw);
             format!(
-                "JP sends a model {sent}, and jp-compact's own views have {views}: JP does not apply every overlay"
+                "JP sends {sent}, and jp-compact's own views have {views}: JP does not apply every overlay"
             )
         }
     }

@@ -11,7 +11,7 @@ use jp_compact_schema::document::{self, TokenCounts};
 use jp_compact_terminal::numbers::{counted, grouped, percent_change};
 
 /// The beginning of a sentence about tokens that JP sends.
-const JP_SENDS: &str = "JP sends a model";
+const JP_SENDS: &str = "JP sends";
 /// The beginning of a sentence about a view that JP does not send.
 const OWN_VIEW_HAS: &str = "jp-compact's own view has";
 /// The beginning of a sentence about transcripts of other agents, which apply no overlay.
@@ -132,7 +132,7 @@ pub fn run_text(report: &compact::RunReport, run: &RunSettings) -> Vec<String> {
     };
     let our_view = comparison(report.tokens_before, report.tokens_after);
     let Some(jp) = &report.sent_by_jp else { return vec![format!("{PRINTED_VIEW_HAS} {our_view}")] };
-    let jp_sends = if run.io.dry_run { "JP would send a model" } else { JP_SENDS };
+    let jp_sends = if run.io.dry_run { "JP would send" } else { JP_SENDS };
     let mut lines = vec![format!("{jp_sends} {}", comparison(jp.before, jp.after))];
     if let Some(difference) = &jp.difference {
         lines.push(format!("{OWN_VIEW_HAS} {our_view}: {difference}"));

@@ -1,5 +1,5 @@
-//! Tests of a strategy as a real process: verbs, exit status, and stray output. This executable is also the strategy: with
-//! `NOISY` in its environment it serves, otherwise it runs the tests.
+//! Tests of a strategy as a real process: verbs, exit status, and stray output. If
+//! `NOISY` is in its environment, this executable is the strategy. Otherwise, it runs the tests.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics is a test that fails")]
 #![expect(clippy::disallowed_methods, reason = "a test starts processes")]
@@ -130,5 +130,5 @@ fn invalid_message_exits_with_1() {
     let output = finish(strategy(Some("worker")), b"hello\n");
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
-    assert!(String::from_utf8(output.stderr).unwrap().contains("noisy: a message is a JSON object"));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("noisy: a message must be a JSON object"));
 }

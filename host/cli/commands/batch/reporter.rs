@@ -68,7 +68,7 @@ impl BatchReporter {
             BatchEvent::Interrupted if self.is_interrupted => {}
             BatchEvent::Interrupted => {
                 self.is_interrupted = true;
-                let text = "interrupted: finishing the transcripts that the workers have; interrupt again to stop now";
+                let text = "interrupted: finishing the requests in progress; interrupt again to stop now";
                 self.print(LogLevel::Warn, "interrupted", &json!({}), text);
             }
         }

@@ -1,5 +1,5 @@
-//! The threads of a batch. Each has its own async runtime, processes, and window of transcripts. They share only the
-//! position of the next transcript, so a slow strategy blocks only its own thread. A thread lives until all transcripts
+//! The threads of a batch. Each has its own async runtime, processes, and window of transcripts. They take
+//! transcripts from one list, so a slow strategy blocks only its own thread. A thread lives until all transcripts
 //! are finished, because a strategy ends with the thread that started it, and a connection to a model needs the runtime
 //! that opened it.
 
@@ -40,7 +40,7 @@ pub enum BatchEvent {
         /// Whether an earlier run processed it.
         resumed: bool,
     },
-    /// The user interrupted the run. Each worker finishes the transcript that it has.
+    /// The user interrupted the run. Requests that a strategy already has are finished, and no others are sent.
     Interrupted,
 }
 
@@ -57,13 +57,14 @@ pub enum BatchEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stop {
     No,
-    /// Each worker finishes the transcript that it has. The others are not started.
+    /// Requests that a strategy already has are finished. No others are sent.
     WhenAnswered,
     Now,
 }
 
 /// Runs a batch. `report` is called on this thread for each transcript when it is finished. An error of `report` stops
-/// the batch like an interrupt: each worker finishes the transcript that it has. A second interrupt stops immediately.
+/// the batch like an interrupt: requests that a strategy already has are finished. A second interrupt stops
+/// immediately.
 ///
 /// # Errors
 /// `report` failed, or no thread could be created.

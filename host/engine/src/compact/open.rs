@@ -70,17 +70,19 @@ pub fn open_as(
     Ok(Opened { place, sidecar_file: Some(sidecar_file), stream })
 }
 
-/// Returns the warnings about a transcript: skipped parts, and overlays that are not applied.
+/// Returns the warnings about a transcript: parts that the reader skipped or does not understand, and overlays that are
+/// not applied.
 #[must_use]
 pub fn warnings(stream: &Transcript) -> Vec<String> {
     let mut warnings = stream.warnings().to_vec();
     warnings.extend(transcripts::examine(stream).ok().flatten());
     let stale_overlays = stream.overlays().iter().filter(|overlay| overlay.stale).count();
     if stale_overlays > 0 {
-        let overlays_are = if stale_overlays == 1 { "overlay is" } else { "overlays are" };
+        let (overlays_are, their_range) =
+            if stale_overlays == 1 { ("overlay is", "its range") } else { ("overlays are", "their ranges") };
         warnings.push(format!(
-            "{stale_overlays} {overlays_are} not applied: the events in the range have changed since; `jp-compact \
-             show` lists them"
+            "{stale_overlays} {overlays_are} not applied, because events in {their_range} have changed; `jp-compact show` \
+             lists the overlays"
         ));
     }
     warnings
