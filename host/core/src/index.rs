@@ -12,15 +12,15 @@ use jp_compact_json::{Malformed, Scanner, Span};
 
 /// The type of an overlay that JP's grammar cannot express.
 pub(crate) const OVERLAY: &str = "jp_compact_overlay";
-/// The type of an overlay that begins or ends inside a turn. It is a separate type because version 0.1.0 would read such
-/// a range as whole turns. That version ignores unknown types.
+/// The type of an overlay that begins or ends inside a turn. It is a separate type because version 0.1.0 would read
+/// such a range as whole turns. That version ignores unknown types.
 pub(crate) const STEP_OVERLAY: &str = "jp_compact_step_overlay";
 
 /// The start of the reason if an overlay is malformed.
 pub(crate) const MALFORMED: &str = "a malformed ";
 
 /// The end of the reason if each line of a file is a separate conversation.
-pub const SEVERAL_CONVERSATIONS: &str = "a second conversation begins: each line holds its own";
+pub const SEVERAL_CONVERSATIONS: &str = "a second conversation begins: each line is a separate conversation";
 
 /// The reason why bytes are not a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -73,13 +73,13 @@ fn keeps_other_policies_of_dropped_summary() {
 }
 
 #[test]
-fn overlay_without_effect_has_none_in_the_fork() {
+fn overlay_without_effect_has_no_effect_in_the_fork() {
     check(compaction(90, 4, 3, strip()), Kept, Some(compaction(90, 2, 1, strip())));
     check(compaction(90, 9, 9, summary()), Kept, Some(compaction(90, 7, 7, summary())));
 }
 
 #[test]
-fn renumbers_listed_calls_and_removes_those_before_the_cut() {
+fn removes_listed_calls_before_the_cut_and_renumbers_the_others() {
     let selective = |calls: Value| json!({"tool_calls": {"policy": "selective", "calls": calls}});
     let calls = json!([
         {"seq": 3, "id": "c0", "request": "strip"},

@@ -18,7 +18,7 @@ fn tokens_after_each(stream: &Stream, estimator: Estimator) -> Vec<u64> {
 
 proptest! {
     #[test]
-    fn each_count_equals_that_of_a_separate_view(bytes in transcript()) {
+    fn each_count_equals_the_count_of_a_separate_view(bytes in transcript()) {
         let stream = Stream::parse(bytes).unwrap();
         let survey = Survey::new(&stream);
         let overlays = stream.overlays();

@@ -19,7 +19,7 @@ fn check(build: &Build, expected: Value) {
     assert_eq!(stats, expected);
 }
 
-/// Tokens and bytes, each of the raw events and of the view.
+/// Returns the tokens and the bytes as JSON. Each pair has the raw events first, then the view.
 fn sizes(tokens: [u64; 2], bytes: [u64; 2]) -> Value {
     let [tokens, bytes] = [tokens, bytes].map(|[before, after]| json!({"before": before, "after": after}));
     json!({"tokens": tokens, "bytes": bytes})

@@ -105,7 +105,7 @@ fn summary_and_policies_share_an_overlay() {
 }
 
 #[test]
-fn other_ranges_kinds_and_grammars_stay_separate() {
+fn different_ranges_equal_kinds_and_own_grammar_stay_separate() {
     let later = json!({"from_turn": 0, "to_turn": 2, "tool_calls": {"policy": "omit"}});
     check(&[reasoning(), later], &["reasoning: s0=all", "tool_calls: s1=all"]);
     check(&[tools(), tools()], &["tool_calls: s0=all", "tool_calls: s1=all"]);
@@ -122,7 +122,7 @@ fn other_ranges_kinds_and_grammars_stay_separate() {
 }
 
 #[test]
-fn a_single_strategy_needs_no_kinds() {
+fn receipt_of_a_single_strategy_lists_no_kinds() {
     check(&[tools()], &["tool_calls: s0=all"]);
 }
 
