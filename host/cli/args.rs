@@ -188,7 +188,7 @@ pub(crate) struct RunArgs {
     /// Use this time instead of the system clock
     ///
     /// New overlays get this timestamp, and bounds such as `5h` count back from it.
-    #[arg(long, value_name = "RFC3339")]
+    #[arg(long, help_heading = "Input and output", value_name = "RFC3339")]
     pub(crate) now: Option<Timestamp>,
 }
 

@@ -142,7 +142,7 @@ fn manual_page_is_found_by_its_words() {
 }
 
 #[test]
-fn command_without_arguments_shows_what_is_there_and_the_next_commands() {
+fn command_without_arguments_shows_conversations_and_the_next_commands() {
     let world = World::new();
     world.write_conversation(".jp/conversations/17738399468-review", &Conversation::with_turns(2));
     world.write_conversation(".jp/conversations/17738399469-other", &Conversation::with_turns(2));

@@ -1,5 +1,5 @@
-//! `jp-compact mcp`: the tools that give back what overlays hide, the sessions of the served folder, and the results of all
-//! tools. The client of these tests validates each result against its published schema.
+//! `jp-compact mcp`: the tools that give back what overlays hide, the sessions of the served folder, and the results of
+//! all tools. The client of these tests validates each result against its published schema.
 
 use std::fs;
 
@@ -52,7 +52,7 @@ fn print_has_pages() {
     agent.close().exits(0);
 }
 
-/// Writes a session of Claude Code that recorded a folder.
+/// Writes a session of Claude Code that worked in a folder.
 pub(crate) fn write_session(world: &World, id: &str, folder: &str) -> Transcript {
     let folder = world.path(folder);
     let line = |kind: &str, uuid: &str, parent: Value, content: Value| {

@@ -51,7 +51,7 @@ const HOOK_TIME: Duration = Duration::from_secs(2);
     after_help = "Examples:\n  jp-compact auto 17738399468\n  jp-compact auto 17738399468 --context-window 200000 --dry-run\n  jp-compact auto 17738399468 --set conversation.compaction.auto.profile=heavy"
 )]
 pub(crate) struct Args {
-    /// A conversation folder, an events.json, or an id
+    /// A conversation folder, events.json, id, or another agent's file
     #[arg(value_name = "TRANSCRIPT", required_unless_present = "hook")]
     transcripts: Vec<OsString>,
     /// Run this profile [default: auto.profile]

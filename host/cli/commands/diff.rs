@@ -237,7 +237,7 @@ fn origins(stream: &Stream, run: Option<&DryRun>) -> Vec<Option<(String, String)
     origins
 }
 
-/// Explains the difference between the compared views and those that JP sends.
+/// Explains the difference between the compared views and the views that JP sends.
 fn jp_note(stream: &Stream, choice: &OverlayChoice, tokens: &TokenCounts) -> Option<String> {
     let jp = tokens.jp.filter(|_| stream.is_jp())?;
     let difference = jp_view_with(stream, &Pairs::new(stream), &choice.after)?.difference;

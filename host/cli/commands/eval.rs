@@ -56,8 +56,8 @@ pub(crate) struct Args {
     /// Evaluate this strategy; repeat the option for several rows
     ///
     /// A path contains a `/`, such as ./strip-all. Options follow a colon: NAME:key=value,key=value or NAME:{"key":...}
-    /// or NAME:@FILE. With NAME@FILE or NAME@FILE:OPTIONS, the answers of models are those that --llm-record wrote to
-    /// FILE.
+    /// or NAME:@FILE. With NAME@FILE or NAME@FILE:OPTIONS, the answers of models come from FILE, which --llm-record
+    /// wrote.
     #[arg(
         help_heading = "Selection",
         short,

@@ -29,7 +29,7 @@ use crate::session_fork::{self, SessionForkRequest};
 use crate::session_source::{SessionSource, session_source};
 use crate::setup::Setup;
 
-/// Copy a conversation, or another agent's session as it is sent
+/// Copy a conversation, or the view of another agent's session
 ///
 /// A conversation of JP: events are copied byte for byte, including the config deltas before the first copied turn. In
 /// the copy, that turn is turn 0. A policy is clipped to the copied turns. A summary that also covers other turns is
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     transcript: OsString,
     /// The new folder or file; it must not exist
     ///
-    /// JP's conversations need it. [default: the place where the agent looks for its sessions]
+    /// A conversation of JP requires it. [default: the place where the agent looks for its sessions]
     #[arg(value_name = "DEST")]
     dest: Option<PathBuf>,
     /// Copy only the last N turns of JP's conversation [default: all]
@@ -60,10 +60,10 @@ pub(crate) struct Args {
     /// Without a value, this runs the default profile of the copy.
     #[arg(long, value_name = "PROFILE|SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "", hide_default_value = true)]
     compact: Option<String>,
-    /// Hide an earlier fork from its agent when the new one is written: its path or id
+    /// Hide this earlier fork from its agent when the new one is written
     ///
-    /// Its file gets the hidden name `.NAME.replaced` in the same folder. An original, and a fork that was written in
-    /// the last minute, are refused.
+    /// FORK is a path or an id. The file of the fork gets the hidden name `.NAME.replaced` in the same folder. A
+    /// session that is not a fork, and a fork that was written in the last minute, are refused.
     #[arg(long, value_name = "FORK")]
     replace: Option<OsString>,
     #[command(flatten)]

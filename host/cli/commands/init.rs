@@ -19,10 +19,10 @@ use crate::{output, prompt};
 
 /// Write a configuration for your own sessions
 ///
-/// Measures bundled strategies that need no model on your latest sessions: those of the workspace, or of all agents. Of
-/// the profiles that keep at least 80 % of the names that the sessions used again, it then offers to write the one that
-/// saves most. A workspace gets `.jp-compact.toml`; elsewhere, your own configuration is written. An existing file is
-/// never replaced.
+/// Runs profiles that need no model, and measures them on your latest sessions: the sessions of the workspace, or of
+/// all agents. A profile must keep at least 80 % of the names that the sessions used again. Of these profiles, the one
+/// that saves most is offered. In a workspace, it is written to `.jp-compact.toml`, and elsewhere to your own
+/// configuration. An existing file is never replaced.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:\n  jp-compact init\n  jp-compact init --dry-run --max 10")]
 pub(crate) struct Args {

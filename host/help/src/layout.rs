@@ -11,6 +11,8 @@ use jp_compact_terminal::colors::ColorMode;
 use crate::examples::EXAMPLES;
 use crate::texts::{ABOUTS, COMMON, HEADINGS, TEXTS};
 
+/// The heading of options that are listed under no other heading.
+const OTHER_OPTIONS: &str = "Advanced";
 /// The maximum number of options that `-h` lists without headings.
 const UNGROUPED_MAX: usize = 7;
 /// The widest line of `-h`.
@@ -107,9 +109,10 @@ fn with_heading(arg: Arg, is_grouped: bool) -> Arg {
         return arg;
     }
     let id = arg.get_id().as_str();
-    let heading = HEADINGS.iter().find(|(_, ids)| ids.contains(&id)).map(|(heading, _)| *heading);
+    let listed = HEADINGS.iter().find(|(_, ids)| ids.contains(&id));
+    let heading = listed.map_or(OTHER_OPTIONS, |(heading, _)| *heading);
     let is_own = arg.get_help_heading().is_some_and(|own| ["Gates", "Records", "Evaluation"].contains(&own));
-    if is_own && is_grouped { arg } else { arg.help_heading(heading.filter(|_| is_grouped)) }
+    if is_own && is_grouped { arg } else { arg.help_heading(is_grouped.then_some(heading)) }
 }
 
 /// Returns an option for `-h`: hidden if it is rare, and with a text that fits one line.

@@ -20,6 +20,7 @@ pub(crate) const HEADINGS: [(&str, &[&str]); 6] = [
             "agent",
             "forks",
             "max",
+            "measured_max",
             "conversation",
         ],
     ),
@@ -82,6 +83,10 @@ pub(crate) const HEADINGS: [(&str, &[&str]); 6] = [
             "dir",
             "resume",
             "view",
+            "give_back",
+            "preview",
+            "replace",
+            "once",
         ],
     ),
     (

@@ -23,7 +23,7 @@ resumed from a copy, which `fork` makes. `list` lists the sessions of this folde
 that an overlay hides. `diff` shows what overlays remove. `stats` counts the tokens. `compact` makes the conversation \
 smaller; its `focus` names the information that a summary must preserve. `show` lists the overlays. `print` prints the \
 conversation, or with `compacted` the view. `reset` removes overlays. Only transcripts inside the served folder and \
-sessions that recorded it can be used. The hint of an error is often a command for the user: pass it on.";
+sessions of agents that worked in it can be used. The hint of an error is often a command for the user: pass it on.";
 
 /// The effect of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
-//! A filter between stdin and the MCP library. The library silently drops a line that is too long or not JSON, so the agent
-//! would wait forever for an answer. This filter replaces such a line with a request that the server answers with an error.
-//! If the line has an id, the request has it, too. The filter must not buffer more than the longest valid line.
+//! A filter between stdin and the MCP library. The library silently drops a line that is too long or not JSON, so the
+//! agent would wait forever for an answer. This filter replaces such a line with a request that the server answers with
+//! an error. If the line has an id, the request has it, too. The filter must not buffer more than the longest valid
+//! line.
 
 use std::io;
 use std::pin::Pin;
@@ -24,7 +25,7 @@ pub struct FilteredInput<R> {
     source: R,
     chunk: Box<[u8]>,
     filter: LineFilter,
-    /// The filtered bytes, and the number of those that the library has read.
+    /// The filtered bytes, and how many of them the library has read.
     filtered: Vec<u8>,
     position: usize,
     has_ended: bool,

@@ -30,7 +30,10 @@ use reporter::BatchReporter;
 
 /// Compact folders of transcripts in one run
 ///
-/// Folders are searched recursively, except for ignored files (.gitignore). A PATH may also be a transcript or a pattern. The overlays are appended to each transcript. With --out, the views are written to another folder and the transcripts stay unchanged. A transcript that already has these overlays is skipped. A failing transcript is reported; the others continue.
+/// Folders are searched recursively, except for ignored files (.gitignore). A PATH may also be a transcript or a
+/// pattern. The overlays are appended to each transcript. With --out, the views are written to another folder and the
+/// transcripts stay unchanged. A transcript that already has these overlays is skipped. A failing transcript is
+/// reported; the others continue.
 #[derive(Debug, Parser)]
 #[command(
     mut_arg("strategies", |arg| arg.long_help(
@@ -58,7 +61,7 @@ pub(crate) struct Args {
     out: Option<PathBuf>,
     /// Write a JSON report to FILE
     ///
-    /// During the run, the finished transcripts are in FILE.part.
+    /// During the run, FILE.part has one line for each finished transcript.
     #[arg(help_heading = "Report", long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Write a JUnit report to FILE
@@ -71,7 +74,7 @@ pub(crate) struct Args {
     shard: Option<Shard>,
     /// Append policies even if the view then shows more tokens
     ///
-    /// Without this option, a weaker policy or another hint restores nothing.
+    /// Without this option, such policies are declined.
     #[arg(long)]
     restore: bool,
     /// Skip the unchanged transcripts that --report lists as done

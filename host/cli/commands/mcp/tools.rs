@@ -195,8 +195,8 @@ impl McpServer {
         tool_output((CompactAnswer { report, takes_effect }, text))
     }
 
-    /// Copies a session of the served folder to a new session next to it. A path is refused: the new session would be in
-    /// the folder that the file names, and the files next to it would be copied.
+    /// Copies a session of the served folder to a new session next to it. A path is refused: the new session would be
+    /// in the folder that the file names, and the files next to it would be copied.
     async fn fork(&self, arguments: ForkArguments) -> Result<ToolAnswer, Report> {
         let session = self.session(&arguments.transcript)?.ok_or_else(|| {
             let message = format!("no session of this folder has the id `{}`", arguments.transcript);
@@ -292,8 +292,8 @@ impl McpServer {
         read(&transcript, &environment)
     }
 
-    /// Checks that a transcript is inside the served folder, or the id of a session that recorded this folder. Such a
-    /// session is in the agent's own folder, and may be opened only there.
+    /// Checks that a transcript is inside the served folder, or the id of a session whose agent worked in this folder.
+    /// Such a session is in the agent's own folder, and may be opened only there.
     fn check_transcript(&self, transcript: &str) -> Result<(OsString, Environment), Report> {
         if transcript == "-" {
             return Err(stdin_not_appendable());

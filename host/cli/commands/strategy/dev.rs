@@ -3,8 +3,8 @@
 //! two.
 //!
 //! Changes are found by reading the stamps of the strategy's few files five times a second. The crate `notify` is not
-//! used: editors save by renaming, after which a watched file must be watched again, and shared folders of containers and
-//! virtual machines report no events. Both would need this polling as well.
+//! used: editors save by renaming, after which a watched file must be watched again, and shared folders of containers
+//! and virtual machines report no events. Both would need this polling as well.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ use crate::output;
 pub(crate) struct Args {
     /// An executable, a shared library, or a folder with a plugin.toml
     path: PathBuf,
-    /// A conversation folder, an events.json, an id, or another agent's file
+    /// A conversation folder, events.json, id, or another agent's file
     transcript: OsString,
     /// Keep the last N turns unchanged
     #[arg(long, value_name = "N", default_value_t = 3)]
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long)]
     stat: bool,
     /// Require a jail, or run with your permissions [default: require]
-    #[arg(long, value_name = "WHICH", value_enum)]
+    #[arg(long, value_name = "MODE", value_enum)]
     sandbox: Option<SandboxArg>,
     /// Show the effect once, without waiting for changes
     #[arg(long)]

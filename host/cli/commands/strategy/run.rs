@@ -34,7 +34,9 @@ use crate::output;
 pub(crate) struct Args {
     /// An executable, a shared library, or a folder with a plugin.toml
     path: PathBuf,
-    /// A conversation folder, an events.json, an id, or - for stdin
+    /// A conversation folder, events.json, id, another agent's file, or -
+    ///
+    /// `-` reads stdin.
     transcript: OsString,
     /// Pass options to the strategy, as a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = parse_options)]
@@ -85,7 +87,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             output::info("no turn to compact", &json!({}), &EscapedLines::single("no turn to compact"));
             return Ok(Exit::Done);
         }
-        Err(not_taken) => return Err(rejected(args, &plugin, "", not_taken)),
+        Err(rejection) => return Err(rejected(args, &plugin, "", rejection)),
     };
     let mut exchange = EscapedLines::new();
     let mut stderr = EscapedLines::new();
@@ -110,14 +112,14 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         })?;
     }
     let verdict =
-        rehearsal.verdict.map_err(|not_taken| rejected(args, &plugin, stderr.as_str(), not_taken))?;
+        rehearsal.verdict.map_err(|rejection| rejected(args, &plugin, stderr.as_str(), rejection))?;
     output::info("accepted", &json!({ "verdict": verdict.to_string() }), &EscapedLines::single(verdict));
     Ok(Exit::Done)
 }
 
 /// Returns the report of a rejected reply. The exit code is the same as in a run that appends.
-fn rejected(args: &Args, plugin: &TestedPlugin, stderr: &str, not_taken: Rejection) -> Report {
-    let (check, reason) = match not_taken {
+fn rejected(args: &Args, plugin: &TestedPlugin, stderr: &str, rejection: Rejection) -> Report {
+    let (check, reason) = match rejection {
         Rejection::Broken { check, why } => (check, why),
         Rejection::Version(mismatch) => {
             return compact::Error::strategy(&plugin.name, session::Error::Version(mismatch)).into();

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_listed_only_alone() {
+    fn options_are_listed_only_without_other_candidates() {
         let filter = |text: &str| String::from_utf8(without_options(text.into())).unwrap();
         assert_eq!(filter("show\n--help\n-h"), "show\n");
         assert_eq!(filter("--help\n--json"), "--help\n--json");

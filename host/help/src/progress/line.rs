@@ -62,7 +62,7 @@ impl ProgressLine {
         Self { shared: Arc::new(Shared { bar, state, changed }) }
     }
 
-    /// Returns the line as a part of several lines.
+    /// Returns the bar of the line, for a display of several lines.
     pub(super) fn bar(&self) -> ProgressBar {
         self.shared.bar.clone()
     }
@@ -110,7 +110,7 @@ impl Shared {
         while !state.is_closed {
             match &state.current {
                 Some(wait) if wait.start.elapsed() >= SHOWN_AFTER => {
-                    // The line of an earlier request was cleared. A cleared line is not drawn again before this.
+                    // The line of an earlier request was cleared. A cleared line is drawn again only after a reset.
                     if self.bar.is_finished() {
                         self.bar.reset();
                     }
