@@ -17,7 +17,7 @@ use jp_compact_strategy::dylib::{ABI, StrategyV1};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Compiles a C text, which can use the header, to a library.
+/// Compiles C code to a library. The code can use the header.
 #[track_caller]
 fn compile_library(base: &Path, text: &str) -> PathBuf {
     let (source, library) = (base.join("bad.c"), base.join("libbad.so"));
@@ -51,7 +51,7 @@ fn c_header_has_the_layout_of_the_rust_types() {
     compile_library(base.path(), &(asserts.concat() + types));
 }
 
-/// Returns the declarations of a C text on one line, without comments.
+/// Returns C code on one line, without comments.
 fn declarations(text: &str) -> String {
     let mut code = String::new();
     let mut rest = text;
@@ -132,7 +132,7 @@ fn library_that_exits_ends_only_the_runner() {
 }
 
 #[test]
-fn output_of_a_library_goes_to_stderr() {
+fn text_that_a_library_prints_goes_to_stderr() {
     check("printf(\"loading\"); emit(ctx, (const uint8_t *)line, 2); return 0;", Some(0), "{}\n", "loading");
 }
 

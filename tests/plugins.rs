@@ -233,7 +233,7 @@ fn irregular_conversation() -> Conversation {
 }
 
 #[test]
-fn call_without_a_response_stays_without_one() {
+fn call_without_a_response_gets_no_response() {
     let note = "[the same call was made again in turn 3]";
     let expect: [(&str, &[&str]); 6] = [
         ("dedupe", &["", "a a", "b, whole"]),

@@ -42,7 +42,7 @@ mod linux {
     /// The first number of the x32 calls, which are aliases of the x86_64 calls.
     const FIRST_X32_CALL: u32 = 0x4000_0000;
     /// The number of calls that are compared one by one. The kernel runs a new filter once for every existing call, to find
-    /// those that are always allowed. With one long list, that took half as long as a spawn.
+    /// the calls that are always allowed. With one long list, that took half as long as a spawn.
     const GROUP_CALLS_MAX: usize = 6;
     /// The first version of the Landlock ABI that confines signals to the jail.
     const LANDLOCK_SIGNALS: u8 = 6;

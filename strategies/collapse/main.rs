@@ -112,7 +112,7 @@ impl Strategy for Collapse {
                 "type": "object",
                 "properties": {
                     "model": {
-                        "description": "model that writes, as provider/name [default: the host's model]",
+                        "description": "model that writes the summary, as provider/name [default: the host's model]",
                         "type": "string",
                         "minLength": 1,
                     },

@@ -54,7 +54,7 @@ pub(crate) enum Action {
     Read(String),
     Write(String),
     Command(String),
-    /// A call of another tool with the same arguments.
+    /// A call of another tool, with its arguments.
     Other(String),
 }
 

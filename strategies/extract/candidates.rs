@@ -1,6 +1,6 @@
 //! The calls that may be shortened: old, long, answered, shown by the view, and not of an exempt tool.
 //!
-//! With `merge`, short calls count too, because the lines of several calls go into the result of one.
+//! With `merge`, short calls are candidates too, because the lines of several calls go into the result of the last one.
 
 use jp_compact_strategy::calls::{CallHistory, CallPair};
 use jp_compact_strategy::schema::Range;
@@ -9,7 +9,7 @@ use crate::Options;
 
 /// A call that may be shortened.
 #[derive(Debug)]
-pub(crate) struct LongCall<'a> {
+pub(crate) struct CallCandidate<'a> {
     /// The position in the list of calls.
     pub(crate) call: usize,
     pub(crate) request_seq: u64,
@@ -26,7 +26,7 @@ pub(crate) struct LongCall<'a> {
     pub(crate) shortens_output: bool,
 }
 
-impl LongCall<'_> {
+impl CallCandidate<'_> {
     /// Returns the size of the parts to shorten.
     pub(crate) fn bytes(&self) -> usize {
         let output = if self.shortens_output { self.output.len() } else { 0 };
@@ -48,7 +48,11 @@ impl LongCall<'_> {
 }
 
 /// Returns the candidates in order.
-pub(crate) fn find<'a>(conversation: &'a CallHistory, range: Range, options: &Options) -> Vec<LongCall<'a>> {
+pub(crate) fn find<'a>(
+    conversation: &'a CallHistory,
+    range: Range,
+    options: &Options,
+) -> Vec<CallCandidate<'a>> {
     let steps_after = conversation.steps_after();
     let mut candidates = Vec::new();
     for (index, call) in conversation.calls.iter().enumerate() {
@@ -61,11 +65,16 @@ pub(crate) fn find<'a>(conversation: &'a CallHistory, range: Range, options: &Op
     group(candidates, options)
 }
 
-fn candidate<'a>(call: &'a CallPair, index: usize, range: Range, options: &Options) -> Option<LongCall<'a>> {
-    // The names of the arguments go into the result, so a call without one cannot be shortened.
+fn candidate<'a>(
+    call: &'a CallPair,
+    index: usize,
+    range: Range,
+    options: &Options,
+) -> Option<CallCandidate<'a>> {
+    // The names in the arguments move into the result, so a call without a result cannot be shortened.
     let result = call.result.as_ref().filter(|result| !result.hidden && range.contains(result.turn))?;
     let arguments = call.argument_text();
-    let candidate = LongCall {
+    let candidate = CallCandidate {
         call: index,
         request_seq: call.seq,
         response_seq: result.seq,
@@ -81,7 +90,7 @@ fn candidate<'a>(call: &'a CallPair, index: usize, range: Range, options: &Optio
 }
 
 /// Numbers the groups: up to `merge` neighbors of the same turn, because a result must not show what a later turn did.
-fn group<'a>(mut candidates: Vec<LongCall<'a>>, options: &Options) -> Vec<LongCall<'a>> {
+fn group<'a>(mut candidates: Vec<CallCandidate<'a>>, options: &Options) -> Vec<CallCandidate<'a>> {
     let (mut group, mut size) = (0, 0);
     for index in 0..candidates.len() {
         let begins_turn = index > 0 && candidates[index - 1].turn != candidates[index].turn;
@@ -94,7 +103,7 @@ fn group<'a>(mut candidates: Vec<LongCall<'a>>, options: &Options) -> Vec<LongCa
     }
     let mut sizes = vec![0; group + 1];
     candidates.iter().for_each(|candidate| sizes[candidate.group] += 1);
-    let alone = |candidate: &LongCall<'_>| sizes[candidate.group] == 1;
+    let alone = |candidate: &CallCandidate<'_>| sizes[candidate.group] == 1;
     candidates
         .into_iter()
         .filter_map(

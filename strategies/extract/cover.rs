@@ -11,7 +11,7 @@ use jp_compact_strategy::calls::CallHistory;
 
 use crate::Options;
 use crate::anchors::{NameKind, for_each_name};
-use crate::candidates::LongCall;
+use crate::candidates::CallCandidate;
 use crate::lines::{LineRole, split};
 
 /// The weight of names in the oldest candidate. It grows to almost 1.5 times this value in the newest candidate,
@@ -103,14 +103,14 @@ struct KeptLine<'a> {
 /// Returns the text that replaces each group of candidates.
 pub(crate) fn extract(
     conversation: &CallHistory,
-    candidates: &[LongCall<'_>],
+    candidates: &[CallCandidate<'_>],
     options: &Options,
 ) -> Vec<String> {
     let argument_texts = arguments_that_stay(conversation, candidates);
     let mut names = Names::default();
     show_the_rest(conversation, candidates, &argument_texts, &mut names);
     let mut parts: Vec<Parts<'_>> = candidates.iter().map(|candidate| parts(candidate, options)).collect();
-    let bytes: usize = candidates.iter().map(LongCall::bytes).sum();
+    let bytes: usize = candidates.iter().map(CallCandidate::bytes).sum();
     let mut budget = budget(bytes, options.budget);
     for line in parts.iter().flat_map(|parts| parts.arguments.iter().chain(&parts.output)) {
         if line.role == LineRole::Fixed {
@@ -151,7 +151,7 @@ fn budget(bytes: usize, share: f64) -> usize {
 
 /// Returns the text of the arguments that each call keeps in the view. The text is empty if the arguments are hidden or
 /// shortened.
-fn arguments_that_stay(conversation: &CallHistory, candidates: &[LongCall<'_>]) -> Vec<String> {
+fn arguments_that_stay(conversation: &CallHistory, candidates: &[CallCandidate<'_>]) -> Vec<String> {
     let mut texts: Vec<String> = conversation
         .calls
         .iter()
@@ -166,7 +166,7 @@ fn arguments_that_stay(conversation: &CallHistory, candidates: &[LongCall<'_>]) 
 /// Marks the names of all texts that stay in the view.
 fn show_the_rest<'a>(
     conversation: &'a CallHistory,
-    candidates: &[LongCall<'_>],
+    candidates: &[CallCandidate<'_>],
     argument_texts: &'a [String],
     names: &mut Names<'a>,
 ) {
@@ -187,7 +187,7 @@ fn show_the_rest<'a>(
     }
 }
 
-fn parts<'a>(candidate: &'a LongCall<'_>, options: &Options) -> Parts<'a> {
+fn parts<'a>(candidate: &'a CallCandidate<'_>, options: &Options) -> Parts<'a> {
     let kept_lines = |text: &'a str, edge_lines, is_output| {
         // A short text stays whole. It is a candidate only because it is merged.
         let is_short = text.len() <= options.min_bytes;
@@ -284,7 +284,7 @@ fn kind_weight(kind: NameKind) -> u64 {
     }
 }
 
-fn render(candidate: &LongCall<'_>, parts: Parts<'_>) -> String {
+fn render(candidate: &CallCandidate<'_>, parts: Parts<'_>) -> String {
     let mut text = String::new();
     let arguments = kept_texts(&parts.arguments);
     // The call already shows that its arguments are missing, so a mark without lines adds no information.
@@ -306,9 +306,9 @@ fn render(candidate: &LongCall<'_>, parts: Parts<'_>) -> String {
     text
 }
 
-/// Renders the lines of several calls, each with the name of its tool. A call without kept lines is only counted, unless it
-/// failed.
-fn render_merged<'a>(group: &[LongCall<'_>], parts: impl Iterator<Item = Parts<'a>>) -> String {
+/// Renders the lines of several calls, each with the name of its tool. A call without kept lines is only counted,
+/// unless it failed.
+fn render_merged<'a>(group: &[CallCandidate<'_>], parts: impl Iterator<Item = Parts<'a>>) -> String {
     let (mut lines, mut kept_lines) = (0, 0);
     let mut text = String::new();
     for (call, parts) in group.iter().zip(parts) {

@@ -22,7 +22,7 @@ use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, options, s
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::candidates::LongCall;
+use crate::candidates::CallCandidate;
 
 const BUDGET: f64 = 0.25;
 const KEEP_STEPS: usize = 3;
@@ -32,7 +32,7 @@ const EDGE_LINES: usize = 7;
 const MERGE: usize = 1;
 /// Tools whose calls are state or instructions.
 const EXEMPT: [&str; 5] = ["LoadSkill", "Task", "TodoWrite", "TodoRead", "Ask"];
-/// The part of a reply that the texts may fill, because escaping makes them longer.
+/// The limit of a reply is divided by this to get the limit of its texts, because escaping makes them longer.
 const REPLY_SHARE: u64 = 2;
 /// The approximate size of an omitted call and its result, without their texts.
 const FRAME_BYTES: usize = 100;
@@ -97,7 +97,7 @@ impl Strategy for Extract {
                         "default": KEEP_STEPS,
                     },
                     "min_bytes": {
-                        "description": "maximum size of results and arguments to keep, in bytes",
+                        "description": "results and arguments of at most this many bytes stay",
                         "type": "integer",
                         "minimum": 0,
                         "default": MIN_BYTES,
@@ -109,19 +109,19 @@ impl Strategy for Extract {
                         "default": LINE_BYTES,
                     },
                     "edge_lines": {
-                        "description": "number of first and of last lines of each result that stay",
+                        "description": "number of lines that stay at the start and at the end of each result",
                         "type": "integer",
                         "minimum": 0,
                         "default": EDGE_LINES,
                     },
                     "merge": {
-                        "description": "number of old calls of a turn whose lines share one result; the other calls are omitted",
+                        "description": "maximum number of neighboring old calls whose lines go into the result of the last one; the others are omitted",
                         "type": "integer",
                         "minimum": 1,
                         "default": MERGE,
                     },
                     "exempt": {
-                        "description": "tools whose calls to keep",
+                        "description": "tools whose calls stay",
                         "type": "array",
                         "items": {"type": "string"},
                         "default": EXEMPT,
@@ -162,12 +162,12 @@ impl Strategy for Extract {
 
 /// Returns the entries of the calls that become shorter. The oldest come first, and the entries that do not fit into a
 /// reply are left for the next run.
-fn entries(candidates: &[LongCall<'_>], extracts: Vec<String>, bytes_max: usize) -> Vec<SelectiveCall> {
+fn entries(candidates: &[CallCandidate<'_>], extracts: Vec<String>, bytes_max: usize) -> Vec<SelectiveCall> {
     let mut entries = Vec::new();
     let mut bytes = 0;
     for (group, text) in candidates.chunk_by(|left, right| left.group == right.group).zip(extracts) {
         let Some((last, omitted)) = group.split_last() else { continue };
-        let size: usize = group.iter().map(LongCall::size).sum();
+        let size: usize = group.iter().map(CallCandidate::size).sum();
         if text.len() >= size + omitted.len() * FRAME_BYTES {
             continue;
         }

@@ -25,8 +25,8 @@ fn line(seq: u64, step: Option<usize>, hidden: bool, event: &Value) -> EventLine
     EventLine { step, hidden, ..EventLine::new(seq, 0, 1, raw) }
 }
 
-/// Returns the events: a message of the user, then the calls. For row N, the call has the seq 2N + 1, and the result has
-/// the seq 2N + 2.
+/// Returns the events: a message of the user, then the calls. For row N, the call has the seq 2N + 1, and the result
+/// has the seq 2N + 2.
 fn events(user: &str, rows: &[Row]) -> Vec<EventLine> {
     let mut events = vec![line(0, None, false, &json!({"type": "chat_request", "content": user}))];
     for (number, row) in rows.iter().enumerate() {
@@ -72,7 +72,7 @@ fn prose(lines: usize) -> String {
     "the quick brown fox jumps over the lazy dog\n".repeat(lines)
 }
 
-/// Options that keep no step and no line because of its position.
+/// Returns options that protect neither the newest steps nor the first and last lines of a result.
 fn bare(budget: f64) -> Value {
     json!({"budget": budget, "keep_steps": 0, "edge_lines": 0, "min_bytes": 100})
 }
@@ -97,7 +97,7 @@ fn lines_whose_names_the_view_shows_elsewhere_are_dropped() {
 }
 
 #[test]
-fn only_one_line_with_a_name_stays() {
+fn one_line_stays_for_each_name() {
     let content = format!("{}see src/lexer.rs\n{}done", prose(10), prose(10));
     let found = replaced("Look.", &[row(0, &content), row(1, &content)], &bare(0.2));
     let count = found.iter().filter(|(_, text)| text.contains("src/lexer.rs")).count();
@@ -185,7 +185,7 @@ fn call_without_a_result_stays() {
     assert_eq!(calls(&asked(&bare(0.2)), &events), []);
 }
 
-/// Options that merge calls and keep only names.
+/// Returns options that merge calls and keep only names.
 fn merging(merge: usize) -> Value {
     json!({"budget": 1, "keep_steps": 0, "edge_lines": 0, "min_bytes": 0, "merge": merge})
 }
@@ -208,7 +208,7 @@ fn lines_of_several_calls_go_into_the_last_result() {
 }
 
 #[test]
-fn groups_have_at_most_this_number_of_calls() {
+fn merge_limits_the_calls_of_a_group() {
     let rows = [(); 5].map(|()| row(0, &prose(10)));
     let calls = calls(&asked(&merging(2)), &events("Look.", &rows));
     let omitted: Vec<u64> = calls.iter().filter(|call| call.omit).map(|call| call.seq).collect();
@@ -240,7 +240,7 @@ fn short_texts_of_merged_calls_stay_whole() {
 }
 
 #[test]
-fn short_call_alone_stays_with_merge() {
+fn short_call_without_neighbors_does_not_change() {
     let mut options = merging(8);
     options["min_bytes"] = json!(50);
     assert_eq!(replaced("Look.", &[row(0, "short")], &options), []);

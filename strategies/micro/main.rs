@@ -57,13 +57,13 @@ impl Strategy for Micro {
                         "default": KEEP_RECENT,
                     },
                     "min_bytes": {
-                        "description": "maximum size of results to keep, in bytes",
+                        "description": "results of at most this many bytes stay",
                         "type": "integer",
                         "minimum": 0,
                         "default": MIN_BYTES,
                     },
                     "exempt": {
-                        "description": "tools whose results to keep",
+                        "description": "tools whose results stay",
                         "type": "array",
                         "items": {"type": "string"},
                         "default": EXEMPT,

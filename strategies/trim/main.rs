@@ -127,7 +127,7 @@ fn options_schema() -> Value {
                 "minLength": 1,
             },
             "exempt": {
-                "description": "tools whose results to keep (default: none)",
+                "description": "tools whose results stay (default: none)",
                 "type": "array",
                 "items": {"type": "string"},
             },

@@ -48,7 +48,7 @@ fn gates_fail_without_a_transcript() {
 }
 
 #[test]
-fn missing_paths_alone_are_not_found() {
+fn missing_paths_without_another_path_exit_with_4() {
     let set = Set::new(1);
     for arguments in
         [&["batch", "undo"][..], &["batch", "gone", "undo", "--allow-empty"], &["batch", "gone", "-n"]]

@@ -138,7 +138,7 @@ fn auto_goes_on_with_the_enabled_summary() {
     assert_eq!((&report["fallback"]["profile"], &report["still_due"]), (&json!("offline"), &Value::Null));
     let overlays = report["fallback"]["report"]["overlays"].as_array().unwrap();
     assert_eq!(overlays.len(), 1, "{report}");
-    // If the mechanical profile is enough, nothing else runs.
+    // If the profile without a model is enough, nothing else runs.
     let other = self::world();
     let limit = below_size(&other);
     let arguments = ["auto", "s.jsonl", "--json", &limit, &fallback, keep];

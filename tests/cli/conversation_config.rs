@@ -60,7 +60,7 @@ fn changes_the_turns_of_a_run_and_leaves_the_transcript_untouched() {
 }
 
 #[test]
-fn is_a_layer_between_workspace_and_command_line() {
+fn conversation_settings_are_a_layer_between_workspace_and_command_line() {
     let world = World::new();
     write_conversation(&world);
     world.write_file(".jp-compact.toml", b"conversation.compaction.keep_last = 5\n");

@@ -295,7 +295,7 @@ fn tokens(output: CommandOutput) -> Value {
 }
 
 #[test]
-fn figures_equal_those_of_compact_and_show() {
+fn diff_has_the_same_tokens_as_compact_and_show() {
     for case in cases() {
         let world = World::new();
         world.write_events("talk", &fs::read(case.join("events.json")).unwrap());

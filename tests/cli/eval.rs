@@ -26,7 +26,7 @@ const WORDS: [&str; 12] = [
     "fragment",
 ];
 
-/// A generator that needs no crate.
+/// A generator of pseudorandom numbers.
 struct Random(u64);
 
 impl Random {
@@ -100,7 +100,7 @@ impl Name {
     }
 }
 
-/// Returns a passage that only the result of this call has.
+/// Returns a passage. Of all results, only the result of this call has it. Later messages and edits quote it.
 fn quote(call: usize) -> String {
     let words: Vec<_> = (0..10).map(|word| format!("{}{call}", WORDS[(call * 7 + word * 5) % 12])).collect();
     words.join(" ")
@@ -124,7 +124,7 @@ fn row<'a>(report: &'a Value, label: &str) -> &'a Value {
     rows.find(|row| row["label"] == label).unwrap_or_else(|| panic!("no row {label}: {report:#}"))
 }
 
-/// Evaluates `talk` and other arguments, and returns the report.
+/// Runs `eval --json` with these arguments, checks its report, and returns it.
 #[track_caller]
 fn evaluate(world: &World, arguments: &[&str], exit: i32) -> Value {
     let arguments: Vec<&str> = ["eval", "--json"].iter().chain(arguments).copied().collect();
@@ -141,7 +141,7 @@ fn world() -> World {
 }
 
 #[test]
-fn counts_equal_those_of_an_independent_program() {
+fn counts_equal_the_counts_of_an_independent_program() {
     if !Path::new("/usr/bin/python3").exists() {
         eprintln!("no python3: the counts of `eval` are not compared");
         return;
@@ -193,7 +193,7 @@ fn compare_with_python(world: &World, session: &Conversation, strategy: &str) {
         let counted = json!([recall[class]["kept"], recall[class]["at_risk"]]);
         assert_eq!(counted, counts[class], "{class} of {strategy}");
     }
-    // The comparison is empty without data.
+    // Without data, the comparison above would prove nothing.
     for class in ["path", "number", "identifier", "word", "quote"] {
         let (kept, at_risk) = (&counts[class][0], counts[class][1].as_u64().unwrap());
         assert!(at_risk >= 5 && kept.as_u64().unwrap() < at_risk, "{class} of {strategy}: {counts}");
@@ -202,7 +202,7 @@ fn compare_with_python(world: &World, session: &Conversation, strategy: &str) {
 }
 
 #[test]
-fn fixed_controls_keep_everything_and_nothing() {
+fn none_keeps_everything_and_drop_all_keeps_nothing() {
     let world = world();
     let report = evaluate(&world, &["talk", "-s", "strip-tools"], 0);
     let (none, all, strip) = (row(&report, "none"), row(&report, "drop-all"), row(&report, "strip-tools"));
@@ -281,7 +281,7 @@ fn gates_are_checked_for_every_strategy() {
 }
 
 #[test]
-fn one_row_below_a_gate_misses_it() {
+fn gate_is_not_met_if_one_row_misses_it() {
     let world = world();
     let gate = "--require-saving=50";
     evaluate(&world, &["talk", "-s", "strip-tools", gate], 0);
@@ -321,7 +321,7 @@ fn percent_needs_twenty_anchors_at_risk() {
 }
 
 #[test]
-fn failing_strategy_is_a_row_with_its_error() {
+fn row_of_a_failing_strategy_has_its_error() {
     let world = world();
     world.write_plugin("broken", "echo 'no result' >&2; exit 7");
     let trusted = ["--trust-dir=plugins", "--sandbox=contained"];
@@ -341,7 +341,7 @@ fn failing_strategy_is_a_row_with_its_error() {
 }
 
 #[test]
-fn any_executable_is_a_row() {
+fn any_executable_can_be_evaluated() {
     let world = world();
     let strip = r#"sed -En 's/.*"id":"([^"]*)".*"requested_range":\{([^}]*)\}.*/{"type":"result","id":"\1","compactions":[{\2,"tool_calls":{"policy":"strip","request":true,"response":true}}]}/p'"#;
     world.write_plugin("mine", strip);
@@ -381,7 +381,7 @@ fn recorded_answers_make_a_summary_row() {
 }
 
 #[test]
-fn mechanical_strategies_keep_the_same_after_ten_rounds() {
+fn recall_of_strategies_without_a_model_is_the_same_after_ten_rounds() {
     let world = world();
     let report = evaluate(&world, &["talk", "--rounds", "-s", "strip-tools:mode=strip-responses"], 0);
     let rounds = row(&report, "strip-tools:mode=strip-responses")["rounds"].as_array().unwrap();

@@ -95,7 +95,7 @@ fn gives_facts_back_after_a_compaction() {
 }
 
 #[test]
-fn slow_strategy_is_given_up() {
+fn gives_up_on_a_slow_strategy() {
     let world = session_world();
     // It never ends by itself.
     world.write_plugin("slow", "exec tail -f /dev/null");
@@ -108,7 +108,7 @@ fn slow_strategy_is_given_up() {
 }
 
 #[test]
-fn open_stdin_is_given_up() {
+fn gives_up_if_stdin_stays_open() {
     let world = World::new();
     let mut child = world.spawn(world.command(&["auto", "--hook"]).stdin(Stdio::piped()));
     let mut stdin = child.stdin.take().unwrap();

@@ -259,7 +259,7 @@ fn collect_names(schema: &Value, names: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn documents_have_none_of_the_old_names() {
+fn documents_do_not_use_the_old_names() {
     let old = ["why", "what", "small", "short", "typed", "before", "after", "totals", "view_tokens_before"];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/json");
     let mut names = BTreeSet::new();

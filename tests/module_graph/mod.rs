@@ -1,15 +1,15 @@
 //! The module graph of each crate of the workspace, and its cycles.
 //!
 //! Cargo refuses cycles between crates, but not between the modules of a crate. A module in a cycle cannot be read or
-//! moved alone. A list of exceptions must never be permanent.
+//! moved alone. There must never be a list of exceptions.
 //!
 //! The rules:
 //!
 //! - A module is a file. Inline modules belong to their file. Code that only tests compile is left out.
 //! - An edge is a path in code: in a `use`, an expression, a type, an attribute or a macro call. A re-export is
 //!   resolved, so that `crate::Stream` is an edge to `stream`. A method call names no path and is not an edge.
-//! - Each level is a separate graph: the modules at the top of the crate, each with all of its submodules, and then the
-//!   submodules of each module among each other.
+//! - Each level is a separate graph. The top level has the modules that the crate root declares, each with all of its
+//!   submodules. Each module with submodules has a level of its own for them.
 //! - Only edges between siblings count. A parent declares and calls its children, and a child uses the types of its
 //!   parent (`super::Error`): this is a common pattern in Rust, and other modules see parent and children as one unit.
 //!   The same applies to the crate root and its modules.
@@ -200,7 +200,8 @@ fn module_path(file: &str) -> String {
     if path == "lib" || path == "main" { String::new() } else { path.replace('/', "::") }
 }
 
-/// Returns the common parent of two modules and its two children on the way, unless one module contains the other.
+/// Returns the common parent of two modules, and its two children that are or contain these modules. Returns `None` if
+/// one module contains the other.
 fn siblings<'a>(from: &'a str, to: &'a str) -> Option<(&'a str, &'a str, &'a str)> {
     let mut parent = 0;
     for (a, b) in from.split("::").zip(to.split("::")) {

@@ -55,8 +55,8 @@ struct JpSettingsBuilder {
 
 impl JpSettings {
     /// Reads the workspace's `.jp/config.toml`, the conversation's `base_config.json`, and its config deltas. The last
-    /// model applies. Rules in `.jp/config.toml` override those of the conversation, as in `jp c compact`. A file that
-    /// cannot be read is skipped with a warning.
+    /// model applies. Rules in `.jp/config.toml` override the rules in the conversation, as in `jp c compact`. A file
+    /// that cannot be read is skipped with a warning.
     #[must_use]
     pub fn read(environment: &Environment, place: Option<&Place>, stream: Option<&Stream>) -> Self {
         let mut builder = JpSettingsBuilder::default();

@@ -1,12 +1,12 @@
 //! The conformance checks: every rule of schema/PROTOCOL.md that a strategy can break. They use real processes and the
 //! reader and validator of the host. Nothing is appended, and the answers of models are fixed.
 //!
-//! A check compares two answers: to an unusual and to an ordinary request, or from a worker and from a single process.
-//! It checks whether the host would accept a proposal, never which events a strategy chooses. The strategy is jailed
-//! with the grants of its manifest, as with `--trust-dir`, and may also start `env`.
+//! A check tests whether the host would accept a reply, never which events a strategy chooses. Some checks compare two
+//! replies: to an unusual and to an ordinary request, or from a worker and from a single process. The strategy is
+//! jailed with the grants of its manifest, as with `--trust-dir`, and may also start `env`.
 //!
-//! Rules that the host enforces itself have no check: to exit after SIGTERM (SIGKILL follows), to write little to stderr
-//! (the host drains and truncates it), to read all of stdin (a broken pipe is not an error).
+//! Rules that the host enforces itself have no check: to exit after SIGTERM (SIGKILL follows), to write little to
+//! stderr (the host drains and truncates it), to read all of stdin (a broken pipe is not an error).
 //!
 //! The interface is not stable.
 

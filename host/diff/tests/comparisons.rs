@@ -135,7 +135,7 @@ fn newer_summary_replaces_an_older_one() {
 }
 
 #[test]
-fn newer_overlay_restores_what_an_older_one_hid() {
+fn newer_overlay_restores_events_that_an_older_one_hid() {
     let policy = |policy: Value| ("compaction", json!({"from_turn": 0, "to_turn": 0, "tool_calls": policy}));
     let stream = compacted(&[policy(strip(true, true)), policy(strip(true, false))]);
     let choice = OverlayChoice::of_numbers(stream.overlays(), &[2]).unwrap();

@@ -1,5 +1,5 @@
 //! The recall after several compactions at equally spaced steps. A summary of a summary loses more in each round. A
-//! mechanical strategy does not.
+//! strategy without a model does not.
 
 use jp_compact_engine::compact::{Error, RunSettings};
 use jp_compact_evidence::recall::recall;

@@ -78,7 +78,7 @@ fn cut_at(session: &Session<'_>, percent: f64) -> Option<Cut> {
         is_result(event.role) && seen as f64 >= target
     })?;
     let step = |event: usize| (session.events[event].turn, session.events[event].step);
-    // The events of a step may be mixed with those of another step.
+    // The events of a step may be mixed with the events of another step.
     let last = (reached..session.events.len()).rev().find(|event| step(*event) == step(reached))?;
     let (before, after) = session.events.split_at(last + 1);
     Some(Cut {

@@ -1,6 +1,6 @@
 //! Images in requests. A reader writes one line into the text of an event for each image, and the data stays in the
 //! source. This crate puts the images of a view back into a rendered request if the provider has a form for them, and
-//! counts those that are lost. It does no input or output.
+//! counts the lost images. It does no input or output.
 //!
 //! The interface is not stable.
 #![expect(missing_docs, reason = "the interface is not stable, so only unclear names need a comment")]

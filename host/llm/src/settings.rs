@@ -43,8 +43,8 @@ impl Settings {
         configured.or_else(|| Some(WindowSource::BuiltIn.window(built_in()?)))
     }
 
-    /// Returns the smallest window in the family of a model. A server of the user's own may serve a model with a smaller
-    /// window than its family, so a model of Ollama has no family.
+    /// Returns the smallest window in the family of a model. A server of the user's own may serve a model with a
+    /// smaller window than its family, so a model of Ollama has no family.
     pub(super) fn family_window(&self, model: &ModelName) -> Option<ContextWindow> {
         let configured = self.providers.get(model.provider()).and_then(|provider| provider.kind);
         let is_ollama = configured.map_or(model.provider() == "ollama", |kind| kind == ProviderKind::Ollama);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn configured_window_precedes_shipped_one() {
+    fn configured_window_overrides_the_built_in_window() {
         let model = "anthropic/claude-haiku-4-5";
         assert_eq!(window(model, ""), Some((200_000, WindowSource::BuiltIn)));
         let settings = "[models.\"anthropic/claude-haiku-4-5\"]\ncontext_window = 7";

@@ -454,7 +454,7 @@ async fn no_notes_asks_again() {
 }
 
 #[tokio::test]
-async fn a_used_note_is_recorded_and_a_replay_reads_none() {
+async fn used_note_is_recorded_and_replay_reads_no_note() {
     let (server, home) = (MockServer::start().await, tempfile::tempdir().unwrap());
     respond_with(&server, openai("a note", "stop")).await;
     models_at(&server, home.path(), &LlmOptions::default()).answer(&note("what?"), Some("openai/g")).await;

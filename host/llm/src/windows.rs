@@ -3,10 +3,10 @@
 //! that is too large would make a request fail.
 //!
 //! As of November 2026. Sources: <https://platform.claude.com/docs/en/about-claude/models/overview>,
-//! <https://ai.google.dev/gemini-api/docs/models>, <https://platform.openai.com/docs/models>. The windows are those
-//! without optional extensions. Models for images, speech, and live sessions are not listed.
+//! <https://ai.google.dev/gemini-api/docs/models>, <https://platform.openai.com/docs/models>. The windows do not
+//! include optional extensions. Models for images, speech, and live sessions are not listed.
 
-/// Provider, model name, and context window in tokens without optional extensions.
+/// Provider, model name, and context window in tokens.
 const WINDOWS: [(&str, &str, u64); 27] = [
     ("anthropic", "claude-haiku-4-5", 200_000),
     ("anthropic", "claude-opus-4", 200_000),

@@ -1,6 +1,6 @@
-//! The list of texts that the view no longer has although a later event used them: the text, its source, and its use. Names
-//! come first, then words, then passages. The overlapping passages of one use are one entry, because they would fill the list,
-//! and a use that is lost at several cuts is one entry, too.
+//! The list of texts that the view no longer has although a later event used them: the text, its source, and its use.
+//! Names come first, then words, then passages. The overlapping passages of one use are one entry, because they would
+//! fill the list, and a use that is lost at several cuts is one entry, too.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -81,7 +81,7 @@ pub(crate) fn section(report: &EvalReport, cuts: &[PageCut], best: usize, texts:
                 (grouped(count as u64)) " uses are lost: "
                 @if lost.len() > LOST_MAX { "the first " (LOST_MAX) " of " }
                 (grouped(lost.len() as u64)) " entries, because the overlapping passages of one use are one entry."
-                @if report.transcripts.len() > 1 { " The number of the transcript precedes that of the event." }
+                @if report.transcripts.len() > 1 { " The number of the transcript precedes the number of the event." }
             }
             (scrollable("Texts that the view no longer has", &table))
         }

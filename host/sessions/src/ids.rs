@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn one_fork_maps_an_id_always_to_the_same_one() {
+    fn fork_always_maps_an_id_to_the_same_new_id() {
         let (first, second) = (ids(), ids());
         assert_eq!(first.uuid4("a"), first.uuid4("a"));
         assert_ne!(first.uuid4("a"), first.uuid4("b"));

@@ -1,4 +1,4 @@
-//! The origin of a fork, as its record states it. It lets a fork be explained, and only a session that has it may be
+//! The origin of a fork, which one of its records states. `show` prints it. A session without an origin must never be
 //! replaced.
 
 use serde_json::Value;

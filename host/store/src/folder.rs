@@ -1,6 +1,6 @@
-//! Creates the folder of a new conversation, completely or not at all, and on disk before success is reported. It
-//! never replaces an existing path. It never reuses the id of another conversation, because JP would take the two for
-//! copies of one conversation.
+//! Creates the folder of a new conversation, completely or not at all. The folder is on disk before success is
+//! reported. This module never replaces an existing path, and never reuses the id of another conversation, because JP
+//! would take the two for copies of one conversation.
 
 use std::{
     fs::{self, OpenOptions},
@@ -65,9 +65,9 @@ pub fn check_destination(dest: &Path, environment: &Environment) -> Result<PathB
     Ok(path)
 }
 
-/// Creates the folder `dest` with these events, and copies of the other files in `source`. If `dest` is among JP's
-/// conversations, the files that JP needs and the source lacks are created too. All files have the modes of the source,
-/// and belong to the user.
+/// Creates the folder `dest` with these events, and copies the other known files (configuration, metadata, settings)
+/// from `source`. If `dest` is among JP's conversations, the files in `missing` replace the ones that the source lacks.
+/// All files have the modes of the source, and belong to the user.
 ///
 /// # Errors
 ///
@@ -102,7 +102,7 @@ pub fn create(
         };
         folder
             .write(name, file_mode, &bytes)
-            .map_err(unwritable("copy the other files of the source to", dest))?;
+            .map_err(unwritable("copy the configuration and the metadata to", dest))?;
     }
     copy_settings(source, &folder).map_err(unwritable("copy the settings of the source to", dest))?;
     folder.publish(dest)

@@ -16,7 +16,7 @@ use crate::{Choices, invariants, stream};
 
 /// The id of the request.
 const ID: &str = "c1";
-/// A violation quotes less of the output than this, in bytes, including its own words.
+/// The message of an error has fewer bytes than this, although it quotes the output.
 const QUOTED_MAX: usize = 2_000;
 
 static STREAMS: LazyLock<Vec<Stream>> = LazyLock::new(|| {

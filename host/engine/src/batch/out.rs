@@ -55,7 +55,8 @@ impl ViewFolder {
         store::read_own(&path).is_ok_and(|bytes| of_bytes(&bytes) == previous.sha256)
     }
 
-    /// Keeps the view of an earlier run. If that run was killed, the view's name may not be on disk yet.
+    /// Keeps the view of an earlier run. Schedules a sync of its folders, because that run may have been killed before
+    /// the view's name was on disk.
     pub(super) async fn keep(&self, relative_path: &Path) -> Result<(), Error> {
         self.schedule_sync(&self.folder.join(relative_path)).await
     }
@@ -90,7 +91,7 @@ impl ViewFolder {
 
     /// Writes a view in the format of its transcript. The file gets the mode of the transcript. Its content is on disk
     /// when this function returns, and its name when [`Self::finish`] returns. `announce` is called before the view
-    /// gets its name. If there is a report, it gets the report entry of the view.
+    /// gets its name. Its argument is the view's entry in the report, if there is a report.
     pub(super) async fn write(
         &self,
         relative_path: &Path,

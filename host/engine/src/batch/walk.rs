@@ -136,7 +136,8 @@ impl FoundFiles {
         self.found[index].bytes
     }
 
-    /// Returns whether the content decides whether the file is a transcript. If it is not, that is not a failure.
+    /// Returns whether the content decides whether the file is a transcript. Then a file that is not a transcript is
+    /// skipped without a failure.
     #[must_use]
     pub fn needs_detection(&self, index: usize) -> bool {
         self.found[index].needs_detection

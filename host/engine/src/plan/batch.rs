@@ -41,7 +41,7 @@ struct PlanKey {
     jp: JpSettings,
     /// The settings of the conversation, with their origin.
     settings: Option<(Source, String)>,
-    /// Whether an agent's program other than JP wrote the transcript. It has its own default profile.
+    /// Whether an agent other than JP wrote the transcript. Such transcripts have their own default profile.
     is_of_other_agent: bool,
 }
 
@@ -118,8 +118,8 @@ impl<'a> BatchPlanner<'a> {
         })
     }
 
-    /// Rejects the profile of `--profile` if no configuration has it: neither that of the current folder nor that of
-    /// one of these transcripts.
+    /// Rejects the profile of `--profile` if neither the configuration of the current folder nor the configuration of
+    /// one of these transcripts defines it.
     ///
     /// # Errors
     /// No configuration has the profile.

@@ -83,7 +83,7 @@ async fn list_of_models_reports_windows() {
 }
 
 #[tokio::test]
-async fn running_window_precedes_the_trained_one() {
+async fn window_of_the_running_server_overrides_the_trained_one() {
     let trained = json!({"data": [{"id": "/m.gguf", "meta": {"n_ctx_train": 131_072}}]});
     let props = json!({"default_generation_settings": {"n_ctx": 4096}});
     check_reported("openai/m", &[("/v1/models", trained), ("/props", props)], reported(4096)).await;
@@ -154,7 +154,7 @@ async fn only_a_provider_that_the_user_names_is_asked() {
 }
 
 #[tokio::test]
-async fn a_listed_window_is_not_asked_for() {
+async fn no_request_for_a_window_in_the_built_in_table() {
     let (server, home) = (MockServer::start().await, tempfile::tempdir().unwrap());
     let models = models_of(&server, naming("openai"), &LlmOptions::default(), home.path());
     let window = Some(WindowSource::BuiltIn.window(128_000));
@@ -163,7 +163,7 @@ async fn a_listed_window_is_not_asked_for() {
 }
 
 #[tokio::test]
-async fn a_failed_request_leaves_the_family_and_is_not_stored() {
+async fn window_of_the_family_is_used_after_a_failed_request() {
     for response in [
         ResponseTemplate::new(500),
         ResponseTemplate::new(401),
@@ -186,7 +186,7 @@ async fn a_failed_request_leaves_the_family_and_is_not_stored() {
 }
 
 #[tokio::test]
-async fn a_long_or_late_answer_is_given_up() {
+async fn long_and_late_answers_are_ignored() {
     let (server, home) = (MockServer::start().await, tempfile::tempdir().unwrap());
     let list = json!({"data": [{"id": "m", "max_model_len": 5}]});
     let long = ResponseTemplate::new(200).set_body_string(list.to_string() + &" ".repeat(9 << 20));

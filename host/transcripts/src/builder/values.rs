@@ -45,7 +45,7 @@ impl EventBuilder {
             return value.span();
         }
         let texts: Vec<_> = value.items().filter_map(block_text).collect();
-        // Results of tools that are values and not blocks. Programs send them as JSON.
+        // A tool result can be a list of values instead of blocks. Programs send such a list as JSON.
         let is_value = |item: JsonNode<'_>| item.is_object() && item.string("type").is_none();
         if texts.is_empty() && value.items().any(is_value) {
             let compact = serde_json::from_slice::<serde_json::Value>(value.raw());
@@ -90,8 +90,8 @@ impl EventBuilder {
         value.map_or_else(|| self.new_json("{}"), JsonNode::span)
     }
 
-    /// Returns the span of a new object with the values that must be sent back to the provider, under JP's names. Empty
-    /// without values.
+    /// Returns the span of a new object with the values that must be sent back to the provider, under JP's names. The
+    /// span is empty if there are no values.
     pub(crate) fn provider_data(&mut self, values: &[(&str, Option<JsonNode<'_>>)]) -> Span {
         let member =
             |(name, value): &(&str, Option<JsonNode<'_>>)| Some(format!("\"{name}\":{}", (*value)?.lossy()));

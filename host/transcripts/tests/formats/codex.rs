@@ -1,4 +1,4 @@
-//! Codex's rollouts: turns, twins, and Codex's own compactions.
+//! Codex's rollouts: turns, twins (records that repeat an item for display), and Codex's own compactions.
 
 use jp_compact_transcripts::{self as transcripts, Format};
 
@@ -7,7 +7,7 @@ use crate::event_list::{
 };
 
 #[test]
-fn task_is_a_turn_and_injected_messages_begin_none() {
+fn task_begins_a_turn_and_injected_messages_do_not() {
     let actual = events(&sample(Format::Codex, "codex.jsonl"));
     let expected = [
         "0 user: Why does the tap drip? “öffnen” it 🚰\n[image]",
