@@ -94,7 +94,7 @@ fn install_broken(base: &Path, id: &str) -> PathBuf {
     path
 }
 
-/// Describes the failed checks if the check with this id is not the only one.
+/// Returns a description of the failed checks, unless only the check with this id failed.
 fn unexpected_result(id: &str) -> Option<String> {
     let deadline = Duration::from_secs(if id == "R01" { 2 } else { 30 });
     let base = tempfile::tempdir().unwrap();
@@ -200,7 +200,7 @@ const HOSTILE: [(&str, Option<&str>); 33] = [
     ("is sound", None),
 ];
 
-/// Describes the failed checks if they differ from the expected result.
+/// Returns a description of the failed checks if they differ from the expected result.
 fn unexpected_hostile_result((mode, expected): &(&str, Option<&str>)) -> Option<String> {
     let base = tempfile::tempdir().unwrap();
     let path = base.path().join("answers");

@@ -181,7 +181,7 @@ fn mcp_arguments_are_not_consent() {
     scene.assert_requests(1);
     agent.call("reset", json!({"transcript": ".jp/conversations/17738399468-talk"})).succeeds();
     // The budget covers all calls of the server.
-    agent.call("compact", call).fails(18).reports("of the budget of 1");
+    agent.call("compact", call).fails(18).reports("the budget of 1 has");
     scene.assert_requests(1);
     agent.close().exits(0);
 }

@@ -259,7 +259,7 @@ fn respects_token_budget() {
     let scene = Scene::new();
     scene.respond_with(completion("They talked.", "stop"));
     let output = scene.run(&["--llm-budget-tokens", "51"]).exits(18);
-    assert!(output.stderr.contains("are left of the budget of 51 (budget_exhausted)"), "{}", output.stderr);
+    assert!(output.stderr.contains("the budget of 51 has 51 left (budget_exhausted)"), "{}", output.stderr);
     assert_eq!(scene.requests(), Vec::<Value>::new());
     scene.transcript.assert_untouched();
     scene.run(&["--llm-budget-tokens", "52"]).exits(0);
@@ -300,7 +300,7 @@ fn default_budget_limits_each_run() {
     check_over_budget(
         &large,
         &[],
-        "about 2000002 tokens are needed, and 2000000 are left of the budget of 2000000",
+        "about 2000002 tokens are needed, and the budget of 2000000 has 2000000 left",
     );
     // The requests of one round are counted together before the first one is sent.
     let halves =
@@ -310,7 +310,7 @@ fn default_budget_limits_each_run() {
     check_over_budget(
         &two_requests,
         &["--llm-budget-requests", "1"],
-        "2 requests are needed, and 1 are left of the budget of 1",
+        "2 requests are needed, and the budget of 1 has 1 left",
     );
 }
 

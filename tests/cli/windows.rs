@@ -235,12 +235,12 @@ fn each_round_is_checked_before_it_is_sent() {
     let prompts = || server.asked().iter().filter(|path| path.ends_with("/chat/completions")).count();
     // The first answer costs 35 tokens.
     let output = run(&["--llm-budget-tokens", "120"]).exits(18).reports("(budget_exhausted)");
-    let output = output.reports("about 102 tokens are needed, and 85 are left of the budget of 120");
+    let output = output.reports("about 102 tokens are needed, and the budget of 120 has 85 left");
     output.reports("raise the budget with `--llm-budget-tokens N` or `--llm-budget-requests N`");
     assert_eq!(prompts(), 1, "the second round is not sent in part");
     let output = run(&["--llm-budget-requests", "2"]).exits(18);
     output
-        .reports("2 requests are needed, and 1 are left of the budget of 2")
+        .reports("2 requests are needed, and the budget of 2 has 1 left")
         .reports("--llm-budget-requests N");
     assert_eq!(prompts(), 2);
     run(&["--llm-budget-tokens", "200"]).exits(16).reports("no summary");

@@ -57,7 +57,7 @@ impl Budget {
         if tokens > remaining { Err(self.no_tokens(remaining, tokens)) } else { Ok(()) }
     }
 
-    /// Reserves the tokens of one request. Waits if the tokens are free after concurrent requests have ended.
+    /// Reserves the tokens of one request. Waits for concurrent requests if they hold tokens that this request needs.
     pub(super) async fn reserve(
         &self,
         input: u64,
@@ -103,7 +103,7 @@ impl Budget {
 
     fn no_tokens(&self, remaining: u64, needed: u64) -> String {
         format!(
-            "about {needed} tokens are needed, and {remaining} are left of the budget of {}",
+            "about {needed} tokens are needed, and the budget of {} has {remaining} left",
             self.tokens_max
         )
     }
@@ -111,7 +111,7 @@ impl Budget {
     fn no_requests(&self, used: &Used, needed: u64) -> String {
         let remaining = self.requests_max.saturating_sub(used.requests);
         let requests = if needed == 1 { "1 request is".into() } else { format!("{needed} requests are") };
-        format!("{requests} needed, and {remaining} are left of the budget of {}", self.requests_max)
+        format!("{requests} needed, and the budget of {} has {remaining} left", self.requests_max)
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
         budget.spend(50);
         assert_eq!(granted_tokens(&budget, 40, None).await, Ok(Some(10)));
         let error = granted_tokens(&budget, 40, Some(11)).await.unwrap_err();
-        assert_eq!(error, "about 51 tokens are needed, and 50 are left of the budget of 100");
+        assert_eq!(error, "about 51 tokens are needed, and the budget of 100 has 50 left");
         budget.spend(u64::MAX);
         assert!(granted_tokens(&budget, 0, None).await.is_err());
     }
@@ -178,16 +178,16 @@ mod tests {
         assert!(budget.count_request().is_ok() && budget.check(1, 100).is_ok());
         assert_eq!(
             budget.check(2, 0).unwrap_err(),
-            "2 requests are needed, and 1 are left of the budget of 2"
+            "2 requests are needed, and the budget of 2 has 1 left"
         );
         assert!(budget.count_request().is_ok());
         assert_eq!(
             budget.count_request().unwrap_err(),
-            "1 request is needed, and 0 are left of the budget of 2"
+            "1 request is needed, and the budget of 2 has 0 left"
         );
         assert_eq!(
             budget.check(0, 101).unwrap_err(),
-            "about 101 tokens are needed, and 100 are left of the budget of 100"
+            "about 101 tokens are needed, and the budget of 100 has 100 left"
         );
     }
 }

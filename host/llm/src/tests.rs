@@ -344,7 +344,7 @@ async fn the_budget_covers_the_whole_run() {
     check_error(
         &models.answer(&question("what?", Some(61)), Some("openai/g")).await,
         "budget_exhausted",
-        "65 are left",
+        "has 65 left",
     );
     text(&models.answer(&question("what?", None), Some("openai/g")).await);
     let bodies: Vec<Value> =

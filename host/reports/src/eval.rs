@@ -58,7 +58,7 @@ pub fn text(report: &EvalReport) -> EscapedLines {
 fn table(report: &EvalReport, text: &mut EscapedLines) {
     let headings: String = COLUMNS.map(|(_, heading)| format!(" {heading:>6}")).concat();
     text.line("");
-    text.line(format_args!("{:LABEL_WIDTH$} {:>6}{headings}", "kept of at risk, in %", "saved"));
+    text.line(format_args!("{:LABEL_WIDTH$} {:>6}{headings}", "kept / at risk, in %", "saved"));
     for row in &report.strategies {
         let name = label(row);
         match row.status {

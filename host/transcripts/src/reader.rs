@@ -55,9 +55,9 @@ pub(crate) struct SummaryPair<'a> {
     pub(crate) at: Timestamp,
     pub(crate) request: &'a str,
     pub(crate) response: &'a str,
-    /// Unique names of the two records, for formats whose records have names.
+    /// Unique ids of the two records, for formats whose records have ids.
     pub(crate) ids: [String; 2],
-    /// The name of the record that the first one follows, as JSON.
+    /// The id of the record that the first one follows, as JSON.
     pub(crate) parent: &'a str,
     /// The number of the first record, for formats that number their records.
     pub(crate) number: Option<usize>,

@@ -24,7 +24,7 @@ fn long_output_and_arguments_are_shortened() {
     ] {
         assert!(content.contains(kept), "{kept}");
     }
-    assert!(content.contains(&"u".repeat(50_000)), "what the user says is whole");
+    assert!(content.contains(&"u".repeat(50_000)), "a message of the user must not be shortened");
     assert!(content.len() < 105_000, "{}", content.len());
 }
 
@@ -54,7 +54,7 @@ fn a_large_window_shows_long_output_completely() {
 }
 
 #[test]
-fn a_range_of_steps_has_the_users_words_before_it() {
+fn range_of_steps_begins_with_the_users_messages() {
     let mut events = events(&[
         (0, user("Fix it.")),
         (0, assistant("STEP-0")),

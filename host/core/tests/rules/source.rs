@@ -1,4 +1,4 @@
-//! Writes views in the transcript's own form, and resets. Unchanged elements keep their bytes.
+//! Tests of views in the transcript's own form, and of resets. Unchanged elements keep their bytes.
 
 use bytes::Bytes;
 use jp_compact_core::Stream;
@@ -28,7 +28,7 @@ const REASONING: &str = r#"{"type":"chat_response","timestamp":"2026-01-01 00:00
 const OVERLAY: &str = r#"{"type":"compaction","timestamp":"2027-01-01 00:00:00","from_turn":0,"to_turn":9,"reasoning":"strip"}"#;
 
 #[test]
-fn without_overlays_keeps_bytes_in_any_layout() {
+fn view_without_overlays_keeps_bytes_in_any_layout() {
     for source in
         ["[]", " [\t]\r\n", "[]\n\n", &format!("[{REQUEST}]"), &format!("\n[ {REQUEST}\t,{REASONING}\n\n] ")]
     {

@@ -1,5 +1,5 @@
-//! The two messages that represent a summary. The first keeps the name of the message that it replaces, because other
-//! messages refer to it and `OpenCode` sorts messages by name. If a replaced message has a compaction part, the pair
+//! The two messages that represent a summary. The first keeps the id of the message that it replaces, because other
+//! messages refer to it and `OpenCode` sorts messages by id. If a replaced message has a compaction part, the pair
 //! keeps the part.
 
 use serde_json::{Map, Value, json};
@@ -70,8 +70,8 @@ pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
     ]
 }
 
-/// Returns the names of the two messages. A pair before a message that stays must sort before it, so its names are
-/// prefixes of that message's name.
+/// Returns the ids of the two messages. A pair before a message that stays must sort before it, so its ids are
+/// prefixes of that message's id.
 fn message_ids(pair: &SummaryPair<'_>) -> (String, String) {
     let id_of = |message: JsonNode<'_>| Some(message.get("info")?.text_of("id")?.into_owned());
     let shorter = |id: &str, by: usize| Some(id.get(..id.len().checked_sub(by)?)?.to_owned());
@@ -85,7 +85,7 @@ fn message_ids(pair: &SummaryPair<'_>) -> (String, String) {
     (id, response_id)
 }
 
-/// Returns the message that represents a summary of steps. Its part is synthetic: no human wrote it. Its name sorts
+/// Returns the message that represents a summary of steps. Its part is synthetic: no human wrote it. Its id sorts
 /// directly after the request of these steps.
 pub(super) fn note(note: &SummaryPair<'_>) -> Vec<String> {
     let info = note.first.get("info");
