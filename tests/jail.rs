@@ -60,7 +60,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn everything_holds_for_another_user() {
+fn all_restrictions_apply_to_another_user() {
     if !is_root() {
         return;
     }
@@ -77,7 +77,7 @@ fn everything_holds_for_another_user() {
     fs::create_dir(&home).unwrap();
     fs::set_permissions(&home, fs::Permissions::from_mode(0o1777)).unwrap();
     let mut command = Command::new(tools.path().join("probe"));
-    command.args(["as", NOBODY]).arg(tools.path().join("tests")).args(["--skip", "everything_holds"]);
+    command.args(["as", NOBODY]).arg(tools.path().join("tests")).args(["--skip", "all_restrictions_apply"]);
     command
         .env_clear()
         .env(TOOLS, tools.path())

@@ -144,7 +144,7 @@ pub(crate) fn name(random: &mut Random) -> &'static str {
     random.pick(NAMES)
 }
 
-/// Returns about `bytes` bytes of Markdown. `non_ascii` of a thousand words are not ASCII.
+/// Returns about `bytes` bytes of Markdown. Of a thousand words, `non_ascii` are not ASCII.
 pub(crate) fn prose(random: &mut Random, bytes: usize, non_ascii: usize) -> String {
     let mut text = String::with_capacity(bytes + 64);
     while text.len() < bytes {

@@ -333,7 +333,7 @@ const COLLAPSE: Simulation =
 const AGENT: Simulation = Simulation { profile: "agent", window: 32_000, cycles: 40, turn_size: (80, 300) };
 
 #[test]
-fn small_window_holds_for_40_cycles() {
+fn view_stays_small_for_40_cycles_with_small_window() {
     [AUTO_SUMMARIZE, HEAVY, COLLAPSE, AGENT].iter().for_each(check);
 }
 
@@ -345,48 +345,48 @@ fn check_window(simulation: &Simulation, window: u64) {
 
 #[test]
 #[ignore = "200 cycles take minutes"]
-fn auto_summarize_holds_for_200_cycles() {
+fn auto_summarize_keeps_the_view_small_for_200_cycles() {
     [6_000, 32_000].into_iter().for_each(|window| check_window(&AUTO_SUMMARIZE, window));
 }
 
 #[test]
 #[ignore = "200 cycles take minutes"]
-fn auto_summarize_holds_for_200_cycles_with_large_window() {
+fn auto_summarize_keeps_the_view_small_for_200_cycles_with_large_window() {
     check_window(&AUTO_SUMMARIZE, 200_000);
 }
 
 #[test]
 #[ignore = "200 cycles take minutes"]
-fn heavy_holds_for_200_cycles() {
+fn heavy_keeps_the_view_small_for_200_cycles() {
     [6_000, 32_000].into_iter().for_each(|window| check_window(&HEAVY, window));
 }
 
 #[test]
 #[ignore = "200 cycles take minutes"]
-fn heavy_holds_for_200_cycles_with_large_window() {
+fn heavy_keeps_the_view_small_for_200_cycles_with_large_window() {
     check_window(&HEAVY, 200_000);
 }
 
 #[test]
 #[ignore = "200 cycles take minutes"]
-fn collapse_holds_for_200_cycles() {
+fn collapse_keeps_the_view_small_for_200_cycles() {
     [6_000, 32_000].into_iter().for_each(|window| check_window(&COLLAPSE, window));
 }
 
 #[test]
 #[ignore = "200 cycles take minutes"]
-fn collapse_holds_for_200_cycles_with_large_window() {
+fn collapse_keeps_the_view_small_for_200_cycles_with_large_window() {
     check_window(&COLLAPSE, 200_000);
 }
 
 #[test]
 #[ignore = "200 cycles take minutes"]
-fn agent_holds_for_200_cycles() {
+fn agent_keeps_the_view_small_for_200_cycles() {
     [6_000, 32_000].into_iter().for_each(|window| check_window(&AGENT, window));
 }
 
 #[test]
 #[ignore = "200 cycles take minutes"]
-fn agent_holds_for_200_cycles_with_large_window() {
+fn agent_keeps_the_view_small_for_200_cycles_with_large_window() {
     check_window(&AGENT, 200_000);
 }

@@ -59,7 +59,8 @@ pub(super) fn read(
     Ok(None)
 }
 
-/// Returns the settings of a conversation. Two results can be compared. `None` if the conversation has no settings.
+/// Returns the origin and the text of the settings of a conversation. Equal results are equal settings. `None` if the
+/// conversation has no settings.
 ///
 /// # Errors
 /// The settings cannot be read.

@@ -1,5 +1,5 @@
-//! The definitions of the evidence about a compaction: anchors, cut points, recall, controls, and cache cost. Everything
-//! here is a function of its arguments. There must be no access to files, processes, or the clock.
+//! The measures of a compaction: anchors, cut points, recall, controls, and cache cost. Everything here is a function of
+//! its arguments. There must be no access to files, processes, or the clock.
 //!
 //! The interface is not stable.
 #![expect(

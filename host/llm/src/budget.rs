@@ -176,10 +176,7 @@ mod tests {
     fn counts_requests() {
         let budget = Budget::new(100, 2);
         assert!(budget.count_request().is_ok() && budget.check(1, 100).is_ok());
-        assert_eq!(
-            budget.check(2, 0).unwrap_err(),
-            "2 requests are needed, and the budget of 2 has 1 left"
-        );
+        assert_eq!(budget.check(2, 0).unwrap_err(), "2 requests are needed, and the budget of 2 has 1 left");
         assert!(budget.count_request().is_ok());
         assert_eq!(
             budget.count_request().unwrap_err(),

@@ -47,7 +47,7 @@ impl WaitRule {
 #[must_use]
 pub fn wait_text(wait: &AutoWait) -> String {
     let left = format!(
-        "the view has {} % of the window after about {:.0}",
+        "the view reaches {} % of the window after about {:.0}",
         WaitRule::WINDOW_PERCENT,
         wait.requests_left
     );

@@ -1,4 +1,4 @@
-//! Test fixture: a workspace and a user's storage in a temporary folder, laid out as JP does.
+//! Test fixture: a workspace and a user's storage in a temporary folder, with JP's layout.
 
 use std::{
     ffi::OsStr,

@@ -170,7 +170,7 @@ fn section_in_a_copy_of_a_transcript_is_read_again() {
 }
 
 #[test]
-fn attachments_and_tools_do_not_bind() {
+fn attachments_and_tool_results_are_not_constraints() {
     let attached =
         json!({"type": "chat_request", "content": "Never push.", "metadata": {"attachment": "a.md"}});
     let events = [attached, output("You must never stop."), assistant("I must not push.")];
