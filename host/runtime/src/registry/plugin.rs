@@ -126,13 +126,36 @@ impl Plugin {
     }
 }
 
-/// Returns the plugins of a folder, sorted by file name.
+/// Returns the plugins of a folder, sorted by file name. Bundled strategies may be in a folder with thousands of other
+/// files, such as `/usr/bin`, so a file whose name decides that it is not a plugin costs no system call.
 pub(super) fn in_folder(folder: &Path, origin: PluginOrigin) -> io::Result<Vec<Plugin>> {
-    let mut paths: Vec<_> =
-        fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<_>>()?;
-    paths.sort();
+    let entries = fs::read_dir(folder)?;
+    let real_folder = folder.canonicalize()?;
+    let mut candidates = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let kind = entry.file_type().ok();
+        let name = entry.file_name();
+        if kind.is_some_and(|kind| kind.is_file()) && !may_be_plugin(Path::new(&name), origin) {
+            continue;
+        }
+        let is_link = kind.is_none_or(|kind| kind.is_symlink());
+        candidates.push((folder.join(&name), (!is_link).then(|| real_folder.join(&name))));
+    }
+    candidates.sort();
     // Other files are skipped: a README, a file that is not executable, a folder without a manifest.
-    Ok(paths.iter().filter_map(|path| plugin(path, origin).ok()).collect())
+    let plugins = candidates.into_iter().filter_map(|(path, real)| match real {
+        Some(real) => plugin_at(&path, real, origin).ok(),
+        None => plugin(&path, origin).ok(),
+    });
+    Ok(plugins.collect())
+}
+
+/// Returns whether a file with this name can be a plugin.
+fn may_be_plugin(name: &Path, origin: PluginOrigin) -> bool {
+    origin != PluginOrigin::Bundled
+        || is_library(name)
+        || file_name(name).is_ok_and(|name| name.starts_with(BUNDLED_PREFIX))
 }
 
 /// Returns the plugin at a path.
@@ -143,6 +166,11 @@ pub(super) fn at(path: &Path, origin: PluginOrigin) -> Result<Plugin, Error> {
 /// Reads the plugin at a path, or returns why it is not a plugin.
 fn plugin(path: &Path, origin: PluginOrigin) -> Result<Plugin, String> {
     let real = path.canonicalize().map_err(|error| error.to_string())?;
+    plugin_at(path, real, origin)
+}
+
+/// Like [`plugin`], for a path whose symbolic links were resolved.
+fn plugin_at(path: &Path, real: PathBuf, origin: PluginOrigin) -> Result<Plugin, String> {
     let metadata = fs::metadata(&real).map_err(|error| error.to_string())?;
     let (name, form) = if metadata.is_dir() {
         match manifest(&real) {
@@ -152,7 +180,7 @@ fn plugin(path: &Path, origin: PluginOrigin) -> Result<Plugin, String> {
         }
     } else if !metadata.is_file() {
         return Err("neither a file nor a folder".into());
-    } else if path.extension().is_some_and(|extension| extension == "so") {
+    } else if is_library(path) {
         let stem = stem(path)?;
         (strategy_name(stem.strip_prefix("lib").unwrap_or(stem)), PluginForm::Dylib)
     } else if metadata.permissions().mode() & 0o111 == 0 {
@@ -167,6 +195,10 @@ fn plugin(path: &Path, origin: PluginOrigin) -> Result<Plugin, String> {
         (strategy_name(stem), PluginForm::Executable)
     };
     Ok(Plugin { name: name?, path: path.to_owned(), real, origin, form, shadowed: false })
+}
+
+fn is_library(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "so")
 }
 
 fn strategy_name(stem: &str) -> Result<StrategyName, String> {
@@ -206,6 +238,8 @@ pub(super) fn is_executable(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     fn manifest_of(name: &str) -> String {
@@ -218,6 +252,11 @@ mod tests {
     /// Checks the names of the plugins in a folder with these files: name, text, mode.
     #[track_caller]
     fn check(files: &[(&str, &str, u32)], expect: &[&str]) {
+        check_origin(PluginOrigin::User, files, expect);
+    }
+
+    #[track_caller]
+    fn check_origin(origin: PluginOrigin, files: &[(&str, &str, u32)], expect: &[&str]) {
         let base = tempfile::tempdir().unwrap();
         for (name, text, mode) in files {
             let path = base.path().join(name);
@@ -225,11 +264,8 @@ mod tests {
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(*mode)).unwrap();
         }
-        let found: Vec<_> = in_folder(base.path(), PluginOrigin::User)
-            .unwrap()
-            .iter()
-            .map(|plugin| plugin.name.to_string())
-            .collect();
+        let found: Vec<_> =
+            in_folder(base.path(), origin).unwrap().iter().map(|plugin| plugin.name.to_string()).collect();
         assert_eq!(found, expect);
     }
 
@@ -255,6 +291,38 @@ mod tests {
     fn a_folder_with_an_invalid_manifest_keeps_its_own_name() {
         let misspelt = manifest_of("inner") + "[permissions]\nnetwrok = true\n";
         check(&[("outer/plugin.toml", &misspelt, 0o644)], &["outer"]);
+    }
+
+    #[test]
+    fn bundled_executables_have_a_prefix() {
+        let files = [
+            ("compact-strategy-b", "", 0o755),
+            ("compact-strategy-a", "", 0o755),
+            ("compact-strategy-a.d", "", 0o644),
+            ("other", "", 0o755),
+            ("libc.so", "", 0o644),
+            ("d/plugin.toml", &manifest_of("d"), 0o644),
+        ];
+        check_origin(PluginOrigin::Bundled, &files, &["a", "b", "d", "c"]);
+    }
+
+    #[test]
+    fn links_are_resolved_in_the_folder_and_in_its_entries() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().canonicalize().unwrap();
+        let executable = |path: PathBuf| {
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        fs::create_dir(base.join("real")).unwrap();
+        executable(base.join("real/compact-strategy-a"));
+        executable(base.join("elsewhere"));
+        symlink("real", base.join("link")).unwrap();
+        symlink("../elsewhere", base.join("real/compact-strategy-b")).unwrap();
+        let found = in_folder(&base.join("link"), PluginOrigin::Bundled).unwrap();
+        let paths: Vec<_> = found.iter().map(|plugin| (plugin.path.clone(), plugin.real.clone())).collect();
+        let a = (base.join("link/compact-strategy-a"), base.join("real/compact-strategy-a"));
+        assert_eq!(paths, [a, (base.join("link/compact-strategy-b"), base.join("elsewhere"))]);
     }
 
     #[test]
