@@ -15,11 +15,18 @@ const WORD: &str = r"\p{L}\p{N}_";
 const ENDINGS: [&str; 15] =
     ["py", "ts", "tsx", "js", "rs", "go", "md", "json", "toml", "html", "yml", "yaml", "sh", "css", "jsonl"];
 
+/// [`WORD`] in ASCII.
+const ASCII_WORD: &str = "0-9A-Z_a-z";
+
 static RUN_CHARACTER: LazyLock<Regex> = LazyLock::new(|| compile(&format!("^[{WORD}]$")));
-static PATH: LazyLock<Regex> = LazyLock::new(|| {
+static PATH: LazyLock<Regex> = LazyLock::new(|| compile(&path_expression(WORD, r"\b")));
+/// The same for runs in ASCII, which most are. It is compiled in a small part of the time.
+static ASCII_PATH: LazyLock<Regex> = LazyLock::new(|| compile(&path_expression(ASCII_WORD, r"(?-u:\b)")));
+
+fn path_expression(word: &str, boundary: &str) -> String {
     let endings = ENDINGS.join("|");
-    compile(&format!(r"(?:[{WORD}.@~-]*/)+[{WORD}.@-]+\.[{WORD}]+|\b[{WORD}-]+\.(?:{endings})\b"))
-});
+    format!(r"(?:[{word}.@~-]*/)+[{word}.@-]+\.[{word}]+|{boundary}[{word}-]+\.(?:{endings}){boundary}")
+}
 
 fn compile(expression: &str) -> Regex {
     Regex::new(expression).expect("the expression is constant")
@@ -34,7 +41,9 @@ pub(super) fn for_each_path(text: &str, mut found: impl FnMut(Range<usize>)) {
         let run = run_around(text, searched, dot);
         searched = run.end;
         if may_contain_path(&text.as_bytes()[run.clone()]) {
-            for path in PATH.find_iter(&text[run.clone()]) {
+            let text = &text[run.clone()];
+            let expression = if text.is_ascii() { &*ASCII_PATH } else { &*PATH };
+            for path in expression.find_iter(text) {
                 found(run.start + path.start()..run.start + path.end());
             }
         }
