@@ -90,6 +90,7 @@ fn options(args: &RunArgs, environment: &Environment) -> Result<RunOptions, Repo
         require_constraints: args.require_constraints,
         providers: args.provider.clone().map(|providers| providers.0).unwrap_or_default(),
         on_terminal: !args.json && output::is_terminal(),
+        shows_report: true,
         prices: read_prices(args, environment)?.map(Arc::new),
     })
 }

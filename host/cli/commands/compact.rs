@@ -113,6 +113,9 @@ fn reject_detached_values(args: &Args, environment: &Environment) -> Result<(), 
 
 async fn compact_all(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let mut setup = Setup::open(&args.run_args, args.transcripts.len() > 1, quiet, Asker::User, environment)?;
+    if quiet && !args.run_args.json {
+        setup.planner.hide_report();
+    }
     // An invalid strategy affects every transcript, so it is reported before the first one is read.
     setup.planner.prepare_typed(&args.choice.strategies).await?;
     let typed_options = typed_options(&args.choice, args.selection.selection(), args.compact.as_deref());

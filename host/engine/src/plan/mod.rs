@@ -126,6 +126,11 @@ impl<'a> Planner<'a> {
         })
     }
 
+    /// Leaves out the parts of reports that take time and that nothing else needs: costs and lost paths.
+    pub fn hide_report(&mut self) {
+        self.options.shows_report = false;
+    }
+
     #[must_use]
     pub fn models(&self) -> &Models {
         &self.models
@@ -383,7 +388,7 @@ impl<'a> Planner<'a> {
                 estimator: options.estimator,
                 estimate: None,
                 prices: options.reported_prices(on_low_saving),
-                reports_losses: options.dry_run || options.on_terminal,
+                reports_losses: options.reports_losses(),
                 llm_failures: caches_failures.then(|| LlmFailureCache::open(self.environment)),
             },
             limits: RunLimits { lock_wait: options.lock_timeout, min_saving: config.min_saving },

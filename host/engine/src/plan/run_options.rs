@@ -41,15 +41,22 @@ pub struct RunOptions {
     pub providers: Vec<Provider>,
     /// If true, a person reads the report on a terminal.
     pub on_terminal: bool,
+    /// If false, the report is not shown, so that its costs and lost paths are not computed.
+    pub shows_report: bool,
     /// The prices of cached input, in place of the built-in ones.
     pub prices: Option<Arc<Prices>>,
 }
 
 impl RunOptions {
+    /// Returns whether the report lists lost paths. The search takes time, so only reports for a person do.
+    pub(super) fn reports_losses(&self) -> bool {
+        self.shows_report && (self.dry_run || self.on_terminal)
+    }
+
     /// Returns the prices for the report of a run. Only dry runs and automatic compaction report their cost, because it
     /// takes time.
     pub(super) fn reported_prices(&self, on_low_saving: OnLowSaving) -> Option<Arc<Prices>> {
-        let is_reported = self.dry_run || on_low_saving == OnLowSaving::Decline;
+        let is_reported = (self.shows_report && self.dry_run) || on_low_saving == OnLowSaving::Decline;
         is_reported.then(|| self.prices.clone().unwrap_or_else(|| Arc::new(Prices::built_in())))
     }
 }
