@@ -367,14 +367,12 @@ fn strategy_with_subprocess_permission_ends_normally() {
 }
 
 #[test]
-fn strategy_starts_after_the_keeper_has_released_its_pipes() {
+fn keeper_never_has_the_pipes_of_the_strategy() {
     let Some(strace) = Strace::find(Path::new("/bin/true")) else { return };
     let jailed = [&JAIL[..], &["--landlock", "1", "--subprocess"]].concat();
     for flags in [Vec::new(), jailed] {
         let test_dir = TestDir::new();
-        // The delay holds the keeper at each pipe. A runner that does not wait would start the strategy during this
-        // delay.
-        let options = ["-f", "-e", "trace=execve,?dup2,dup3", "-e", "inject=?dup2,dup3:delay_enter=100000"];
+        let options = ["-f", "-e", "trace=execve,clone,close,recvmsg,?dup2,dup3"];
         let script = "dir=$1; shift; \"$0\" --host-pid $$ --dir \"$dir\" \"$@\"; exit $?";
         let traced =
             strace.run(test_dir.private_dir.parent().unwrap(), &options.map(str::to_owned), |command| {
@@ -383,12 +381,23 @@ fn strategy_starts_after_the_keeper_has_released_its_pipes() {
             });
         assert!(traced.status.success(), "{}", traced.stderr);
         let calls = &traced.all_calls;
-        let releases_pipe =
-            |call: &Call| call.name.starts_with("dup") && call.file(0) == Some(Path::new("/dev/null"));
+        let is_copy =
+            |call: &Call| call.name == "clone" && call.args.iter().any(|arg| arg.contains("CLONE_PARENT"));
+        let copy = calls.iter().position(is_copy).unwrap();
+        let (runner, keeper) = (calls[copy].pid, calls[copy].returned().unwrap());
+        let closes = |call: &&Call, number: &str| {
+            let number_of_file = |file: &String| file.split('<').next() == Some(number);
+            call.pid == runner && call.name == "close" && call.args.first().is_some_and(number_of_file)
+        };
+        for number in ["0", "1", "2"] {
+            assert_eq!(calls[..copy].iter().filter(|call| closes(call, number)).count(), 1, "{calls:#?}");
+        }
+        // The runner gets the pipes back before it becomes the strategy. The keeper opens no file.
         let starts_strategy = |call: &Call| call.name == "execve" && call.args[0] == "\"/bin/true\"";
         let start = calls.iter().position(starts_strategy).unwrap();
-        let released = calls[..start].iter().filter(|call| releases_pipe(call)).count();
-        assert_eq!(released, 3, "{flags:?}: {calls:#?}");
+        let restored = calls[copy..start].iter().filter(|call| call.pid == runner && call.name == "recvmsg");
+        assert_eq!(restored.count(), 1, "{calls:#?}");
+        assert!(calls.iter().all(|call| call.pid as usize != keeper), "{calls:#?}");
     }
 }
 

@@ -16,6 +16,16 @@ pub(crate) fn close_inherited() -> Result<(), String> {
     if result == 0 { Ok(()) } else { Err(format!("failed to close files: {}", io::Error::last_os_error())) }
 }
 
+/// Closes the three pipes. Nothing may use them until they are opened again.
+#[cfg(target_os = "linux")]
+pub(crate) fn close_pipes() {
+    for descriptor in 0..=2 {
+        // SAFETY: the call takes an integer. The caller holds the pipes in a socket, and opens them again under the same
+        // numbers. There is no other thread.
+        let _ = unsafe { libc::close(descriptor) };
+    }
+}
+
 /// Closes the descriptors 3 to 4095.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn close_inherited() -> Result<(), String> {
@@ -33,6 +43,10 @@ pub(crate) fn reset_signals() -> Result<(), String> {
         // SAFETY: SIG_DFL installs no handler. The call fails for SIGKILL, SIGSTOP, and the C library's internal signals.
         let _ = unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
+    unblock_signals()
+}
+
+pub(crate) fn unblock_signals() -> Result<(), String> {
     set_mask(libc::sigemptyset)
 }
 

@@ -7,13 +7,23 @@
 //! In the jail, the strategy can neither leave the group nor reach the keeper. The keeper can only wait and kill its own
 //! group. Without a jail, a strategy can do both. The keeper kills only the processes that are still in the group.
 
-use std::io::{self, PipeWriter, Read as _};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{IntoRawFd, OwnedFd};
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::cmsg_space;
 use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_current_process_group, pidfd_open};
+use rustix::stdio;
 
 use crate::{confine, exec, filter};
+
+/// The size of the control data for three descriptors.
+const CONTROL_BYTES: usize = cmsg_space!(ScmRights(3));
 
 /// Starts the keeper, and returns its process id. Returns `None` without a jail on a kernel that has no pidfd.
 pub(crate) fn start(host_pid: u32, jailed: bool) -> Result<Option<u32>, String> {
@@ -28,17 +38,20 @@ pub(crate) fn start(host_pid: u32, jailed: bool) -> Result<Option<u32>, String> 
     };
     // Checked after the open, so the descriptor refers to the host and not to a later process with the same id.
     confine::check_parent(host_pid)?;
-    // The strategy starts only after the keeper has released its pipes. Otherwise, a strategy that closes its stdin could
-    // get a request that no process reads, and the host would wait for the answer until the deadline.
-    let (mut release_reader, release_writer) = io::pipe().map_err(|error| watch_error(&error))?;
+    // The copy must never have the pipes of the strategy. Otherwise, a strategy that closes its stdin could get a request
+    // that no process reads, and the host would wait for the answer until the deadline. A copy that closes the pipes
+    // itself would delay the strategy until it has run, so the pipes are in a socket while the process is copied.
+    let pipes = ParkedPipes::park().map_err(|error| watch_error(&error))?;
+    // Blocked before the copy, so that no signal can end the keeper.
+    exec::block_signals()?;
     if let Some(keeper) = exec::copy_process().map_err(|error| watch_error(&error))? {
-        drop(release_writer);
-        release_reader.read_to_end(&mut Vec::new()).map_err(|error| watch_error(&error))?;
+        exec::unblock_signals()?;
+        pipes.restore().map_err(|error| watch_error(&error))?;
         return Ok(Some(keeper));
     }
-    drop(release_reader);
-    // Only the copy gets here. If it cannot wait, it kills the group immediately.
-    if release(jailed, release_writer).is_ok() {
+    // Only the copy gets here. Without a jail, the strategy can kill this process, so a filter would add nothing. The
+    // machine may also support no filter. A keeper that cannot wait kills the group immediately.
+    if !jailed || filter::allow_only_wait_and_kill().is_ok() {
         exec::wait_for_exit(&host);
     }
     // This also kills the keeper.
@@ -46,17 +59,37 @@ pub(crate) fn start(host_pid: u32, jailed: bool) -> Result<Option<u32>, String> 
     Err(watch_error(&"the group is still alive"))
 }
 
-/// Releases the pipes and all permissions that the keeper does not need. Closes `release_writer` as soon as the pipes are
-/// released.
-fn release(jailed: bool, release_writer: PipeWriter) -> Result<(), String> {
-    let message = |error: rustix::io::Errno| error.to_string();
-    exec::block_signals()?;
-    let null = openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(message)?;
-    rustix::stdio::dup2_stdin(&null).map_err(message)?;
-    rustix::stdio::dup2_stdout(&null).map_err(message)?;
-    rustix::stdio::dup2_stderr(&null).map_err(message)?;
-    drop((null, release_writer));
-    // Without a jail, the strategy can kill this process, so a filter would add nothing. The machine may also support
-    // no filter.
-    if jailed { filter::allow_only_wait_and_kill() } else { Ok(()) }
+/// The three pipes of the strategy, in a socket and not open in this process.
+struct ParkedPipes {
+    receiver: OwnedFd,
+    _sender: OwnedFd,
+}
+
+impl ParkedPipes {
+    /// Moves the descriptors 0, 1, and 2 into a socket.
+    fn park() -> Result<Self, Errno> {
+        let (sender, receiver) =
+            socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        let mut space = [MaybeUninit::uninit(); CONTROL_BYTES];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let pipes = [stdio::stdin(), stdio::stdout(), stdio::stderr()];
+        control.push(SendAncillaryMessage::ScmRights(&pipes));
+        sendmsg(&sender, &[IoSlice::new(&[0])], &mut control, SendFlags::empty())?;
+        exec::close_pipes();
+        Ok(Self { receiver, _sender: sender })
+    }
+
+    /// Moves the descriptors back. The kernel assigns the lowest free numbers in order, which are 0, 1, and 2.
+    fn restore(self) -> Result<(), Errno> {
+        let mut space = [MaybeUninit::uninit(); CONTROL_BYTES];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        recvmsg(&self.receiver, &mut [IoSliceMut::new(&mut [0])], &mut control, RecvFlags::empty())?;
+        let mut numbers = Vec::new();
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(pipes) = message {
+                numbers.extend(pipes.map(IntoRawFd::into_raw_fd));
+            }
+        }
+        if numbers == [0, 1, 2] { Ok(()) } else { Err(Errno::BADF) }
+    }
 }

@@ -11,12 +11,14 @@
 //! The order of the steps is fixed:
 //!
 //! 1. Start a new session, and request a signal at the host's death.
-//! 2. Set the limits, and join the control group if one is given.
+//! 2. Join the control group if one is given.
 //! 3. Enter the private directory, close all inherited files except the three pipes, and reset the signals.
-//! 4. With a jail: drop capabilities and new privileges. If subprocesses are granted, start the process that kills the
-//!    group after the host's death (`keeper.rs`). Apply Landlock (`jail.rs`) and seccomp (`filter.rs`).
-//!    Without a jail: start the keeper, because every program may start processes.
-//! 5. Execute the program.
+//! 4. With a jail: drop capabilities and new privileges.
+//! 5. Start the process that kills the group after the host's death (`keeper.rs`), if the program may start processes:
+//!    always without a jail, and with a jail if subprocesses are granted.
+//! 6. Set the limits. The keeper is not part of the strategy, and its start must not fail because of them.
+//! 7. With a jail: apply Landlock (`jail.rs`) and seccomp (`filter.rs`).
+//! 8. Execute the program.
 //!
 //! The runner does not report its confinement. The host passes the Landlock version that it found. The runner enforces
 //! every rule of that version, or exits. A strategy therefore cannot forge a report.
@@ -45,7 +47,7 @@ use std::ffi::OsStr;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use invocation::Invocation;
+use invocation::{Invocation, JailRules};
 
 /// The exit code after a usage error: `EX_USAGE` of sysexits.h.
 const EXIT_USAGE: u8 = 64;
@@ -77,24 +79,32 @@ fn start(invocation: &Invocation) -> Result<std::convert::Infallible, String> {
 fn confine(invocation: &Invocation) -> Result<(), String> {
     confine::lead_session()?;
     confine::die_with_host(invocation.host_pid)?;
-    confine::set_limits(invocation.cpu_seconds)?;
     invocation.cgroup.as_deref().map_or(Ok(()), confine::join_cgroup)?;
     confine::enter_private_dir(&invocation.dir)?;
     exec::close_inherited()?;
     exec::reset_signals()?;
-    let Some(jail) = &invocation.jail else {
-        #[cfg(target_os = "linux")]
-        keeper::start(invocation.host_pid, false)?;
-        return Ok(());
-    };
-    confine::drop_privileges()?;
+    let jail = invocation.jail.as_ref();
+    if jail.is_some() {
+        confine::drop_privileges()?;
+    }
     // Before Landlock, because a jailed process cannot signal processes outside the jail.
-    #[cfg(target_os = "linux")]
-    let keeper = if jail.subprocess { keeper::start(invocation.host_pid, true)? } else { None };
-    #[cfg(not(target_os = "linux"))]
-    let keeper = None;
+    let keeper = start_keeper(invocation.host_pid, jail)?;
+    confine::set_limits(invocation.cpu_seconds)?;
+    let Some(jail) = jail else { return Ok(()) };
     jail::enforce(jail, &invocation.dir)?;
     filter::install(jail, invocation.host_pid, keeper)
+}
+
+/// Starts the keeper if the program may start processes.
+#[cfg(target_os = "linux")]
+fn start_keeper(host_pid: u32, jail: Option<&JailRules>) -> Result<Option<u32>, String> {
+    let may_start_processes = jail.is_none_or(|jail| jail.subprocess);
+    if may_start_processes { keeper::start(host_pid, jail.is_some()) } else { Ok(None) }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn start_keeper(_host_pid: u32, _jail: Option<&JailRules>) -> Result<Option<u32>, String> {
+    Ok(None)
 }
 
 /// Writes a message to stderr and returns the exit code.
