@@ -26,7 +26,7 @@ mod render;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use jp_compact_core::Overlap;
 use jp_compact_core::auto::{Threshold, Trigger};
@@ -53,6 +53,12 @@ use merge::Merged;
 /// A commented file with every key.
 pub const EXAMPLE: &str = include_str!("example.toml");
 const BUILT_IN: &str = include_str!("built_in.toml");
+/// The built-in defaults. A run merges layers several times, and parses the defaults once.
+static BUILT_IN_VALUES: LazyLock<Merged> = LazyLock::new(|| {
+    let mut values = Merged::default();
+    values.add_layer(layer::parse(&Source::BuiltIn, BUILT_IN).expect("a test reads the built-in file"));
+    values
+});
 /// The name of the profile that is built from JP's own rules.
 const RULES_PROFILE: &str = "rules";
 /// The built-in default profile.
@@ -277,8 +283,7 @@ fn add_sets(layers: &mut Vec<(Source, String)>, sets: &[String]) -> Result<(), E
 
 /// Merges layers with the built-in defaults and parses the result.
 fn merge(layers: &[(Source, String)]) -> Result<(Merged, File), ConfigError> {
-    let mut merged = Merged::default();
-    merged.add_layer(layer::parse(&Source::BuiltIn, BUILT_IN)?);
+    let mut merged = BUILT_IN_VALUES.clone();
     for (source, text) in layers {
         merged.add_layer(layer::parse(source, text)?);
     }
