@@ -111,11 +111,13 @@ fn answer_shell(arguments: &[OsString]) -> Option<Exit> {
     })
 }
 
-/// Prints the help in its layout. The layout is only made here, because parsing does not need it.
+/// Prints the version, or the help in its layout. The layout is only made here, because nothing else needs it.
 fn print_help(arguments: &[OsString], plain: &clap::Error) {
+    if plain.kind() == ErrorKind::DisplayVersion {
+        return output::help(plain);
+    }
     let command = with_layout(Cli::command(), arguments);
     let laid_out = command.try_get_matches_from(arguments).err();
-    let laid_out = laid_out.filter(|_| plain.kind() == ErrorKind::DisplayHelp);
     output::help(laid_out.as_ref().unwrap_or(plain));
 }
 

@@ -1,6 +1,7 @@
 //! Locates the transcripts of a command line before any of them is compacted. If one argument is mistyped, no other
 //! transcript must be compacted. This module also suggests the intended command. It must not read a transcript.
 
+use std::cell::LazyCell;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -20,6 +21,9 @@ use crate::transcript_results::TranscriptResults;
 /// Lists the names of the commands. Only an unknown argument needs them.
 pub(crate) type CommandNames = fn() -> Vec<String>;
 
+/// The names of the commands, listed on first use.
+type KnownCommands = LazyCell<Vec<String>, CommandNames>;
+
 /// Locates every transcript. If some cannot be used, prints the errors and returns the exit code. The caller must then
 /// compact none.
 pub(crate) fn report_unresolved(
@@ -30,7 +34,7 @@ pub(crate) fn report_unresolved(
     commands: CommandNames,
 ) -> Result<Option<Exit>, Report> {
     let mut failed = Vec::new();
-    let commands = commands();
+    let commands = LazyCell::new(commands);
     // The words after a mistyped command are its arguments, and not transcripts.
     let begins_with_command =
         transcripts.first().and_then(|first| mistyped_command(first, environment, &commands)).is_some();
@@ -62,7 +66,7 @@ fn resolution_error(
     transcript: &OsStr,
     arguments: &[OsString],
     environment: &Environment,
-    commands: &[String],
+    commands: &KnownCommands,
 ) -> Option<Report> {
     if transcript == "-" {
         return Some(stdin_not_appendable());
@@ -86,7 +90,7 @@ fn possible_command<'a>(transcript: &'a OsStr, environment: &Environment) -> Opt
 }
 
 /// Returns the command that the user probably meant with this word, if the word is not a transcript.
-fn mistyped_command(word: &OsStr, environment: &Environment, commands: &[String]) -> Option<String> {
+fn mistyped_command(word: &OsStr, environment: &Environment, commands: &KnownCommands) -> Option<String> {
     let typed = possible_command(word, environment)?;
     let is_unknown = matches!(store::locate(word, environment), Err(StoreError::NotFound { .. }));
     intended_command(typed, commands).filter(|command| is_unknown && commands.contains(command))

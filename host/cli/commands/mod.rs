@@ -29,6 +29,7 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use jp_compact_help::deferred::{Deferred, parser};
 use jp_compact_help::{COMMANDS_OF_CONVERSATION, with_layout};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::EvalReport;
@@ -80,7 +81,13 @@ impl Cli {
     /// # Errors
     /// The command line is invalid, or requests the help or the version.
     pub(crate) fn read(arguments: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let matches = Self::command().try_get_matches_from(arguments)?;
+        let arguments: Vec<_> = arguments.collect();
+        let matches = match parser::<Self>().try_get_matches_from(&arguments) {
+            Ok(matches) => matches,
+            Err(error) if error.kind() == ErrorKind::DisplayVersion => return Err(error),
+            // The complete declaration finds the same error, with its complete text.
+            Err(_) => Self::command().try_get_matches_from(&arguments)?,
+        };
         reject_options_before_command(&matches)?;
         let cli = Self::from_arg_matches(&matches)?;
         Ok(Self { json: wants_json(&matches), ..cli })
@@ -129,7 +136,7 @@ pub(crate) fn help_of(name: &'static str, usage: &'static str, introduction: &'s
 /// Rejects `jp-compact --keep-last 1 print ...`. clap would parse the option and ignore it.
 fn reject_options_before_command(matches: &ArgMatches) -> Result<(), clap::Error> {
     let Some(command) = matches.subcommand_name() else { return Ok(()) };
-    let cli = Cli::command();
+    let cli = parser::<Cli>();
     let precedes_command = |argument: &&Arg| {
         !argument.is_global_set()
             && matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine)
@@ -158,27 +165,27 @@ fn wants_json(matches: &ArgMatches) -> bool {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Auto(Box<auto::Args>),
-    Batch(Box<batch::Args>),
-    Diff(Box<diff::Args>),
-    Eval(Box<eval::Args>),
-    List(list::Args),
-    Fork(Box<fork::Args>),
-    Resume(Box<resume::Args>),
-    Import(import::Args),
-    Init(init::Args),
-    Print(print::Args),
-    Query(Box<query::Args>),
-    Show(show::Args),
-    Stats(stats::Args),
-    Lint(lint::Args),
-    Mcp(Box<mcp::Args>),
-    Strategy(strategy::Args),
-    Config(config::Args),
-    Doctor(doctor::Args),
-    Schema(schema::Args),
-    Completions(completions::Args),
-    Man(man::Args),
+    Auto(Deferred<auto::Args>),
+    Batch(Deferred<batch::Args>),
+    Diff(Deferred<diff::Args>),
+    Eval(Deferred<eval::Args>),
+    List(Deferred<list::Args>),
+    Fork(Deferred<fork::Args>),
+    Resume(Deferred<resume::Args>),
+    Import(Deferred<import::Args>),
+    Init(Deferred<init::Args>),
+    Print(Deferred<print::Args>),
+    Query(Deferred<query::Args>),
+    Show(Deferred<show::Args>),
+    Stats(Deferred<stats::Args>),
+    Lint(Deferred<lint::Args>),
+    Mcp(Deferred<mcp::Args>),
+    Strategy(Deferred<strategy::Args>),
+    Config(Deferred<config::Args>),
+    Doctor(Deferred<doctor::Args>),
+    Schema(Deferred<schema::Args>),
+    Completions(Deferred<completions::Args>),
+    Man(Deferred<man::Args>),
 }
 
 /// Runs the command of a command line.
@@ -199,7 +206,7 @@ pub(crate) fn run(cli: Cli, environment: &Environment) -> Result<Exit, Report> {
         Some(Command::Show(args)) => show::run(&args, environment),
         Some(Command::Stats(args)) => stats::run(&args, environment),
         Some(Command::Lint(args)) => lint::run(&args, environment),
-        Some(Command::Mcp(args)) => mcp::run(*args, quiet, environment),
+        Some(Command::Mcp(args)) => mcp::run(args.into_inner(), quiet, environment),
         Some(Command::Strategy(args)) if args.dev().is_some() => show_while_developing(&args, environment),
         Some(Command::Init(args)) => {
             init::run(&args, environment, |paths, rows| measure(paths, rows, quiet, environment))

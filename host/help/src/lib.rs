@@ -6,6 +6,7 @@
 #![expect(missing_docs, reason = "the interface is not stable, so only unclear names need a comment")]
 
 pub mod completion;
+pub mod deferred;
 mod examples;
 pub mod exit;
 pub mod init;

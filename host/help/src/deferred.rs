@@ -1,0 +1,142 @@
+//! The arguments of a command, declared only if a command line uses the command. A declaration of all commands takes
+//! longer than the rest of the parsing. Help, completions, and errors need all declarations, so only [`parser`] defers.
+
+use std::cell::Cell;
+use std::ops::Deref;
+
+use clap::{ArgMatches, Args, Command, CommandFactory, Error, FromArgMatches, Id};
+
+thread_local! {
+    /// Whether the declarations of this thread are deferred.
+    static DEFERS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns the parser of a command line. Its errors lack texts of the commands that the command line does not use.
+#[must_use]
+pub fn parser<T: CommandFactory>() -> Command {
+    DEFERS.set(true);
+    let command = T::command();
+    DEFERS.set(false);
+    command
+}
+
+/// The arguments of a command, on the heap because they are large.
+#[derive(Debug)]
+pub struct Deferred<T>(Box<T>);
+
+impl<T> Deferred<T> {
+    #[must_use]
+    pub fn into_inner(self) -> T {
+        *self.0
+    }
+}
+
+impl<T> Deref for Deferred<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Args> Args for Deferred<T> {
+    fn augment_args(command: Command) -> Command {
+        if DEFERS.get() { command.defer(T::augment_args) } else { T::augment_args(command) }
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        T::augment_args_for_update(command)
+    }
+
+    fn group_id() -> Option<Id> {
+        T::group_id()
+    }
+}
+
+impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        T::from_arg_matches(matches).map(Box::new).map(Self)
+    }
+
+    fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, Error> {
+        T::from_arg_matches_mut(matches).map(Box::new).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Parser, Subcommand};
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Cli {
+        #[arg(long, global = true)]
+        quiet: bool,
+        #[command(subcommand)]
+        command: Option<Commands>,
+    }
+
+    #[derive(Debug, Subcommand)]
+    enum Commands {
+        One(Deferred<One>),
+        Two(Deferred<Two>),
+    }
+
+    /// Does one thing
+    #[derive(Debug, Args)]
+    struct One {
+        #[arg(long, default_value_t = 7)]
+        number: u8,
+    }
+
+    #[derive(Debug, Args)]
+    struct Two {
+        #[command(subcommand)]
+        inner: Option<Inner>,
+    }
+
+    #[derive(Debug, Subcommand)]
+    enum Inner {
+        Deep(Deferred<One>),
+    }
+
+    #[track_caller]
+    fn check(line: &[&str], expected: &str) {
+        for command in [parser::<Cli>(), Cli::command()] {
+            let matches = command.try_get_matches_from(["program"].iter().chain(line));
+            let parsed = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+            let text = parsed.map(|cli| format!("{:?} {:?}", cli.quiet, cli.command));
+            assert_eq!(text.unwrap_or_else(|error| error.kind().to_string()), expected);
+        }
+    }
+
+    #[test]
+    fn deferred_commands_are_parsed_as_declared() {
+        check(&[], "false None");
+        check(&["--quiet"], "true None");
+        check(&["one"], "false Some(One(Deferred(One { number: 7 })))");
+        check(&["--quiet", "one", "--number", "8"], "true Some(One(Deferred(One { number: 8 })))");
+        check(&["one", "--quiet"], "true Some(One(Deferred(One { number: 7 })))");
+        check(
+            &["two", "deep", "--number=9", "--quiet"],
+            "true Some(Two(Deferred(Two { inner: Some(Deep(Deferred(One { number: 9 }))) })))",
+        );
+        check(&["one", "--other"], "unexpected argument found");
+        check(&["three"], "unrecognized subcommand");
+    }
+
+    #[test]
+    fn complete_declaration_is_not_deferred() {
+        let has_number = |command: &Command| {
+            let one = command.find_subcommand("one").unwrap();
+            one.get_arguments().any(|argument| argument.get_id() == "number")
+        };
+        assert!(!has_number(&parser::<Cli>()));
+        assert!(has_number(&Cli::command()));
+    }
+}
