@@ -9,13 +9,13 @@ use jp_compact_engine::compact::{self, Opened};
 use jp_compact_help::nearest;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_sessions as sessions;
-use jp_compact_store as store;
+use jp_compact_store::{self as store, LargeTranscript};
 use jp_compact_transcripts::{Format, Transcript};
 
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::human::relative_path;
-use crate::output;
+use crate::output::{self, DataFile};
 
 /// A transcript that is only read.
 pub(crate) struct InputTranscript {
@@ -63,11 +63,33 @@ pub(crate) fn open_as(
     format: Option<Format>,
     environment: &Environment,
 ) -> Result<Opened, Report> {
-    compact::open_as(transcript, format, environment).map_err(|error| {
-        let detect = || compact::open(transcript, environment).ok().map(|opened| opened.stream.format());
-        let detected = if format.is_some() { detect() } else { None };
-        with_similar_id(read_failure(error, format, detected), transcript, environment)
-    })
+    compact::open_as(transcript, format, environment)
+        .map_err(|error| open_failure(error, transcript, format, environment))
+}
+
+/// Opens a large transcript of JP to print it compacted into `output`. `None` if it must be read completely.
+pub(crate) fn open_large(
+    transcript: &OsStr,
+    format: Option<Format>,
+    output: Option<&DataFile>,
+    environment: &Environment,
+) -> Result<Option<LargeTranscript>, Report> {
+    if transcript == "-" {
+        return Ok(None);
+    }
+    compact::open_large(transcript, format, output, environment)
+        .map_err(|error| open_failure(error, transcript, format, environment))
+}
+
+fn open_failure(
+    error: compact::Error,
+    transcript: &OsStr,
+    format: Option<Format>,
+    environment: &Environment,
+) -> Report {
+    let detect = || compact::open(transcript, environment).ok().map(|opened| opened.stream.format());
+    let detected = if format.is_some() { detect() } else { None };
+    with_similar_id(read_failure(error, format, detected), transcript, environment)
 }
 
 /// Returns the error of a command that found no transcript in its folders.

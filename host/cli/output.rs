@@ -25,10 +25,26 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// The error of the system, except a closed pipe.
 pub(crate) fn data(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, Stdout::new()?);
-    match write(&mut out).and_then(|()| out.flush()) {
+    unless_closed(write(&mut out).and_then(|()| out.flush()))
+}
+
+/// Returns the result of a write. A closed pipe is not an error.
+pub(crate) fn unless_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
+}
+
+/// Stdout as a file.
+pub(crate) type DataFile = std::fs::File;
+
+/// Returns stdout as a file, for output that is written by the system. `None` if JP reads the output.
+///
+/// # Errors
+/// Stdout is closed.
+pub(crate) fn data_file() -> io::Result<Option<DataFile>> {
+    if JP.get().is_some() { Ok(None) } else { RawStdout::new().map(|stdout| Some(stdout.0)) }
 }
 
 /// Writes one value as one line of JSON.
@@ -280,12 +296,12 @@ impl Write for Stdout {
 }
 
 /// Stdout without the line buffer of the standard library, which splits large writes at newlines.
-struct RawStdout(std::fs::File);
+struct RawStdout(DataFile);
 
 impl RawStdout {
     fn new() -> io::Result<Self> {
         use std::os::fd::AsFd as _;
-        Ok(Self(std::fs::File::from(io::stdout().as_fd().try_clone_to_owned()?)))
+        Ok(Self(DataFile::from(io::stdout().as_fd().try_clone_to_owned()?)))
     }
 }
 

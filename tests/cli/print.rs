@@ -1,5 +1,7 @@
 //! `jp-compact print`: text, JSON and the format of the transcript.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::support::{Conversation, World};
@@ -243,4 +245,53 @@ fn closed_stdout_is_not_an_error() {
         let output = child.wait_with_output().unwrap();
         assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "{arguments:?}");
     }
+}
+
+/// Returns a conversation of more than 4 MiB, which is not read into memory.
+fn large_conversation() -> Conversation {
+    let text = "let value = compute(7); caf\u{e9}\n".repeat(80_000);
+    let large =
+        conversation().turn("Again.").call("fs_read_file", json!({"path": "b"}), &text).message(&text);
+    let strip = json!({"policy": "strip", "request": true, "response": true});
+    large.compaction(json!({"from_turn": 0, "to_turn": 2, "reasoning": "strip", "tool_calls": strip}))
+}
+
+#[test]
+fn large_transcript_is_printed_as_if_it_were_small() {
+    let world = World::new();
+    let bytes = world.write_conversation("conversation", &large_conversation()).current_bytes();
+    assert!(bytes.len() > 4 << 20, "{} bytes", bytes.len());
+    let arguments = ["print", "conversation", "--compacted", "--as", "source"];
+    let print = |extra: &[&str]| world.run(&[&arguments, extra].concat());
+    let compacted = print(&[]).exits(0);
+    assert_eq!(compacted.stderr, "");
+    // Stdin is read completely.
+    let whole = world.run_with_stdin(&["print", "-", "--compacted", "--as", "source"], &bytes).exits(0);
+    assert!(compacted.stdout == whole.stdout);
+    assert!(compacted.stdout.len() < bytes.len() / 2);
+    assert!(print(&["--format", "jp"]).exits(0).stdout == whole.stdout);
+    print(&["--output", "smaller.json"]).exits(0);
+    assert!(fs::read(world.path("smaller.json")).unwrap() == whole.stdout);
+    print(&["--output", "smaller.json"]).exits(4).reports("exists");
+    print(&["--format", "codex"]).exits(4);
+}
+
+#[test]
+fn large_malformed_transcript_has_the_error_of_a_small_one() {
+    let world = World::new();
+    let mut bytes = world.write_conversation("conversation", &large_conversation()).current_bytes();
+    let end = bytes.len() - 10;
+    bytes[end] = 1;
+    world.write_events("conversation", &bytes);
+    let error =
+        |form: &str| world.run(&["print", "conversation", "--compacted", "--as", form]).exits(4).stderr;
+    assert_eq!(error("source"), error("text"));
+    for (unreadable, message) in [(b"[".repeat(5 << 20), "deeper"), (b"[1,2,".repeat(1 << 20), "byte")] {
+        world.write_events("conversation", &unreadable);
+        assert_eq!(error("source"), error("text"));
+        assert!(error("source").contains(message), "{}", error("source"));
+    }
+    // An array without a known event.
+    world.write_events("conversation", format!("[{}1]", "1,".repeat(3 << 20)).as_bytes());
+    assert_eq!(error("source"), error("text"));
 }

@@ -9,7 +9,7 @@ use crate::paths::names_found;
 use crate::sources::{Name, Source};
 
 /// Every package of the workspace, and the packages of the workspace that it may depend on.
-const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 25] = [
+const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 26] = [
     ("jp-compact-schema", &[]),
     ("jp-compact-json", &[]),
     ("jp-compact-tokens", &[]),
@@ -17,6 +17,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 25] = [
     ("jp-compact-transcripts", &["jp-compact-schema", "jp-compact-json", "jp-compact-core"]),
     ("jp-compact-folders", &[]),
     ("jp-compact-images", &["jp-compact-core"]),
+    ("jp-compact-condensed", &["jp-compact-json", "jp-compact-core"]),
     ("jp-compact-diff", &["jp-compact-schema", "jp-compact-core"]),
     ("jp-compact-terminal", &[]),
     ("jp-compact-runtime", &["jp-compact-schema", "jp-compact-core"]),
@@ -24,7 +25,13 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 25] = [
     ("jp-compact-llm", &["jp-compact-schema", "jp-compact-core", "jp-compact-runtime"]),
     (
         "jp-compact-store",
-        &["jp-compact-core", "jp-compact-transcripts", "jp-compact-folders", "jp-compact-runtime"],
+        &[
+            "jp-compact-core",
+            "jp-compact-condensed",
+            "jp-compact-transcripts",
+            "jp-compact-folders",
+            "jp-compact-runtime",
+        ],
     ),
     (
         "jp-compact-config",
@@ -128,12 +135,13 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 25] = [
     ),
 ];
 /// All other dependencies of the pure packages, and of the package that authors of strategies compile.
-const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 11] = [
+const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 12] = [
     ("jp-compact-schema", &["schemars", "serde", "serde_json"]),
     ("jp-compact-json", &["simdutf8", "wide"]),
     ("jp-compact-tokens", &["memchr", "wide"]),
     ("jp-compact-folders", &[]),
     ("jp-compact-images", &["serde_json"]),
+    ("jp-compact-condensed", &[]),
     ("jp-compact-core", PURE),
     ("jp-compact-transcripts", PURE),
     (

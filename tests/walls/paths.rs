@@ -7,7 +7,7 @@ use crate::doors::PRINTING;
 use crate::sources::{Name, Source};
 
 /// The folders of the crates whose functions depend on nothing but their arguments.
-const PURE_FOLDERS: [&str; 9] = [
+const PURE_FOLDERS: [&str; 10] = [
     "schema/src/",
     "host/json/src/",
     "host/tokens/src/",
@@ -16,6 +16,7 @@ const PURE_FOLDERS: [&str; 9] = [
     "host/diff/src/",
     "host/folders/src/",
     "host/images/src/",
+    "host/condensed/src/",
     "host/terminal/src/",
 ];
 /// The parts of core that the runtime may use: requests, replies and their validation. It never sees a stream.

@@ -11,7 +11,7 @@ use jp_compact_store as store;
 use crate::args::FormatArgs;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::input::read_as;
+use crate::input::{open_large, read_as};
 use crate::output;
 use crate::reports::conversation::{PrintForm, printed};
 
@@ -48,6 +48,11 @@ fn forms() -> impl TypedValueParser<Value = PrintForm> {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
+    if let (true, PrintForm::Source) = (args.compacted, args.form)
+        && let Some(exit) = print_large(args, environment)?
+    {
+        return Ok(exit);
+    }
     let read = read_as(&args.transcript, args.input.format, environment)?;
     let form = if args.json { PrintForm::Json } else { args.form };
     let printed = printed(&read, args.compacted, form)?;
@@ -62,4 +67,20 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         output::warning(&warning);
     }
     Ok(Exit::Done)
+}
+
+/// Prints a large transcript of JP compacted, without its bytes in memory. `None` if it must be read completely.
+fn print_large(args: &Args, environment: &Environment) -> Result<Option<Exit>, Report> {
+    let open = |output| open_large(&args.transcript, args.input.format, output, environment);
+    if let Some(path) = &args.output {
+        let Some(large) = open(None)? else { return Ok(None) };
+        large.write_new(&environment.cwd.join(path))?;
+        return Ok(Some(Exit::Done));
+    }
+    let Some(stdout) = output::data_file()? else { return Ok(None) };
+    let Some(large) = open(Some(&stdout))? else { return Ok(None) };
+    let written = large.write_compacted(&stdout);
+    large.check_unchanged()?;
+    output::unless_closed(written)?;
+    Ok(Some(Exit::Done))
 }

@@ -124,13 +124,12 @@ pub struct Indexer {
     events: Vec<Event>,
     count: ElementCounter,
     array_start: usize,
-    body_end: usize,
     unloadable: Option<usize>,
     next: Next,
     /// Offset at which `next` begins.
     next_at: usize,
-    /// The number of bytes that must have arrived before the next attempt.
-    retry_len: usize,
+    /// The number of bytes after `next_at` that must have arrived before the next attempt.
+    retry_bytes: usize,
 }
 
 /// The next thing to read. An element is complete only with the comma or bracket after it, because a number may
@@ -150,13 +149,19 @@ impl Indexer {
     /// Scans the bytes that have arrived. `bytes` holds all of them, from the first. Only [`Indexer::finish`] reports
     /// errors, because an element may still be incomplete here.
     pub fn advance(&mut self, bytes: &[u8]) {
-        if bytes.len() < self.retry_len {
+        if bytes.len() - self.next_at < self.retry_bytes {
             return;
         }
         let mut scanner = Scanner::at_byte(bytes, self.next_at);
         while self.next != Next::End && self.step(&mut scanner, bytes).is_ok() {}
         // A long element is retried only after its size has doubled.
-        self.retry_len = bytes.len() + (bytes.len() - self.next_at);
+        self.retry_bytes = 2 * (bytes.len() - self.next_at);
+    }
+
+    /// Returns the complete events, and the offset of the first unread byte. A caller that removes bytes before this
+    /// offset must update both.
+    pub fn read_part(&mut self) -> (&mut [Event], &mut usize) {
+        (&mut self.events, &mut self.next_at)
     }
 
     /// Scans the rest of `bytes`, which begin with everything passed to `advance`.
@@ -172,23 +177,17 @@ impl Indexer {
             let reason = "text after the closing `]`".into();
             return Err(Unreadable { offset: scanner.at(), element: None, reason });
         }
-        let Self { events, count, array_start, body_end, unloadable, .. } = self;
-        Ok(Index {
-            bytes,
-            generated: Bytes::new(),
-            events,
-            turns: count.turns(),
-            array_start,
-            body_end,
-            unloadable,
-        })
+        let Self { events, count, array_start, unloadable, .. } = self;
+        let (turns, generated) = (count.turns(), Bytes::new());
+        let body_end = events.last().map_or(array_start + 1, |last| last.span.end);
+        Ok(Index { bytes, generated, events, turns, array_start, body_end, unloadable })
     }
 
     /// Reads one bracket, or one element and its separator. A failed step changes nothing.
     fn step(&mut self, scanner: &mut Scanner<'_>, bytes: &[u8]) -> Result<(), Unreadable> {
         if self.next == Next::Array {
             open_array(scanner)?;
-            (self.array_start, self.body_end) = (scanner.at() - 1, scanner.at());
+            self.array_start = scanner.at() - 1;
             self.next = Next::First;
         } else if self.next == Next::First && scanner.take(b']') {
             self.next = Next::End;
@@ -208,7 +207,7 @@ impl Indexer {
                 self.unloadable = Some(element);
             }
             self.events.push(event);
-            (self.count, self.body_end, self.next) = (count, members.span.end, next);
+            (self.count, self.next) = (count, next);
         }
         self.next_at = scanner.at();
         Ok(())

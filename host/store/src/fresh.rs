@@ -1,7 +1,8 @@
 //! Writes a new file completely or not at all. It never replaces an existing file.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
     io::{BufWriter, Write as _},
     os::unix::fs::MetadataExt as _,
     path::Path,
@@ -24,6 +25,35 @@ pub fn write_new(
     pieces: &[Piece],
     old: &[u8],
 ) -> Result<(), StoreError> {
+    let bytes = pieces.iter().map(|piece| piece.bytes(old).len() as u64).sum();
+    write_new_with(path, mode_source, bytes, |file| {
+        let mut writer = BufWriter::with_capacity(64 << 10, file);
+        pieces.iter().try_for_each(|piece| writer.write_all(piece.bytes(old)))?;
+        Ok(writer.flush()?)
+    })
+}
+
+/// The reason why a new file has no content.
+pub(super) enum FillError {
+    /// The content cannot be written.
+    Output(io::Error),
+    /// The source of the content is invalid.
+    Source(StoreError),
+}
+
+impl From<io::Error> for FillError {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// Same as [`write_new`], with a function that writes the content. `bytes` is its size.
+pub(super) fn write_new_with(
+    path: &Path,
+    mode_source: Option<&Path>,
+    bytes: u64,
+    fill: impl FnOnce(&File) -> Result<(), FillError>,
+) -> Result<(), StoreError> {
     let already_exists = || StoreError::Exists { path: path.to_path_buf() };
     if path.symlink_metadata().is_ok() {
         return Err(already_exists());
@@ -31,26 +61,29 @@ pub fn write_new(
     let mode = mode_source
         .and_then(|path| fs::metadata(path).ok())
         .map_or(private_file::PRIVATE, |metadata| metadata.mode() & 0o777);
-    write_pieces(path, mode, pieces, old).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => already_exists(),
-        _ => unwritable("write", path)(error),
+    fill_and_rename(path, mode, bytes, fill).map_err(|error| match error {
+        FillError::Source(error) => error,
+        FillError::Output(error) if error.kind() == io::ErrorKind::AlreadyExists => already_exists(),
+        FillError::Output(error) => unwritable("write", path)(error),
     })?;
     private_file::sync_folder_of(path)
         .map_err(|source| StoreError::NotDurable { path: path.to_path_buf(), source })
 }
 
-/// Writes the pieces to a temporary file, and renames it after it is on disk.
-fn write_pieces(path: &Path, mode: u32, pieces: &[Piece], old: &[u8]) -> io::Result<()> {
-    private_file::check_size(pieces.iter().map(|piece| piece.bytes(old).len() as u64).sum())?;
+/// Fills a temporary file, and renames it after it is on disk.
+fn fill_and_rename(
+    path: &Path,
+    mode: u32,
+    bytes: u64,
+    fill: impl FnOnce(&File) -> Result<(), FillError>,
+) -> Result<(), FillError> {
+    private_file::check_size(bytes)?;
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // A missing folder is a mistake in the path, so it is not created.
     fs::metadata(folder)?;
     path.parent().into_iter().for_each(private_file::remove_orphans);
     let file = private_file::begin(path)?;
-    let mut writer = BufWriter::with_capacity(64 << 10, file.as_file());
-    pieces.iter().try_for_each(|piece| writer.write_all(piece.bytes(old)))?;
-    writer.flush()?;
-    drop(writer);
+    fill(file.as_file())?;
     file.as_file().sync_all()?;
-    private_file::finish_new(file, path, mode)
+    Ok(private_file::finish_new(file, path, mode)?)
 }

@@ -14,9 +14,11 @@ mod by_name;
 mod compare;
 mod copies;
 mod copy_comparison;
+mod copy_ranges;
 mod error;
 mod folder;
 mod fresh;
+mod large;
 mod lock;
 mod lock_file;
 mod open_file;
@@ -41,6 +43,7 @@ pub use self::{
     error::{StoreError, StoreErrorKind},
     folder::{JpFiles, check_destination, create, create_new},
     fresh::write_new,
+    large::{LargeTranscript, read_large},
     place::{Place, conversations, workspace_root},
     record_folder::{is_record_folder, record_bytes},
     rehearse::{check_new, rehearse},

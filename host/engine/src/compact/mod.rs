@@ -40,7 +40,7 @@ pub use guard::{ConstraintsLost, LintFailed, MIN_SAVING, OnGrowth, OnLowSaving};
 pub use llm_failure_cache::LlmFailureCache;
 pub use losses::lost_paths;
 pub(crate) use open::require_jp;
-pub use open::{Opened, open, open_as, read_bytes, warnings, with_sidecar};
+pub use open::{Opened, open, open_as, open_large, read_bytes, warnings, with_sidecar};
 pub use prepare::{Preparation, PreparedStrategy, Sandbox, allow, prepare};
 pub use report::{RunReport, SentByJp, Step, StrategyOutcome, TurnChange, overlay_report};
 pub use reset::{ResetReport, reset};

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use serde_json::Value;
 
 use super::error::Error;
 use crate::digest;
-use jp_compact_store::{self as store, Place, SidecarContent, SidecarFile};
+use jp_compact_store::{self as store, LargeTranscript, Place, SidecarContent, SidecarFile};
 
 /// A transcript that was read.
 #[derive(Debug)]
@@ -68,6 +69,26 @@ pub fn open_as(
         None => stream,
     };
     Ok(Opened { place, sidecar_file: Some(sidecar_file), stream })
+}
+
+/// Opens a large transcript of JP to print it compacted, without its texts in memory. `None` if [`open_as`] must open the
+/// transcript. `output` is the file to print into, if there is one.
+///
+/// # Errors
+/// Like [`open`].
+pub fn open_large(
+    transcript: &OsStr,
+    format: Option<Format>,
+    output: Option<&File>,
+    environment: &Environment,
+) -> Result<Option<LargeTranscript>, Error> {
+    if format.is_some_and(|format| format != Format::Jp) {
+        return Ok(None);
+    }
+    let place = store::locate(transcript, environment)?;
+    let Some(read) = store::read_large(&place, output)? else { return Ok(None) };
+    let large = read.map_err(|source| Error::Unreadable { path: place.path().to_owned(), source })?;
+    Ok(Some(large).filter(LargeTranscript::is_understood))
 }
 
 /// Returns the warnings about a transcript: parts that the reader skipped or does not understand, and overlays that are

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::disallowed_methods, reason = "tests rename files as an editor does")]
 
+mod large;
 mod locate;
 mod lock;
 mod read;

@@ -1,0 +1,183 @@
+//! A transcript of JP without its texts: the file is scanned once in windows, and only the bytes that the projection
+//! reads stay in memory. Memory grows with the number of events, and not with the size of their texts. The pieces of the
+//! compacted transcript are ranges of the file and new bytes.
+//!
+//! The removed bytes are holes. A hole is always inside of an event, and never next to a boundary of a piece, so each
+//! boundary has one offset in the file. The remaining bytes of an event are not JSON. Nothing outside of this crate may
+//! therefore see the stream.
+//!
+//! This crate does no input or output. The interface is not stable.
+
+mod holes;
+
+use jp_compact_core::event::{Event, Kind};
+use jp_compact_core::index::{Indexer, Unreadable};
+use jp_compact_core::projection::project;
+use jp_compact_core::splice::Piece;
+use jp_compact_core::{Stream, source};
+use jp_compact_json::Span;
+
+use crate::holes::Holes;
+
+/// The minimum size of a hole. A smaller one would need more memory than it saves.
+const HOLE_BYTES_MIN: usize = 24;
+
+/// Reads a transcript in windows.
+#[derive(Default)]
+pub struct Condenser {
+    /// The remaining bytes of the complete events, and the bytes after them. Only the first `len` bytes are used.
+    buffer: Vec<u8>,
+    len: usize,
+    indexer: Indexer,
+    /// The number of events that are condensed.
+    events: usize,
+    /// Offset after the last condensed event.
+    condensed_end: usize,
+    holes: Holes,
+}
+
+impl Condenser {
+    /// Returns the space for the next bytes of the file.
+    pub fn window(&mut self, bytes: usize) -> &mut [u8] {
+        let end = self.len + bytes;
+        if self.buffer.len() < end {
+            self.buffer.resize(end, 0);
+        }
+        &mut self.buffer[self.len..end]
+    }
+
+    /// Scans the first `bytes` bytes of the last window, and drops the texts of all complete events. Only
+    /// [`Condenser::finish`] reports errors.
+    pub fn advance(&mut self, bytes: usize) {
+        self.len += bytes;
+        self.indexer.advance(&self.buffer[..self.len]);
+        self.condense();
+    }
+
+    /// Returns the size of the buffer.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Ends the transcript.
+    ///
+    /// # Errors
+    /// The bytes are not a transcript of JP. The error is the same as for the whole bytes.
+    pub fn finish(self) -> Result<Condensed, Unreadable> {
+        let Self { mut buffer, len, indexer, holes, .. } = self;
+        buffer.truncate(len);
+        buffer.shrink_to_fit();
+        let stream = indexer.finish(buffer.into()).and_then(Stream::from_index);
+        let stream =
+            stream.map_err(|error| Unreadable { offset: holes.file_offset(error.offset), ..error })?;
+        Ok(Condensed { stream, holes })
+    }
+
+    /// Moves the remaining bytes of the new events, and all bytes after them, to the front.
+    fn condense(&mut self) {
+        let (events, next_at) = self.indexer.read_part();
+        let mut shift = Shift {
+            buffer: &mut self.buffer,
+            holes: &mut self.holes,
+            read_end: self.condensed_end,
+            written_end: self.condensed_end,
+        };
+        for event in &mut events[self.events..] {
+            shift.add(event);
+        }
+        self.events = events.len();
+        self.condensed_end = shift.written_end;
+        let removed = shift.read_end - shift.written_end;
+        if removed > 0 {
+            self.buffer.copy_within(self.condensed_end + removed..self.len, self.condensed_end);
+            *next_at -= removed;
+            self.len -= removed;
+        }
+    }
+}
+
+/// Moves bytes to the front of a buffer, except those in holes.
+struct Shift<'a> {
+    buffer: &'a mut [u8],
+    holes: &'a mut Holes,
+    /// Offset of the first byte that was not moved yet.
+    read_end: usize,
+    /// Offset of its destination.
+    written_end: usize,
+}
+
+impl Shift<'_> {
+    /// Moves the bytes before an event, and those of the event that are needed.
+    fn add(&mut self, event: &mut Event) {
+        let span = event.span;
+        self.keep_until(span.start);
+        let start = self.written_end;
+        // An overlay is read completely.
+        if !event.kind.is_overlay() && event.kind != Kind::Receipt {
+            let body = event.body;
+            let mut members = [&mut event.id, &mut event.name, &mut event.body];
+            members.sort_unstable_by_key(|member| member.start);
+            for member in members.into_iter().filter(|member| !member.is_empty()) {
+                self.remove_until(member.start);
+                let start = self.written_end;
+                if *member == body {
+                    self.remove_until(member.end - 1);
+                }
+                self.keep_until(member.end);
+                *member = Span { start, end: self.written_end };
+            }
+            self.remove_until(span.end - 1);
+        }
+        self.keep_until(span.end);
+        event.span = Span { start, end: self.written_end };
+    }
+
+    /// Moves all bytes before `end`.
+    fn keep_until(&mut self, end: usize) {
+        let bytes = end - self.read_end;
+        if self.read_end > self.written_end {
+            self.buffer.copy_within(self.read_end..end, self.written_end);
+        }
+        (self.read_end, self.written_end) = (end, self.written_end + bytes);
+    }
+
+    /// Moves the next byte, and removes the others before `end`. A few bytes are moved, too.
+    fn remove_until(&mut self, end: usize) {
+        if end - self.read_end > HOLE_BYTES_MIN {
+            self.keep_until(self.read_end + 1);
+            self.holes.add(self.written_end, end - self.read_end);
+            self.read_end = end;
+        } else {
+            self.keep_until(end);
+        }
+    }
+}
+
+/// A transcript without its texts.
+pub struct Condensed {
+    stream: Stream,
+    holes: Holes,
+}
+
+impl Condensed {
+    /// Returns whether the file has an event of a known type, or no events.
+    #[must_use]
+    pub fn is_understood(&self) -> bool {
+        let events = self.stream.events();
+        events.is_empty() || events.iter().any(|event| event.kind != Kind::Unknown)
+    }
+
+    /// Returns the compacted transcript. [`Piece::Old`] is a range of the file.
+    #[must_use]
+    pub fn compacted(&self) -> Vec<Piece> {
+        let mut pieces = source::render(&self.stream, &project(&self.stream));
+        let mut file_range = self.holes.file_ranges();
+        for piece in &mut pieces {
+            if let Piece::Old(range) = piece {
+                *range = file_range(range.clone());
+            }
+        }
+        pieces
+    }
+}

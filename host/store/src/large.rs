@@ -1,0 +1,180 @@
+//! Reads a large transcript of JP in windows, and writes its compacted form without its bytes in memory. The kept bytes
+//! are copied from the open file. If JP replaces the file in between, the open file only loses its name. If another
+//! program writes into the file, the result is invalid and [`LargeTranscript::check_unchanged`] fails.
+
+use std::{
+    fs::{File, Metadata},
+    io::{self, Read as _},
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use jp_compact_condensed::{Condensed, Condenser};
+use jp_compact_core::{index::Unreadable, splice::Piece};
+
+use super::{
+    Place, StoreError,
+    copy_ranges::RangeCopier,
+    error::unreadable,
+    fresh::{FillError, write_new_with},
+    sidecar_file::is_events,
+};
+
+/// A smaller transcript is read completely.
+const LARGE_FROM_BYTES: u64 = 4 << 20;
+
+/// The size of one read. The bytes are then still in the processor's cache when they are parsed.
+const WINDOW_BYTES: usize = 128 << 10;
+
+/// A large transcript, and the open file with its texts.
+pub struct LargeTranscript {
+    file: File,
+    path: PathBuf,
+    state: FileState,
+    condensed: Condensed,
+}
+
+/// The values that show a write into an open file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FileState {
+    size: u64,
+    modified: Option<SystemTime>,
+    /// The time of the last change of the metadata. A program that sets `modified` back cannot set this one.
+    changed: (i64, i64),
+    /// A rename over the file changes `changed`, too. Then the number of links changes.
+    links: u64,
+}
+
+impl FileState {
+    fn new(metadata: &Metadata) -> Self {
+        Self {
+            size: metadata.len(),
+            modified: metadata.modified().ok(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+            links: metadata.nlink(),
+        }
+    }
+
+    fn has_same_content(&self, later: &Self) -> bool {
+        (self.size, self.modified) == (later.size, later.modified)
+            && (self.changed == later.changed || self.links != later.links)
+    }
+}
+
+/// Reads a transcript of JP if it is large. `None` if it is small or of another program, or if `output` is the same
+/// file: then it must be read completely. The inner error is the error of the whole bytes.
+///
+/// # Errors
+///
+/// The path is not a regular file, cannot be read, or changes during the read.
+pub fn read_large(
+    place: &Place,
+    output: Option<&File>,
+) -> Result<Option<Result<LargeTranscript, Unreadable>>, StoreError> {
+    if !is_events(place) || place.record_folder()?.is_some() {
+        return Ok(None);
+    }
+    let (file, path) = (place.open()?, place.path().to_path_buf());
+    let metadata = file.metadata().map_err(unreadable("read", &path))?;
+    let id = |metadata: &Metadata| (metadata.dev(), metadata.ino());
+    let output_id = output.and_then(|output| output.metadata().ok()).map(|metadata| id(&metadata));
+    if metadata.len() < LARGE_FROM_BYTES || output_id == Some(id(&metadata)) {
+        return Ok(None);
+    }
+    let state = FileState::new(&metadata);
+    let condenser = read_in_windows(&file, state.size, &path)?;
+    check_unchanged(&file, &state, &path)?;
+    Ok(Some(condenser.finish().map(|condensed| LargeTranscript { file, path, state, condensed })))
+}
+
+fn read_in_windows(mut file: &File, size: u64, path: &Path) -> Result<Condenser, StoreError> {
+    let mut condenser = Condenser::default();
+    let mut unread = size;
+    while unread > 0 {
+        let window = usize::try_from(unread).map_or(WINDOW_BYTES, |unread| unread.min(WINDOW_BYTES));
+        match file.read(condenser.window(window)) {
+            Ok(0) => return Err(changed(path, "shrank")),
+            Ok(bytes) => {
+                condenser.advance(bytes);
+                unread -= bytes as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(unreadable("read", path)(error)),
+        }
+    }
+    Ok(condenser)
+}
+
+fn check_unchanged(file: &File, before: &FileState, path: &Path) -> Result<(), StoreError> {
+    let after = FileState::new(&file.metadata().map_err(unreadable("read", path))?);
+    match after.size.cmp(&before.size) {
+        std::cmp::Ordering::Less => Err(changed(path, "shrank")),
+        std::cmp::Ordering::Greater => Err(changed(path, "grew")),
+        std::cmp::Ordering::Equal if before.has_same_content(&after) => Ok(()),
+        std::cmp::Ordering::Equal => Err(changed(path, "was written to")),
+    }
+}
+
+impl LargeTranscript {
+    /// Returns whether the file has an event of a known type, or no events.
+    #[must_use]
+    pub fn is_understood(&self) -> bool {
+        self.condensed.is_understood()
+    }
+
+    /// Writes the compacted transcript. Afterwards, call [`LargeTranscript::check_unchanged`], also after an error.
+    ///
+    /// # Errors
+    ///
+    /// The output cannot be written, or the file cannot be read.
+    pub fn write_compacted(&self, output: &File) -> io::Result<()> {
+        self.write_pieces(&self.condensed.compacted(), output)
+    }
+
+    /// Checks that no program has written into the file since it was read.
+    ///
+    /// # Errors
+    ///
+    /// The file has changed.
+    pub fn check_unchanged(&self) -> Result<(), StoreError> {
+        check_unchanged(&self.file, &self.state, &self.path)
+    }
+
+    /// Writes the compacted transcript to a new file, with the permissions of the transcript.
+    ///
+    /// # Errors
+    ///
+    /// The path exists already, the file cannot be written, or the transcript has changed. Then no file is created.
+    pub fn write_new(&self, path: &Path) -> Result<(), StoreError> {
+        let pieces = self.condensed.compacted();
+        let bytes = pieces.iter().map(piece_bytes).sum();
+        write_new_with(path, Some(&self.path), bytes, |output| {
+            let written = self.write_pieces(&pieces, output);
+            self.check_unchanged().map_err(FillError::Source)?;
+            written.map_err(FillError::Output)
+        })
+    }
+
+    fn write_pieces(&self, pieces: &[Piece], output: &File) -> io::Result<()> {
+        let mut copier = RangeCopier::new(&self.file, output);
+        for piece in pieces {
+            match piece {
+                Piece::Old(range) => copier.copy(range.start as u64..range.end as u64)?,
+                Piece::New(bytes) => copier.write(bytes)?,
+            }
+        }
+        copier.flush()
+    }
+}
+
+fn piece_bytes(piece: &Piece) -> u64 {
+    match piece {
+        Piece::Old(range) => range.len() as u64,
+        Piece::New(bytes) => bytes.len() as u64,
+    }
+}
+
+fn changed(path: &Path, how: &'static str) -> StoreError {
+    StoreError::Changed { path: path.to_path_buf(), how }
+}
