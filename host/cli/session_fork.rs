@@ -5,16 +5,18 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
+use jp_compact_core::projection::project_with_overlays;
 use jp_compact_core::select::RequestedSelection;
 use jp_compact_engine::compact::{self, OnLowSaving, Opened, RunReport, RunSettings};
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::fork::session_view;
+use jp_compact_images as images;
 use jp_compact_llm::Models;
 use jp_compact_runtime::clock::Clock;
 use jp_compact_runtime::digest;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::trust::quoted;
-use jp_compact_schema::document::{ForkOverlays, ForkReport};
+use jp_compact_schema::document::{ForkOverlays, ForkReport, ImageReport};
 use jp_compact_sessions::{self as sessions, Agent, ForkSource, NewSession};
 
 use crate::args::RunArgs;
@@ -42,6 +44,14 @@ pub(crate) struct SessionForkRequest<'a> {
     pub(crate) replace: Option<&'a OsStr>,
     /// The models and the consent of the server's client. `None` if the user typed the command.
     pub(crate) client: Option<(Arc<Models>, Asker)>,
+}
+
+/// The applied overlays, and the images that the new session has and lacks.
+#[derive(Clone, Copy)]
+struct ForkCounts {
+    overlays: usize,
+    kept: usize,
+    lost: usize,
 }
 
 /// A new session. In a dry run, it was not written.
@@ -88,14 +98,15 @@ async fn fork_opened(
     };
     let (run, sidecar) =
         compacted.map_or((None, None), |(run, report, sidecar)| (Some((run, report)), sidecar));
-    let (view, overlays) = session_view(source, sidecar)?;
+    let content = session_view(source, sidecar)?;
+    let applied = sessions::applied_overlays(&content.transcript);
     let fork_source = ForkSource {
         agent,
         path,
-        view: &view,
+        view: &content.bytes,
         sha256: &digest::of_bytes(source.stream.bytes()),
         command: request.command,
-        overlays,
+        applied: &applied,
     };
     let now = request.run_args.now.unwrap_or_else(|| Clock::System.now());
     let mut session = sessions::prepare(&fork_source, request.dest, now, environment)?;
@@ -110,7 +121,10 @@ async fn fork_opened(
             session.notes.push(format!("the earlier fork is hidden; to restore it: mv {hidden} {old}"));
         }
     }
-    Ok(report(source, session, overlays, run, request, environment))
+    let kept = images::count(&content.transcript, &content.view);
+    let all = images::count(&source.stream, &project_with_overlays(&source.stream, &[]));
+    let counts = ForkCounts { overlays: applied.len(), kept, lost: all.saturating_sub(kept) };
+    Ok(report(source, session, counts, run, request, environment))
 }
 
 /// Compacts a session in memory. Returns the new sidecar if there are new overlays.
@@ -138,7 +152,7 @@ async fn compact_in_memory(
 fn report(
     source: &Opened,
     session: NewSession,
-    overlays: usize,
+    counts: ForkCounts,
     run: Option<(RunSettings, RunReport)>,
     request: &SessionForkRequest<'_>,
     environment: &Environment,
@@ -153,7 +167,7 @@ fn report(
         counted(turns, "turn"),
         if dry_run { "would be copied" } else { "copied" },
         relative_path(source_path, environment),
-        counted(overlays, "overlay"),
+        counted(counts.overlays, "overlay"),
         grouped(bytes),
         grouped(source_bytes),
     ));
@@ -165,7 +179,12 @@ fn report(
         }
         compaction::document(&report, &run)
     });
+    if counts.kept + counts.lost > 0 {
+        let images = counted(counts.kept + counts.lost, "image");
+        text.line(format_args!("  {images}, {} left out with hidden content", counts.lost));
+    }
     text.list("  ", session.notes.iter().map(|note| format!("  note: {note}")));
+    let images = ImageReport { kept: counts.kept, lost: counts.lost };
     let document = ForkReport {
         path: session.path.to_string_lossy().into_owned(),
         source: source_path.to_string_lossy().into_owned(),
@@ -175,7 +194,7 @@ fn report(
         overlays: ForkOverlays::default(),
         report,
         error: None,
-        session: Some(session.document(source_bytes, overlays)),
+        session: Some(session.document(source_bytes, counts.overlays, images)),
     };
     SessionFork { session, document, text }
 }

@@ -5,8 +5,8 @@ with one more prompt, and compare the recorded request with `print --compacted -
 and compare its request with `print --as PROVIDER`.
 
 Not compared, because the agent or the renderer adds it: system prompts, `<system-reminder>` texts and attachments of
-Claude Code, the environment context of Codex and of Qwen Code, the status lines of OpenHands' terminal, our
-`[Continue]`, and reasoning. (A fork keeps the signed thinking of older turns, and `--as anthropic` leaves it out.)
+Claude Code, the environment context of Codex and of Qwen Code, the status lines of OpenHands' terminal, and our
+`[Continue]`. Signed thinking and encrypted reasoning are compared.
 """
 
 import concurrent.futures
@@ -59,6 +59,8 @@ def parts_anthropic(body):
                 yield "call", block["id"], block["name"], block["input"]
             elif kind == "tool_result":
                 yield "result", block["tool_use_id"], text_of(block.get("content"))
+            elif kind == "thinking":
+                yield "thinking", block["thinking"], block["signature"]
 
 
 def parts_responses(body):
@@ -68,6 +70,8 @@ def parts_responses(body):
             yield item["role"], text_of(item["content"])
         elif kind == "function_call":
             yield "call", item["call_id"], item["name"], parsed(item["arguments"])
+        elif kind == "reasoning":
+            yield "thinking", item["encrypted_content"]
         elif kind == "function_call_output":
             yield "result", item["call_id"], text_of(item["output"])
 

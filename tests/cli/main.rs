@@ -76,6 +76,7 @@ mod session_fork;
 mod shared_overlays;
 mod show;
 mod sidecars;
+mod signed_thinking;
 mod small_files;
 mod spool;
 mod stats;

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use jp_compact_core::Stream;
+use jp_compact_core::projection::project_with_overlays;
 use jp_compact_engine::compact;
+use jp_compact_images as images;
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::document::ImportReport;
+use jp_compact_schema::document::{ImageReport, ImportReport};
 use jp_compact_store as store;
 use jp_compact_transcripts::Format;
 use jp_compact_transcripts::import::import;
@@ -59,6 +61,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     store::create_new(&dest, &imported)?;
     let (turns, events) = (read.stream.turns(), read.stream.conversation_events());
     let overlays = read.stream.overlays().iter().filter(|overlay| !overlay.stale).count();
+    let lost = images::count(&read.stream, &project_with_overlays(&read.stream, &[]));
     let document = ImportReport {
         path: dest.to_string_lossy().into_owned(),
         source: read.path.to_string_lossy().into_owned(),
@@ -66,11 +69,12 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         turns,
         events,
         overlays,
+        images: ImageReport { kept: 0, lost },
     };
     if args.json {
         output::json_line(&document)?;
     } else if !quiet {
-        let text = EscapedLines::single(format_args!(
+        let mut text = EscapedLines::single(format_args!(
             "{}: {}, {}, {} imported from {} ({format})",
             relative_path(&dest, environment),
             counted(turns, "turn"),
@@ -78,6 +82,10 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
             counted(overlays, "overlay"),
             relative_path(&read.path, environment),
         ));
+        if lost > 0 {
+            let images = counted(lost, "image");
+            text.line(format_args!("  {images} left out: JP's conversations have no form for them"));
+        }
         output::info("imported", &json!({ "report": document }), &text);
     }
     Ok(Exit::Done)

@@ -15,8 +15,8 @@ use jp_compact_engine::compact;
 use jp_compact_llm::{ContextWindow, ModelName, WindowSource};
 use jp_compact_reports::lost_paths;
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::document::{ShowReport, ShownOverlay, ViewTokens};
-use jp_compact_sessions::{SessionOrigin, age, session_origin};
+use jp_compact_schema::document::{ForkOrigin, ShowReport, ShownOverlay, ViewTokens};
+use jp_compact_sessions::{age, session_origin};
 use jp_compact_transcripts::Format;
 use serde_json::{Map, Value};
 
@@ -71,6 +71,7 @@ pub(crate) fn report(
         turns: stream.turns(),
         events: stream.conversation_events(),
         file_bytes: stream.bytes().len() as u64,
+        origin: session_origin(stream.bytes(), &input.path),
         overlays: (1..)
             .zip(rows.iter().zip(&jp_numbers))
             .map(|(number, (row, jp_number))| row.document(number, *jp_number))
@@ -89,8 +90,8 @@ pub(crate) fn report(
         counted(stream.conversation_events(), "event"),
         counted(rows.len(), "overlay")
     ));
-    if let Some(origin) = session_origin(stream.bytes()) {
-        text.line(format_args!("  {}", origin_line(&origin)));
+    if let Some(origin) = &document.origin {
+        text.line(format_args!("  {}", origin_line(origin)));
     }
     if let Some(model) = &model {
         text.line(format_args!("  {}", model_line(model, window.as_ref())));
@@ -110,8 +111,12 @@ pub(crate) fn report(
 }
 
 /// Describes the session of which a transcript is a fork.
-fn origin_line(origin: &SessionOrigin) -> String {
-    let overlays = origin.overlays.map(|count| format!(", {count} applied overlays")).unwrap_or_default();
+fn origin_line(origin: &ForkOrigin) -> String {
+    let mut strategies: Vec<&str> =
+        origin.applied.iter().flat_map(|overlay| &overlay.strategies).map(String::as_str).collect();
+    strategies.dedup();
+    let by = if strategies.is_empty() { String::new() } else { format!(" ({})", strategies.join(", ")) };
+    let overlays = origin.overlays.map(|count| format!(", {count} applied overlays{by}")).unwrap_or_default();
     let at = origin.at.as_deref().map(|at| format!(", made at {at}")).unwrap_or_default();
     let command = origin.command.as_deref().map(|command| format!(" by `{command}`")).unwrap_or_default();
     format!("a fork of {}{at}{command}{overlays}", origin.source)

@@ -139,7 +139,8 @@ impl Part {
     }
 
     /// Returns the event that providers receive, decoded. `None` if they receive none.
-    pub(crate) fn event(&self, stream: &Stream) -> Option<Map<String, Value>> {
+    #[must_use]
+    pub fn event(&self, stream: &Stream) -> Option<Map<String, Value>> {
         match self {
             Self::Kept(element) | Self::Short(element) => decode::visible(stream, *element),
             Self::Emptied(element) => {

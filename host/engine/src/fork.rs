@@ -6,10 +6,11 @@ use std::path::Path;
 use jp_compact_core::fork::{Fork, ForkEffect, fork};
 use jp_compact_core::projection::project;
 use jp_compact_core::splice::concat;
+use jp_compact_core::view::View;
 use jp_compact_core::{Stream, append};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{ForkOverlays, ForkReport};
-use jp_compact_transcripts::{self as transcripts, import};
+use jp_compact_transcripts::{self as transcripts, Transcript, import};
 
 use crate::compact::{self, Error, Opened};
 use jp_compact_store::{self as store, JpFiles};
@@ -80,22 +81,31 @@ pub fn write(source: &Opened, plan: &ForkPlan, dest: &Path, environment: &Enviro
     Ok(store::create(dest, &source.place, plan.stream.bytes(), &defaults, environment)?)
 }
 
-/// Returns the view of another program's session in the form of its file, and the number of overlays that it applies.
-/// `sidecar` is the result of [`compact::compact_in_memory`], if it made overlays.
+/// The content of a new session.
+#[derive(Debug)]
+pub struct SessionView {
+    /// The copied session, with the overlays that the new one applies.
+    pub transcript: Transcript,
+    pub view: View,
+    /// The view in the form of the session's file.
+    pub bytes: Vec<u8>,
+}
+
+/// Returns the view of another program's session. `sidecar` is the result of [`compact::compact_in_memory`], if it made overlays.
 ///
 /// # Errors
 /// An overlay is malformed.
-pub fn session_view(source: &Opened, sidecar: Option<Vec<u8>>) -> Result<(Vec<u8>, usize), Error> {
+pub fn session_view(source: &Opened, sidecar: Option<Vec<u8>>) -> Result<SessionView, Error> {
     let unreadable =
         |source_error| Error::Unreadable { path: source.place.path().to_owned(), source: source_error };
-    let stream = match sidecar {
+    let transcript = match sidecar {
         Some(sidecar) => {
             let stream = transcripts::read(source.stream.format(), source.stream.bytes().clone());
             stream.and_then(|stream| compact::with_sidecar(stream, sidecar.into())).map_err(unreadable)?
         }
         None => source.stream.clone(),
     };
-    let applied = stream.overlays().iter().filter(|overlay| !overlay.stale).count();
-    let pieces = transcripts::render(&stream, &project(&stream));
-    Ok((concat(&pieces, stream.bytes()), applied))
+    let view = project(&transcript);
+    let bytes = concat(&transcripts::render(&transcript, &view), transcript.bytes());
+    Ok(SessionView { transcript, view, bytes })
 }

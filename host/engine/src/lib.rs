@@ -7,6 +7,7 @@
 pub mod batch;
 pub mod compact;
 pub mod consent;
+pub mod constraints;
 pub mod digest;
 pub mod fork;
 pub mod ndjson;

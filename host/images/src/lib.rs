@@ -50,7 +50,7 @@ pub fn place(stream: &Stream, view: &View, provider: Provider, body: &mut Value)
             _ => continue,
         };
         let text = stream.text(event.body);
-        let lines = text.lines().filter(|line| *line == IMAGE_LINE).count();
+        let lines = image_lines(&text);
         if lines == 0 {
             continue;
         }
@@ -69,6 +69,24 @@ pub fn place(stream: &Stream, view: &View, provider: Provider, body: &mut Value)
     }
     let kept = body::place(provider, body, &mut requests, &mut results);
     ImageCounts { kept, lost: total.saturating_sub(kept) }
+}
+
+/// Returns the number of images in a view.
+#[must_use]
+pub fn count(stream: &Stream, view: &View) -> usize {
+    let elements = view.items().iter().filter_map(|item| match item.part {
+        Part::Kept(element) | Part::Short(element) => Some(element),
+        _ => None,
+    });
+    let events = elements.map(|element| &stream.events()[element]).filter(|event| {
+        matches!(event.kind, Kind::ChatRequest | Kind::ToolResponse { .. }) && is_generated(stream, event)
+    });
+    events.map(|event| image_lines(&stream.text(event.body))).sum()
+}
+
+/// Returns the number of lines that a reader wrote for images.
+fn image_lines(text: &str) -> usize {
+    text.lines().filter(|line| *line == IMAGE_LINE).count()
 }
 
 /// Returns whether a reader wrote the text. A line that the user typed is not an image.

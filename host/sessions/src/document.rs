@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use jiff::Timestamp;
-use jp_compact_schema::document::{ForkedSession, ListedSession};
+use jp_compact_schema::document::{ForkedSession, ImageReport, ListedSession};
 use jp_compact_transcripts::Format;
 
 use crate::fork::NewSession;
@@ -54,7 +54,7 @@ fn time(time: SystemTime) -> String {
 impl NewSession {
     /// Returns the session as a part of the report that `fork` prints.
     #[must_use]
-    pub fn document(&self, source_bytes: u64, applied_overlays: usize) -> ForkedSession {
+    pub fn document(&self, source_bytes: u64, applied_overlays: usize, images: ImageReport) -> ForkedSession {
         ForkedSession {
             agent: self.agent.to_string(),
             id: self.id.clone(),
@@ -63,6 +63,7 @@ impl NewSession {
             source_bytes,
             bytes: self.bytes.len() as u64,
             applied_overlays,
+            images,
             resume: self.resume.to_string(),
             notes: self.notes.clone(),
         }

@@ -10,6 +10,7 @@ use jp_compact_core::splice::Piece;
 use jp_compact_folders::events;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::private_file;
+use jp_compact_schema::document::AppliedOverlay;
 use jp_compact_store as store;
 use serde_json::json;
 
@@ -38,8 +39,8 @@ pub struct ForkSource<'a> {
     pub sha256: &'a str,
     /// The command that makes the fork.
     pub command: &'a str,
-    /// The number of overlays that the view applies.
-    pub overlays: usize,
+    /// The overlays that the view applies.
+    pub applied: &'a [AppliedOverlay],
 }
 
 /// A session that is ready to be written.
@@ -72,8 +73,9 @@ pub fn prepare(
 ) -> Result<NewSession, SessionError> {
     let agent = source.agent;
     let origin = json!({
-        "source": source.path, "sha256": source.sha256, "command": source.command, "overlays": source.overlays,
-        "version": env!("CARGO_PKG_VERSION"), "at": now.to_string(),
+        "source": source.path, "sha256": source.sha256, "command": source.command,
+        "overlays": source.applied.len(), "applied": source.applied, "version": env!("CARGO_PKG_VERSION"),
+        "at": now.to_string(),
     });
     let title = new_title(title_of(agent, source.view, source.path));
     let ids = NewIds::new(now);

@@ -35,11 +35,7 @@ pub(crate) fn describe(file: SessionFile) -> SessionRow {
         _ => with_tail(&file.path),
     };
     let folder = folder_of(file.agent, &ends, &file.path);
-    let fork_of = if file.agent == Agent::OpenHands {
-        openhands::fork_of(&file.path)
-    } else {
-        session_origin(&ends).map(|origin| origin.source)
-    };
+    let fork_of = session_origin(&ends, &file.path).map(|origin| origin.source);
     SessionRow { title: title_of(file.agent, &ends, &file.path), folder, fork_of, file }
 }
 

@@ -1,41 +1,47 @@
 //! The origin of a fork, which one of its records states. `show` prints it. A session without an origin must never be
 //! replaced.
 
+use std::path::Path;
+
+use jp_compact_core::Stream;
+use jp_compact_core::receipts::receipts;
+use jp_compact_core::view::timestamp_text;
+use jp_compact_schema::document::{AppliedOverlay, ForkOrigin};
 use serde_json::Value;
 
-use crate::agents::ORIGIN;
-
-/// The origin of a session that `jp-compact` made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionOrigin {
-    /// The path of the copied session.
-    pub source: String,
-    /// The time of the copy.
-    pub at: Option<String>,
-    /// The command that made the copy: `fork`, `resume`, or `mcp`.
-    pub command: Option<String>,
-    /// The number of overlays that the copy applies.
-    pub overlays: Option<u64>,
-}
+use crate::agents::{ORIGIN, openhands};
 
 /// Returns the origin of a session. `None` if it is not a fork.
 #[must_use]
-pub fn session_origin(bytes: &[u8]) -> Option<SessionOrigin> {
+pub fn session_origin(bytes: &[u8], path: &Path) -> Option<ForkOrigin> {
+    origin_in(bytes).or_else(|| openhands::origin_of(path))
+}
+
+/// Returns the origin in the records of a session.
+pub(crate) fn origin_in(bytes: &[u8]) -> Option<ForkOrigin> {
     let lines = bytes.split(|byte| *byte == b'\n');
     let named = lines.filter(|line| std::str::from_utf8(line).is_ok_and(|line| line.contains(ORIGIN)));
     let mut records = named.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    records.find_map(|record| {
-        let origins = [&record[ORIGIN], &record["payload"][ORIGIN]];
-        origins.into_iter().find_map(|origin| {
-            let text = |name: &str| origin[name].as_str().map(str::to_owned);
-            Some(SessionOrigin {
-                source: text("source")?,
-                at: text("at"),
-                command: text("command"),
-                overlays: origin["overlays"].as_u64(),
-            })
-        })
+    records.find_map(|mut record| {
+        let origins = [record[ORIGIN].take(), record["payload"][ORIGIN].take()];
+        origins.into_iter().find_map(|origin| serde_json::from_value(origin).ok())
     })
+}
+
+/// Returns the overlays of a session that its view applies.
+#[must_use]
+pub fn applied_overlays(stream: &Stream) -> Vec<AppliedOverlay> {
+    let overlays = stream.overlays().iter().zip(receipts(stream));
+    let applied = overlays.filter(|(overlay, _)| !overlay.stale).map(|(overlay, receipts)| {
+        let strategies = receipts.iter().filter_map(|receipt| receipt.get("strategy")?.as_str());
+        AppliedOverlay {
+            timestamp: timestamp_text(overlay.stamp),
+            from_turn: overlay.from_turn,
+            to_turn: overlay.to_turn,
+            strategies: strategies.map(str::to_owned).collect(),
+        }
+    });
+    applied.collect()
 }
 
 #[cfg(test)]
@@ -45,9 +51,9 @@ mod tests {
     #[test]
     fn text_of_a_conversation_is_not_an_origin() {
         let origin = r#"{"source":"/s","at":"2026-11-23T05:00:00Z","command":"fork","overlays":2}"#;
-        let found = session_origin(format!("{{\"{ORIGIN}\":{origin}}}\n{{}}").as_bytes()).unwrap();
+        let found = origin_in(format!("{{\"{ORIGIN}\":{origin}}}\n{{}}").as_bytes()).unwrap();
         assert_eq!((found.source.as_str(), found.overlays), ("/s", Some(2)));
         let quoted = format!("{{\"message\":{{\"content\":\"{ORIGIN}\",\"{ORIGIN}\":{origin}}}}}\n");
-        assert_eq!(session_origin(quoted.as_bytes()), None);
+        assert_eq!(origin_in(quoted.as_bytes()), None);
     }
 }

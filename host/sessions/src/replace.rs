@@ -12,7 +12,7 @@ use jp_compact_store as store;
 
 use crate::error::SessionError;
 use crate::find::find;
-use crate::origin::session_origin;
+use crate::origin::origin_in;
 
 /// An agent that wrote a session within this time may still run.
 const QUIET: Duration = Duration::from_secs(60);
@@ -40,7 +40,7 @@ pub fn earlier_fork(
     let path = if is_path { typed } else { find(&named.to_string_lossy(), environment)?.path };
     let refused = |reason| SessionError::NotReplaceable { path: path.clone(), reason };
     let state = state(&path)?.ok_or_else(|| refused("it is not a single file"))?;
-    if session_origin(&store::read_file(&path)?).is_none() {
+    if origin_in(&store::read_file(&path)?).is_none() {
         return Err(refused("it is not a fork by jp-compact"));
     }
     let real = |path: &Path| path.canonicalize().ok();

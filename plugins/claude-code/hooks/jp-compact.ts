@@ -96,7 +96,7 @@ export const register: Register = (on, config) => {
       })
       const answer = readAnswer(done.stdout, done.stderr, isRepeated ? -Infinity : (options.minimum_saving ?? 20))
       if (typeof answer !== 'string' && answer.view !== undefined && answer.tokens !== undefined) {
-        const messages = fromView(answer.view, rows, e.trigger)
+        const messages = fromView(answer.view, rows)
         const { view_before: before, view_after: after } = answer.tokens
         const applied = record(rows, messages, { at: await $.clock.now(), before, after, what: what(options) })
         $.ui.status(sentence(applied))

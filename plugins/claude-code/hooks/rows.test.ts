@@ -3,7 +3,7 @@
 import { expect, test } from 'claude-code/testing'
 
 import { isLost, record, sentence } from './applied'
-import { fromView, toBody, withoutDuplicates } from './rows'
+import { fromView, openTurn, toBody, withoutDuplicates } from './rows'
 import type { Block, Body, Row } from './rows'
 
 const SMALL = '[small]'
@@ -37,45 +37,70 @@ const shape = (rows: readonly Row[]) =>
 const TURN = [prompt('read', 'p1'), said('', 't1'), said('I read', 's1'), call('a', 'c1'), result('a', 'long text', 'r1'), said('done', 'd1')]
 
 test('a closed turn is rebuilt without thinking, and the prompt keeps its handle', () => {
-  const rows = fromView(view(TURN, ['a']), TURN, 'manual')
+  const rows = fromView(view(TURN, ['a']), TURN)
   expect(shape(rows)).toEqual(['p1', 'I read|a', SMALL, 'done'])
 })
 
 test('unchanged responses and results are rebuilt too, because Claude Code would resume the originals', () => {
-  const rows = fromView(view(TURN, []), TURN, 'manual')
+  const rows = fromView(view(TURN, []), TURN)
   expect(shape(rows)).toEqual(['p1', 'I read|a', 'long text', 'done'])
 })
 
 test('the open turn keeps its signed thinking and its responses', () => {
   const rows = [...TURN, prompt('again', 'p2'), said('', 't2'), call('b', 'c2'), result('b', 'long text', 'r2')]
-  expect(shape(fromView(view(rows, ['a', 'b']), rows, 'auto'))).toEqual(['p1', 'I read|a', SMALL, 'done', 'p2', 't2', 'c2', SMALL])
+  expect(shape(fromView(view(rows, ['a', 'b']), rows))).toEqual(['p1', 'I read|a', SMALL, 'done', 'p2', 't2', 'c2', SMALL])
 })
+
+for (const [name, letters, expected] of [
+  ['a closed turn', 'PTCRS', 5],
+  ['results', 'PTCRSPTCR', 5],
+  ['a call without its result', 'PTCRSPTC', 5],
+  ['thinking after results', 'PTCRSPTCRT', 5],
+  ['a prompt', 'PTCRSP', 5],
+  ['a prompt directly after results', 'PTCRSPTCRP', 5],
+  ['two prompts directly after results', 'PTCRSPTCRPP', 5],
+  ['a text between calls', 'PTCRSPTCRTSCR', 5],
+  ['a prompt after a text between calls', 'PTCRSPTSCRSP', 11],
+  ['no prompt', 'TCR', 0],
+  ['nothing', '', 0],
+] as const) {
+  test(`the open turn of messages that end with ${name} is found`, () => {
+    const build: Record<string, (handle: string) => Row> = {
+      P: handle => prompt('read', handle),
+      T: handle => said('', handle),
+      S: handle => said('done', handle),
+      C: handle => call('a', handle),
+      R: handle => result('a', 'text', handle),
+    }
+    expect(openTurn([...letters].map((letter, at) => (build[letter] as (handle: string) => Row)(`m${at}`)))).toBe(expected)
+  })
+}
 
 test('parallel calls stay in one response, before their results', () => {
   const rows = [prompt('read', 'p1'), call('a', 'c1'), call('b', 'c2'), result('a', 'one', 'r1'), result('b', 'two', 'r2')]
-  expect(shape(fromView(view(rows, ['a']), rows, 'manual'))).toEqual(['p1', 'a|b', SMALL, 'two'])
+  expect(shape(fromView(view(rows, ['a']), rows))).toEqual(['p1', 'a|b', SMALL, 'two'])
 })
 
 test('an unchanged result with an image keeps its handle, and a prompt with only an image stays', () => {
   const image = { type: 'image', file: { base64: 'AAAA' } }
   const rows = [prompt('read', 'p1'), call('a', 'c1', image), result('a', '', 'r1'), prompt('', 'picture'), said('done', 'd1')]
-  expect(shape(fromView(view(rows, []), rows, 'manual'))).toEqual(['p1', 'a', 'r1', 'picture', 'done'])
+  expect(shape(fromView(view(rows, []), rows))).toEqual(['p1', 'a', 'r1', 'picture', 'done'])
 })
 
 test('a summary takes the place of whole turns', () => {
   const rows = [...TURN, prompt('again', 'p2')]
   const body = view(rows, [])
   const summary: Body = { ...body, messages: [{ role: 'user', content: 'Summary' }, ...body.messages.slice(-1)] }
-  expect(shape(fromView(summary, rows, 'auto'))).toEqual(['Summary', 'p2'])
+  expect(shape(fromView(summary, rows))).toEqual(['Summary', 'p2'])
 })
 
 test('a failed call stays a failed call', () => {
   const rows: Row[] = [prompt('read', 'p1'), call('a', 'c1'), { ...result('a', 'no such file', 'r1'), toolResults: [{ tool_use_id: 'a', text: 'no such file', isError: true }] }]
-  expect(fromView(view(rows, ['a']), rows, 'manual')[2]?.toolResults).toEqual([{ tool_use_id: 'a', text: SMALL, isError: true }])
+  expect(fromView(view(rows, ['a']), rows)[2]?.toolResults).toEqual([{ tool_use_id: 'a', text: SMALL, isError: true }])
 })
 
 test('original results after a resume are detected', () => {
-  const rows = fromView(view(TURN, ['a']), TURN, 'manual')
+  const rows = fromView(view(TURN, ['a']), TURN)
   const applied = record(TURN, rows, { at: 0, before: 1000, after: 250, what: 'profile agent' })
   expect(isLost(applied, rows)).toBe(false)
   expect(isLost(applied, TURN)).toBe(true)

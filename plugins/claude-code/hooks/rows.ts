@@ -67,13 +67,24 @@ export function toBody(rows: readonly Row[], model: string): Body {
   return { model, max_tokens: 1, messages }
 }
 
-/** Returns the first message of the turn that the model has not finished, or the number of messages. */
-export function openTurn(rows: readonly Row[], trigger: string): number {
-  if (trigger === 'manual') {
-    return rows.length
+/**
+ * Returns the message that begins the open turn, or the number of messages. A prompt directly after results does not begin
+ * a turn, because it is sent in one message with them. After a text of the model, no turn is open. The rule of `fork`.
+ */
+export function openTurn(rows: readonly Row[]): number {
+  let prompt: number | undefined
+  let hasCalls = false
+  for (const [at, row] of [...rows.entries()].toReversed()) {
+    if (row.toolUses.length > 0 || (row.toolResults?.length ?? 0) > 0) {
+      prompt = undefined
+      hasCalls = true
+    } else if (row.role === 'user') {
+      prompt = at
+    } else if (row.text.trim() !== '' && (prompt !== undefined || !hasCalls)) {
+      return prompt ?? rows.length
+    }
   }
-  const prompt = rows.findLastIndex(row => row.role === 'user' && row.text.trim() !== '' && !row.toolResults?.length)
-  return prompt === -1 ? 0 : prompt
+  return prompt ?? (hasCalls ? 0 : rows.length)
 }
 
 function resultText(content: unknown): string {
@@ -160,9 +171,9 @@ function joined(rows: readonly Row[]): Row[] {
 }
 
 /** Returns the messages of the view. */
-export function fromView(view: Body, rows: readonly Row[], trigger: string): Row[] {
+export function fromView(view: Body, rows: readonly Row[]): Row[] {
   const { order, rests } = readView(view, rows)
-  const open = openTurn(rows, trigger)
+  const open = openTurn(rows)
   const isSent = (row: Row, index: number) => blocksOf(row, index).length > 0
   // Thinking comes in messages of its own. In the open turn it has to stay, with the responses that it belongs to.
   const hasThinking = rows.some((row, index) => index >= open && row.role === 'assistant' && !isSent(row, index))

@@ -33,6 +33,8 @@ pub struct ShowReport {
     pub events: usize,
     /// The size of the transcript, in bytes.
     pub file_bytes: u64,
+    /// The origin of a session that `jp-compact` made. Null for any other transcript.
+    pub origin: Option<ForkOrigin>,
     /// The overlays, oldest first.
     pub overlays: Vec<ShownOverlay>,
     /// The size of the conversation.
@@ -47,6 +49,50 @@ pub struct ShowReport {
     pub by_type: BTreeMap<String, Sizes>,
     /// The size of each tool's calls: arguments and content.
     pub by_tool: BTreeMap<String, Sizes>,
+}
+
+/// The origin of a session that `jp-compact` made from another one. The session contains the view, so these overlays are
+/// already applied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+pub struct ForkOrigin {
+    /// The path of the copied session.
+    pub source: String,
+    /// The SHA-256 of the copied session.
+    pub sha256: Option<String>,
+    /// The time of the copy.
+    pub at: Option<String>,
+    /// The command that made the copy: `fork`, `resume`, or `mcp`.
+    pub command: Option<String>,
+    /// The number of overlays that the copy applies.
+    pub overlays: Option<u64>,
+    /// These overlays, oldest first. Empty in forks of earlier versions.
+    #[serde(default)]
+    pub applied: Vec<AppliedOverlay>,
+}
+
+/// An overlay that a fork applies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+pub struct AppliedOverlay {
+    /// The time of the overlay.
+    pub timestamp: String,
+    /// The first turn, from 0.
+    pub from_turn: usize,
+    /// The last turn, inclusive.
+    pub to_turn: usize,
+    /// The strategies that made it.
+    pub strategies: Vec<String>,
+}
+
+/// The images of a conversation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+pub struct ImageReport {
+    /// The number of images in the result.
+    pub kept: usize,
+    /// The number of images that the result lacks.
+    pub lost: usize,
 }
 
 /// An overlay of a conversation.
@@ -248,6 +294,8 @@ pub struct ForkedSession {
     pub bytes: u64,
     /// The number of overlays that the new session applies.
     pub applied_overlays: usize,
+    /// The images of the source. Those in hidden content are lost.
+    pub images: ImageReport,
     /// The command that resumes the new session.
     pub resume: String,
     /// Remarks.
@@ -318,4 +366,6 @@ pub struct ImportReport {
     pub events: usize,
     /// The number of imported overlays.
     pub overlays: usize,
+    /// The images of the source. JP's conversations have no form for them.
+    pub images: ImageReport,
 }

@@ -29,9 +29,9 @@ pub use config::{
     ConfigSettingsReport, ConfigTrustReport, ConfigUntrustReport, ProfileReport, ValueRow,
 };
 pub use conversation::{
-    ForkOverlays, ForkReport, ForkedSession, ImportReport, LintDocument, ListedSession, PrintItem,
-    PrintOrigin, PrintReport, SessionListReport, ShowReport, ShownOverlay, StatsReport, StatsTotal,
-    ViolationReport,
+    AppliedOverlay, ForkOrigin, ForkOverlays, ForkReport, ForkedSession, ImageReport, ImportReport,
+    LintDocument, ListedSession, PrintItem, PrintOrigin, PrintReport, SessionListReport, ShowReport,
+    ShownOverlay, StatsReport, StatsTotal, ViolationReport,
 };
 pub use diff::{
     ChangeContent, ChangeCounts, ChangeKind, DiffChange, DiffHunk, DiffOverlay, DiffReport, ViewCharacters,

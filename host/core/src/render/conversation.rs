@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::{NameRules, Provider, ViewPosition};
 use crate::event::Kind;
 use crate::pairs::Pairs;
+use crate::stale::StaleItems;
 use crate::stream::Stream;
 use crate::view::{Item, Part, View};
 
@@ -129,39 +130,15 @@ impl Conversation {
     /// Makes the conversation of a view.
     pub(super) fn new(stream: &Stream, view: &View, requirements: Requirements) -> Self {
         let mut builder = ConversationBuilder::new(stream, view, requirements);
-        for item in view.items() {
+        let stale = StaleItems::new(stream, view);
+        for (index, item) in view.items().iter().enumerate() {
             if let Some(event) = item.part.event(stream) {
-                builder.add(item, event);
+                builder.add(item, event, stale.contains(index, item));
             }
         }
-        let mut messages = normalize(builder.finish(), requirements);
-        let changed = first_changed_turn(stream, view);
-        // Signatures are invalid after earlier content has changed. Therefore thoughts and signatures are left out from the
-        // first changed turn on, except in the current turn.
-        let is_stale = |block: &Block| changed.is_some_and(|turn| block.position.turn >= Some(turn));
-        let current_turn = current_turn_start(&messages);
-        for message in &mut messages[..current_turn] {
-            message.blocks.retain(|block| !matches!(block.content, Content::Thought(_)) || !is_stale(block));
-            for block in message.blocks.iter_mut().filter(|block| is_stale(block)) {
-                block.metadata.clear();
-            }
-        }
-        Self { messages, first_changed_turn: changed }
+        let messages = normalize(builder.finish(), requirements);
+        Self { messages, first_changed_turn: stale.first_changed_turn }
     }
-}
-
-/// Returns the index of the message that begins the last turn. A message that the renderer added after an
-/// unanswered call does not begin a turn, because the call still waits for its response.
-fn current_turn_start(messages: &[Message]) -> usize {
-    let has_unanswered_call = |message: &Message| message.calls().any(|call| call.answer.is_none());
-    let begins_turn = |index: &usize| {
-        let message = &messages[*index];
-        let is_added = message.blocks.iter().all(|block| block.position == ViewPosition::default());
-        message.role == Role::User
-            && message.blocks.iter().any(|block| matches!(block.content, Content::Text(_)))
-            && !(is_added && messages[..*index].last().is_some_and(has_unanswered_call))
-    };
-    (0..messages.len()).rfind(begins_turn).unwrap_or_default()
 }
 
 struct ConversationBuilder<'a> {
@@ -199,7 +176,8 @@ impl<'a> ConversationBuilder<'a> {
         }
     }
 
-    fn add(&mut self, item: &Item, mut event: Map<String, Value>) {
+    /// Adds an item. Thoughts and signatures of stale items are left out.
+    fn add(&mut self, item: &Item, mut event: Map<String, Value>, is_stale: bool) {
         let element = item.part.element();
         let kind = match &item.part {
             Part::SummaryRequest { .. } | Part::SummaryNote { .. } => Kind::ChatRequest,
@@ -208,7 +186,7 @@ impl<'a> ConversationBuilder<'a> {
         let seq = element.and_then(|element| self.stream.events()[element].seq);
         let position = ViewPosition { turn: Some(item.origin.turn()), event: seq };
         let metadata = match event.remove("metadata") {
-            Some(Value::Object(metadata)) => metadata,
+            Some(Value::Object(metadata)) if !is_stale => metadata,
             _ => Map::new(),
         };
         let mut text = |name: &str| match event.remove(name) {
@@ -218,6 +196,7 @@ impl<'a> ConversationBuilder<'a> {
         let (role, content) = match kind {
             Kind::ChatRequest => (Role::User, Content::Text(text("content"))),
             Kind::Message => (Role::Assistant, Content::Text(text("message"))),
+            Kind::Reasoning if is_stale => return,
             Kind::Reasoning => (Role::Assistant, Content::Thought(text("reasoning"))),
             Kind::Data => {
                 let data = event.remove("data").unwrap_or_default();
@@ -346,18 +325,4 @@ fn normalize(unmerged: Vec<Message>, requirements: Requirements) -> Vec<Message>
         messages.push(user_message(CONTINUE));
     }
     messages
-}
-
-/// Returns the first turn with an event that the view hides or changes.
-fn first_changed_turn(stream: &Stream, view: &View) -> Option<usize> {
-    let mut unchanged = HashSet::new();
-    for item in view.items() {
-        if let Part::Kept(element) | Part::Short(element) = item.part {
-            unchanged.insert(element);
-        }
-    }
-    let mut events = stream.events().iter().enumerate();
-    let is_changed = |element: &usize| !unchanged.contains(element);
-    let first = events.find(|(element, event)| event.kind.is_provider_visible() && is_changed(element));
-    first.map(|(_, event)| event.turn)
 }

@@ -1,8 +1,8 @@
 //! The guard before an append: the new view must not violate a lint rule that the old view met
 //! (docs/reference/lint-rules.md), and must save enough. It checks the result of the real projection.
 
+use crate::constraints::{CompactedRange, LostConstraint, lost_constraints};
 use jp_compact_core::append::{Entry, NewOverlay};
-use jp_compact_core::constraints::{CompactedRange, LostConstraint, lost_constraints};
 use jp_compact_core::lint::{self, Violation};
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::projection::{project_with_overlays, project_with_pairs};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jp_compact_folders::events;
 use jp_compact_runtime::small_file;
+use jp_compact_schema::document::ForkOrigin;
 use serde_json::{Value, json};
 
 use super::{Additions, Location, Renumbered, lines};
@@ -118,9 +119,8 @@ pub(crate) fn folder_of(path: &Path) -> Option<String> {
     state["workspace"]["working_dir"].as_str().map(str::to_owned)
 }
 
-/// Returns the source of a conversation that is a fork.
-pub(crate) fn fork_of(path: &Path) -> Option<String> {
+/// Returns the origin of a conversation that is a fork.
+pub(crate) fn origin_of(path: &Path) -> Option<ForkOrigin> {
     let origin = small_file::read(&path.with_file_name(ORIGIN_FILE), small_file::RECORD).ok()??;
-    let origin: Value = serde_json::from_slice(&origin).ok()?;
-    origin["source"].as_str().map(str::to_owned)
+    serde_json::from_slice(&origin).ok()
 }

@@ -36,6 +36,7 @@ pub fn render(transcript: &Transcript, view: &View) -> Vec<Piece> {
     };
     let reader = reader(map.format);
     let (mut dispositions, summaries) = dispositions(stream, map, view);
+    role_merge::delete_stale_reasoning(stream, view, &mut dispositions);
     if !reader.is_some_and(Reader::shows_reasoning) {
         role_merge::delete_lone_reasoning(stream, map, &mut dispositions);
     }

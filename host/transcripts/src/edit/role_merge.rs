@@ -8,7 +8,10 @@ use crate::disposition::Disposition;
 use crate::json_index::{JsonIndex, JsonNode, MemberFilter};
 use crate::source_map::{ElementRef, ListForm, SourceMap};
 use jp_compact_core::event::Kind;
+use jp_compact_core::render::is_signed;
+use jp_compact_core::stale::StaleItems;
 use jp_compact_core::stream::Stream;
+use jp_compact_core::view::{Part, View};
 use jp_compact_json::Span;
 
 /// The bytes before and after a text that becomes a block.
@@ -32,6 +35,19 @@ struct Message {
 struct Group {
     messages: Vec<Message>,
     new_blocks: Vec<String>,
+}
+
+/// Deletes the signed reasoning of turns after a change, except of the open turn.
+pub(super) fn delete_stale_reasoning(stream: &Stream, view: &View, dispositions: &mut [Disposition<'_>]) {
+    let stale = StaleItems::new(stream, view);
+    for (_, item) in view.items().iter().enumerate().filter(|(index, item)| stale.contains(*index, item)) {
+        if let Part::Kept(element) = item.part
+            && stream.events()[element].kind == Kind::Reasoning
+            && is_signed(stream, element)
+        {
+            dispositions[element] = Disposition::Deleted;
+        }
+    }
 }
 
 /// Deletes reasoning whose whole output is deleted.

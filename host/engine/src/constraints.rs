@@ -1,14 +1,13 @@
 //! The constraints that a view lost: sentences in which the user sets a rule (PROTOCOL.md, "Kept verbatim"). A constraint is
 //! kept if one event of the view has the whole sentence.
 
+use jp_compact_core::decode;
+use jp_compact_core::event::Kind;
+use jp_compact_core::stream::Stream;
+use jp_compact_core::turn::TurnRange;
+use jp_compact_core::view::View;
 use jp_compact_schema::{SUMMARY_NOTE, constraints};
 use serde_json::Value;
-
-use crate::decode;
-use crate::event::Kind;
-use crate::stream::Stream;
-use crate::turn::TurnRange;
-use crate::view::View;
 
 /// A constraint that a view lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
