@@ -8,25 +8,35 @@ pub(crate) const BLOCK_BYTES: usize = 64;
 /// Classes of the bytes in a block, one bit per byte. The lowest bit is for the first byte.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Block {
-    /// Quotes, backslashes, and control characters.
-    pub(crate) stops: u64,
+    pub(crate) quotes: u64,
+    /// Backslashes and control characters.
+    pub(crate) others: u64,
     /// Bytes outside of ASCII.
     pub(crate) non_ascii: u64,
 }
 
 impl Block {
+    #[inline]
     pub(crate) fn new(bytes: [u8; BLOCK_BYTES]) -> Self {
-        let mut block = Self { stops: 0, non_ascii: 0 };
-        for (chunk, bytes) in bytes.as_chunks().0.iter().enumerate() {
+        let (mut quotes, mut others, mut all) = (0, 0, u8x16::ZERO);
+        let chunks = bytes.as_chunks().0;
+        for (chunk, bytes) in chunks.iter().enumerate() {
             let bytes = u8x16::new(*bytes);
             let equals = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
             // `min` leaves a byte unchanged only if it is not greater.
             let is_control = bytes.min(u8x16::splat(0x1F)).simd_eq(bytes);
-            let stops = (equals(b'"') | equals(b'\\') | is_control).to_bitmask();
-            block.stops |= u64::from(stops) << (16 * chunk);
-            block.non_ascii |= u64::from(bytes.to_bitmask()) << (16 * chunk);
+            quotes |= u64::from(equals(b'"').to_bitmask()) << (16 * chunk);
+            others |= u64::from((equals(b'\\') | is_control).to_bitmask()) << (16 * chunk);
+            all |= bytes;
         }
-        block
+        let mut non_ascii = 0;
+        // Most blocks are ASCII.
+        if all.to_bitmask() != 0 {
+            for (chunk, bytes) in chunks.iter().enumerate() {
+                non_ascii |= u64::from(u8x16::new(*bytes).to_bitmask()) << (16 * chunk);
+            }
+        }
+        Self { quotes, others, non_ascii }
     }
 
     /// Classifies an incomplete block. Missing bytes count as control characters.
@@ -49,12 +59,15 @@ mod tests {
         let mask = |matches: fn(u8) -> bool| {
             text.iter().enumerate().fold(0, |mask, (index, byte)| mask | (u64::from(matches(*byte)) << index))
         };
-        let stops = mask(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\'));
+        let quotes = mask(|byte| byte == b'"');
+        let others = mask(|byte| byte < 0x20 || byte == b'\\');
         let missing = u64::MAX.checked_shl(u32::try_from(text.len()).unwrap()).unwrap_or(0);
         let block = Block::of_rest(text);
-        assert_eq!((block.stops, block.non_ascii), (stops | missing, mask(|byte| byte >= 0x80)), "{text:?}");
+        let non_ascii = mask(|byte| byte >= 0x80);
+        let masks = |block: Block| (block.quotes, block.others, block.non_ascii);
+        assert_eq!(masks(block), (quotes, others | missing, non_ascii), "{text:?}");
         if let Ok(whole) = text.try_into() {
-            assert_eq!(Block::new(whole).stops, stops, "{text:?}");
+            assert_eq!(masks(Block::new(whole)), (quotes, others, non_ascii), "{text:?}");
         }
     }
 

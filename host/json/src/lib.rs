@@ -53,6 +53,9 @@ impl Span {
     }
 }
 
+/// The start of the block before one is loaded. It is more than a block away from any offset, also if a difference wraps.
+const NO_BLOCK: usize = usize::MAX / 2;
+
 pub struct Scanner<'a> {
     bytes: &'a [u8],
     /// The cursor: the offset of the next byte.
@@ -79,7 +82,7 @@ impl<'a> Scanner<'a> {
             ends_at_line_break: false,
             has_escapes: false,
             block: Block::default(),
-            block_start: usize::MAX,
+            block_start: NO_BLOCK,
         }
     }
 
@@ -126,6 +129,14 @@ impl<'a> Scanner<'a> {
     /// Skips white space, and returns the next byte without taking it.
     #[inline]
     pub fn peek(&mut self) -> Option<u8> {
+        match self.bytes.get(self.at) {
+            Some(&byte) if byte > b' ' => Some(byte),
+            _ => self.peek_after_space(),
+        }
+    }
+
+    #[inline(never)]
+    fn peek_after_space(&mut self) -> Option<u8> {
         while let Some(&byte) = self.bytes.get(self.at) {
             match byte {
                 b' ' | b'\r' | b'\t' => {}
@@ -157,6 +168,7 @@ impl<'a> Scanner<'a> {
         if self.take(byte) { Ok(()) } else { Err(self.error_at_cursor(message)) }
     }
 
+    #[cold]
     fn error_at_cursor(&self, message: &'static str) -> Malformed {
         let is_end = self.at >= self.bytes.len();
         let message = if is_end { "the input ends in the middle of a value" } else { message };
@@ -164,23 +176,117 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips one value at nesting depth `depth`.
+    #[inline]
     pub fn value(&mut self, depth: usize) -> Scan<Span> {
         let first = self.peek();
         let start = self.at;
         match first {
             Some(b'"') => self.string()?,
-            Some(b'{') => self.object(depth, |scanner, _key| scanner.value(depth + 1).map(drop))?,
-            Some(b'[') => self.array(depth, |scanner| scanner.value(depth + 1).map(drop))?,
-            Some(b't') => self.literal(b"true")?,
-            Some(b'f') => self.literal(b"false")?,
-            Some(b'n') => self.literal(b"null")?,
-            Some(b'-' | b'0'..=b'9') => self.number()?,
-            _ => return Err(self.error_at_cursor("not a JSON value")),
+            Some(b'{' | b'[') => self.container(depth)?,
+            _ => self.scalar(first)?,
         }
         Ok(Span { start, end: self.at })
     }
 
+    /// Skips an object or an array.
+    fn container(&mut self, depth: usize) -> Scan<()> {
+        let (start, lenient_count) = (self.at, self.lenient_spans().len());
+        if self.well_formed_container(depth) {
+            return Ok(());
+        }
+        // Skipped again from its start, to find the error and its position.
+        self.at = start;
+        self.lenient_spans.iter_mut().for_each(|spans| spans.truncate(lenient_count));
+        self.nested_value(depth)
+    }
+
+    /// Skips a value like [`Self::value`]. Each level of nesting is a call.
+    fn nested_value(&mut self, depth: usize) -> Scan<()> {
+        match self.peek() {
+            Some(b'"') => self.string(),
+            Some(b'{') => self.object(depth, |scanner, _key| scanner.nested_value(depth + 1)),
+            Some(b'[') => self.array(depth, |scanner| scanner.nested_value(depth + 1)),
+            first => self.scalar(first),
+        }
+    }
+
+    /// Skips an object or an array in one loop. Returns `false` if it is malformed or nests too deeply. The cursor is
+    /// then somewhere inside.
+    fn well_formed_container(&mut self, depth: usize) -> bool {
+        // The open objects and arrays, one bit each, 1 for an object. The lowest bit is for the innermost.
+        const { assert!(DEPTH_MAX < 128) };
+        let (mut kinds, mut open): (u128, usize) = (0, depth);
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    if self.string().is_err() {
+                        return false;
+                    }
+                }
+                Some(first @ (b'{' | b'[')) => {
+                    if open >= DEPTH_MAX {
+                        return false;
+                    }
+                    self.at += 1;
+                    // In ASCII, the closing bracket is two after the opening one.
+                    if !self.take(first + 2) {
+                        let is_object = first == b'{';
+                        (kinds, open) = (kinds << 1 | u128::from(is_object), open + 1);
+                        if is_object && !self.key() {
+                            return false;
+                        }
+                        continue;
+                    }
+                }
+                first => {
+                    if self.scalar(first).is_err() {
+                        return false;
+                    }
+                }
+            }
+            loop {
+                if open == depth {
+                    return true;
+                }
+                let is_object = kinds & 1 == 1;
+                match self.peek() {
+                    Some(b',') => {
+                        self.at += 1;
+                        if is_object && !self.key() {
+                            return false;
+                        }
+                        break;
+                    }
+                    Some(b'}') if is_object => {}
+                    Some(b']') if !is_object => {}
+                    _ => return false,
+                }
+                self.at += 1;
+                (kinds, open) = (kinds >> 1, open - 1);
+            }
+        }
+    }
+
+    /// Skips a key and its colon. Returns `false` if there is none.
+    #[inline]
+    fn key(&mut self) -> bool {
+        self.peek() == Some(b'"') && self.string().is_ok() && self.take(b':')
+    }
+
+    /// Skips a literal or a number that begins with `first`.
+    #[inline(never)]
+    fn scalar(&mut self, first: Option<u8>) -> Scan<()> {
+        match first {
+            Some(b't') => self.literal(b"true"),
+            Some(b'f') => self.literal(b"false"),
+            Some(b'n') => self.literal(b"null"),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => Err(self.error_at_cursor("not a JSON value")),
+        }
+    }
+
     /// Skips an object. `member` gets each key's span, including its quotes, and must skip the value.
+    #[inline]
     pub fn object(&mut self, depth: usize, mut member: impl FnMut(&mut Self, Span) -> Scan<()>) -> Scan<()> {
         self.check_depth(depth)?;
         self.expect(b'{', "not an object")?;
@@ -203,6 +309,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips an array. `item` is called at the start of each item, and must skip it.
+    #[inline]
     pub fn array(&mut self, depth: usize, mut item: impl FnMut(&mut Self) -> Scan<()>) -> Scan<()> {
         self.check_depth(depth)?;
         self.expect(b'[', "not an array")?;

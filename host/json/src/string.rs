@@ -5,51 +5,90 @@ use crate::byte_block::{BLOCK_BYTES, Block};
 
 impl Scanner<'_> {
     /// Skips a string. The cursor must be at its first quote.
+    #[inline]
     pub(super) fn string(&mut self) -> Scan<()> {
+        if self.ends_in_block() {
+            return Ok(());
+        }
+        self.long_string()
+    }
+
+    /// Skips a string that is ASCII without escapes and ends in the current block. Most strings are. Returns `false` for
+    /// any other string, and skips nothing.
+    #[inline]
+    fn ends_in_block(&mut self) -> bool {
         let start = self.at + 1;
-        let mut non_ascii = 0;
+        let offset = start.wrapping_sub(self.block_start);
+        if offset >= BLOCK_BYTES {
+            return false;
+        }
+        let from_start = u64::MAX << offset;
+        let quotes = self.block.quotes & from_start;
+        let before_quote = quotes.wrapping_sub(1) & !quotes;
+        if quotes == 0 || (self.block.others | self.block.non_ascii) & from_start & before_quote != 0 {
+            return false;
+        }
         self.has_escapes = false;
-        let start_in_block = start.checked_sub(self.block_start).filter(|offset| *offset < BLOCK_BYTES);
+        self.at = self.block_start + quotes.trailing_zeros() as usize + 1;
+        true
+    }
+
+    #[inline(never)]
+    fn long_string(&mut self) -> Scan<()> {
+        let start = self.at + 1;
+        let (mut has_escapes, mut non_ascii) = (false, 0);
         // The number of leading bytes of the block to skip: those before the string, or the end of an escape that began
         // in the previous block.
-        let mut skipped = start_in_block.unwrap_or_default();
-        if start_in_block.is_none() {
+        let mut skipped = start.wrapping_sub(self.block_start);
+        if skipped >= BLOCK_BYTES {
+            skipped = 0;
             self.load_block(start);
         }
         loop {
-            let block_start = self.block_start;
-            let mut stops = self.block.stops & mask_from(skipped);
-            let non_ascii_in_block = self.block.non_ascii & mask_from(skipped);
+            let (block, block_start) = (self.block, self.block_start);
+            let mut stops = (block.quotes | block.others) & mask_from(skipped);
+            let non_ascii_in_block = block.non_ascii & mask_from(skipped);
             skipped = 0;
             while stops != 0 {
                 let stop = stops.trailing_zeros() as usize;
+                let bit = stops & stops.wrapping_neg();
                 let at = block_start + stop;
-                match self.bytes.get(at) {
-                    Some(b'\\') => {
-                        self.has_escapes = true;
-                        let escape_end = match self.bytes.get(at + 1) {
-                            Some(byte) if IS_SHORT_ESCAPE[usize::from(*byte)] => stop + 2,
-                            _ => self.skip_long_escape(at)? - block_start,
-                        };
+                if block.quotes & bit != 0 {
+                    non_ascii |= non_ascii_in_block & (bit - 1);
+                    self.at = at + 1;
+                    self.has_escapes = has_escapes;
+                    return if non_ascii == 0 { Ok(()) } else { self.check_utf8(start) };
+                }
+                match self.bytes.get(at..at + 2) {
+                    Some([b'\\', next]) if IS_SHORT_ESCAPE[usize::from(*next)] => {
+                        stops &= !(bit | (bit << 1));
+                        skipped = usize::from(stop == BLOCK_BYTES - 1);
+                    }
+                    Some([b'\\', _]) => {
+                        let escape_end = self.skip_long_escape(at)? - block_start;
                         stops &= mask_from(escape_end);
                         skipped = escape_end.saturating_sub(BLOCK_BYTES);
                     }
-                    Some(b'"') => {
-                        non_ascii |= non_ascii_in_block & !mask_from(stop);
-                        self.at = at + 1;
-                        return if non_ascii == 0 { Ok(()) } else { self.check_utf8(start) };
-                    }
-                    Some(_) => {
-                        return Err(Malformed { offset: at, message: "a control character in a string" });
-                    }
-                    None => return Err(Malformed { offset: at, message: "the input ends inside a string" }),
+                    _ => return Err(self.stop_error(at)),
                 }
+                has_escapes = true;
             }
             non_ascii |= non_ascii_in_block;
             self.load_block(block_start + BLOCK_BYTES);
         }
     }
 
+    /// Returns the error for a control character in a string, or for the end of the input.
+    #[cold]
+    fn stop_error(&self, at: usize) -> Malformed {
+        match self.bytes.get(at) {
+            Some(b'\\') => Malformed { offset: at + 1, message: "the input ends inside a string" },
+            Some(_) => Malformed { offset: at, message: "a control character in a string" },
+            None => Malformed { offset: at, message: "the input ends inside a string" },
+        }
+    }
+
+    #[inline]
     fn load_block(&mut self, start: usize) {
         let rest = self.bytes.get(start..).unwrap_or_default();
         self.block = rest.first_chunk().map_or_else(|| Block::of_rest(rest), |whole| Block::new(*whole));
@@ -73,7 +112,6 @@ impl Scanner<'_> {
         let error = |message| Err(Malformed { offset: start, message });
         self.at += 1;
         match self.bytes.get(self.at) {
-            None => return Err(Malformed { offset: self.at, message: "the input ends inside a string" }),
             Some(b'u') => match self.take_hex() {
                 Some(0xDC00..=0xDFFF) => self.accept_if_lenient(start, "a lone surrogate in a string")?,
                 Some(0xD800..=0xDBFF) => {
@@ -90,7 +128,7 @@ impl Scanner<'_> {
                 Some(_) => {}
                 None => return error("an invalid escape in a string"),
             },
-            Some(_) => return error("an invalid escape in a string"),
+            _ => return error("an invalid escape in a string"),
         }
         Ok(self.at)
     }

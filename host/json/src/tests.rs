@@ -104,6 +104,19 @@ fn agrees_with_serde_json_on_edge_cases() {
 }
 
 #[test]
+fn agrees_with_serde_json_on_escapes_at_any_position() {
+    for before in (0..140).map(|length| "a".repeat(length)) {
+        for escape in
+            [r#"\""#, r"\\", r"\n\n", r"\u0041", r"\ud83d\ude00", r"\ud83d", r"\x", r"\", "\t", "\u{e9}"]
+        {
+            check(&format!("\"{before}{escape}\""));
+            check(&format!("\"{before}{escape}b\""));
+            check(&format!("[\"{before}{escape}\",\"{escape}\"]"));
+        }
+    }
+}
+
+#[test]
 fn has_the_depth_limit_of_serde_json() {
     for depth in [1, 126, 127, 128, 200, 100_000] {
         check(&format!("{}{}", "[".repeat(depth), "]".repeat(depth)));
@@ -121,7 +134,55 @@ fn reports_the_byte_of_the_error() {
     assert_eq!(scanner.value(0), Err(Malformed { offset: 6, message: "invalid UTF-8" }));
 }
 
+/// Checks that the loop over a container finds the same end, error, and lenient spans as calls for each level.
+#[track_caller]
+fn check_loop(json: &str) {
+    for new in [Scanner::at_byte, Scanner::lenient, Scanner::in_line] {
+        let (mut by_loop, mut by_calls) = (new(json.as_bytes(), 0), new(json.as_bytes(), 0));
+        let found = by_loop.value(0).map(drop);
+        assert_eq!(found, by_calls.nested_value(0), "{json}");
+        assert_eq!(by_loop.lenient_spans(), by_calls.lenient_spans(), "{json}");
+        if found.is_ok() {
+            assert_eq!(by_loop.at(), by_calls.at(), "{json}");
+        }
+    }
+}
+
+#[test]
+fn loop_over_containers_agrees_with_calls() {
+    for json in [
+        r#"{"a": [1, {"b": {}}, []], "c": "d"} "#,
+        r#"["\ud800", 1e999, {"\udc00": "#,
+        r#"{"a": [1, 2}, "b"]"#,
+        r#"[{"a": 1]}"#,
+        r#"{"a" 1}"#,
+        "{\"a\":\n1}",
+        "[1,\n2]",
+        "[1,]",
+        "{,}",
+    ] {
+        check_loop(json);
+    }
+    for depth in [126, 127, 128] {
+        check_loop(&format!("{}1{}", "[".repeat(depth), "]".repeat(depth)));
+        check_loop(&format!("{}[{}", "{\"a\":".repeat(depth), "}".repeat(depth)));
+    }
+}
+
 proptest! {
+    #[test]
+    fn loop_over_containers_agrees_with_calls_on_near_json(
+        parts in prop::collection::vec(
+            prop::sample::select(vec![
+                "{", "}", "[", "]", "[]", "{}", ",", ":", "\"a\":", "\"b\\n\"", "\"\\ud800\"", "1e999", "-1.5", "null", " ",
+                "\n", "\"é\"", "\"",
+            ]),
+            0..24,
+        ),
+    ) {
+        check_loop(&parts.concat());
+    }
+
     #[test]
     fn agrees_with_serde_json_on_long_strings(
         text in prop::collection::vec(prop_oneof![200 => 0x20..=0x7Eu8, 1 => any::<u8>()], 0..400),
