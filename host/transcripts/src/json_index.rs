@@ -92,7 +92,8 @@ impl JsonIndex {
         self.nodes.clear();
         self.open.clear();
         self.has_escaped_keys = false;
-        self.root = self.value(&mut scanner, bytes, 0, filter)?;
+        self.value(&mut scanner, bytes, 0, filter, Span::default())?;
+        self.root = self.open.pop().unwrap_or_default();
         self.needs_repair = !scanner.lenient_spans().is_empty();
         if scanner.has_ended() {
             return Ok(scanner.at());
@@ -100,40 +101,38 @@ impl JsonIndex {
         Err(Malformed { offset: scanner.at(), message: "text after the value" })
     }
 
+    /// Indexes a value, and adds its node to `open`.
     fn value(
         &mut self,
         scanner: &mut Scanner<'_>,
         bytes: &[u8],
         depth: usize,
         filter: MemberFilter,
-    ) -> Result<Node, Malformed> {
+        key: Span,
+    ) -> Result<(), Malformed> {
         let first = scanner.peek();
         let (start, first_child) = (scanner.at(), self.open.len());
         let content = match first {
             Some(b'{') => {
                 scanner.object(depth, |scanner, key| {
-                    let is_selected = if scanner.has_escapes() {
-                        self.has_escaped_keys = true;
-                        filter(&text::unquote_bytes(key.slice(bytes)))
-                    } else {
-                        filter(&bytes[key.start + 1..key.end - 1])
+                    let has_escapes = scanner.has_escapes();
+                    self.has_escaped_keys |= has_escapes;
+                    let is_selected = || match &bytes[key.start + 1..key.end - 1] {
+                        _ if has_escapes => filter(&text::unquote_bytes(key.slice(bytes))),
+                        name => filter(name),
                     };
-                    let node = if is_selected {
-                        self.value(scanner, bytes, depth + 1, filter)?
-                    } else {
-                        Node { span: scanner.value(depth + 1)?, ..Node::default() }
-                    };
-                    self.open.push(Node { key, ..node });
+                    if is_container(scanner.peek()) && is_selected() {
+                        return self.value(scanner, bytes, depth + 1, filter, key);
+                    }
+                    let span = scanner.value(depth + 1)?;
+                    self.open.push(Node { key, span, content: NodeContent::Leaf });
                     Ok(())
                 })?;
                 NodeContent::Object(self.close(first_child))
             }
             Some(b'[') => {
-                scanner.array(depth, |scanner| {
-                    let node = self.value(scanner, bytes, depth + 1, filter)?;
-                    self.open.push(node);
-                    Ok(())
-                })?;
+                scanner
+                    .array(depth, |scanner| self.value(scanner, bytes, depth + 1, filter, Span::default()))?;
                 NodeContent::Array(self.close(first_child))
             }
             _ => {
@@ -141,15 +140,21 @@ impl JsonIndex {
                 NodeContent::Leaf
             }
         };
-        Ok(Node { key: Span::default(), span: Span { start, end: scanner.at() }, content })
+        self.open.push(Node { key, span: Span { start, end: scanner.at() }, content });
+        Ok(())
     }
 
     /// Moves the children of an object or array to their final place. Returns the range.
     fn close(&mut self, first_child: usize) -> Span {
         let start = self.nodes.len();
-        self.nodes.extend(self.open.drain(first_child..));
+        self.nodes.extend_from_slice(&self.open[first_child..]);
+        self.open.truncate(first_child);
         Span { start, end: self.nodes.len() }
     }
+}
+
+fn is_container(first: Option<u8>) -> bool {
+    matches!(first, Some(b'{' | b'['))
 }
 
 /// A node and the bytes that it refers to.
@@ -251,7 +256,7 @@ impl<'a> JsonNode<'a> {
 
     /// Returns whether a member is this string.
     pub(crate) fn text_is(self, name: &str, text: &str) -> bool {
-        self.text_of(name).is_some_and(|value| value == text)
+        self.string(name).is_some_and(|value| *value.text_bytes() == *text.as_bytes())
     }
 
     /// Returns the JSON of this value.
@@ -286,8 +291,11 @@ impl<'a> JsonNode<'a> {
     pub(crate) fn members(
         self,
     ) -> impl DoubleEndedIterator<Item = (Cow<'a, [u8]>, Self)> + ExactSizeIterator {
-        let members = self.member_nodes().iter();
-        members.map(move |node| (text::unquote_bytes(node.key.slice(self.bytes)), self.at(node)))
+        let name = move |key: Span| match self.index.has_escaped_keys {
+            true => text::unquote_bytes(key.slice(self.bytes)),
+            false => Cow::Borrowed(&self.bytes[key.start + 1..key.end - 1]),
+        };
+        self.member_nodes().iter().map(move |node| (name(node.key), self.at(node)))
     }
 
     /// Returns the spans of an object's members, each from its key to the end of its value.
@@ -324,6 +332,11 @@ impl<'a> JsonNode<'a> {
 
     pub(crate) fn is_null(self) -> bool {
         self.raw() == b"null"
+    }
+
+    /// Returns the text of a string as bytes, and no bytes for any other value. Cheaper than [`Self::text`].
+    pub(crate) fn text_bytes(self) -> Cow<'a, [u8]> {
+        if self.is_string() { text::unquote_bytes(self.raw()) } else { Cow::Borrowed(b"") }
     }
 
     /// Returns the text of a string, and an empty text for any other value.

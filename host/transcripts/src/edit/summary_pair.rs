@@ -224,7 +224,7 @@ pub(super) fn follow(
                 index = next_index?;
             }
             _ if parent.is_empty() => return None,
-            _ => return Some(String::from_utf8_lossy(parent).into_owned()),
+            _ => return str::from_utf8(parent).ok().map(str::to_owned),
         }
     }
     None

@@ -8,10 +8,11 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::values;
-use crate::builder::{EventBuilder, EventDraft, NewEvent, time_of};
+use crate::builder::{EventBuilder, EventDraft, NewEvent};
 use crate::json_index::{JsonNode, MemberFilter, span_of};
 use crate::lines::estimated_records;
 use crate::reader::{Reader, SummaryPair};
@@ -20,7 +21,7 @@ use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
 use jp_compact_core::index::Unreadable;
-use jp_compact_core::text;
+use jp_compact_core::{text, time};
 use jp_compact_json::Span;
 
 pub(super) struct ClaudeCode;
@@ -53,6 +54,7 @@ const WANTED: MemberFilter = |key| {
 struct Line {
     uuid: Span,
     parent: Span,
+    parent_tail: Tail,
     /// Whether the parent is the previous line. It nearly always is.
     follows_last: bool,
     /// The id of the API message. Lines of one message belong together.
@@ -61,6 +63,54 @@ struct Line {
     is_side: bool,
     /// The range of its events.
     events: std::ops::Range<usize>,
+}
+
+/// The members of a line that most lines need. They are found in one pass, because a line has many members.
+#[derive(Default)]
+struct LineMembers<'a> {
+    kind: Option<JsonNode<'a>>,
+    uuid: Option<JsonNode<'a>>,
+    parent: Option<JsonNode<'a>>,
+    message: Option<JsonNode<'a>>,
+    timestamp: Option<JsonNode<'a>>,
+    is_meta: Option<JsonNode<'a>>,
+    is_side: Option<JsonNode<'a>>,
+}
+
+impl<'a> LineMembers<'a> {
+    fn new(line: JsonNode<'a>) -> Self {
+        let mut members = Self::default();
+        for (name, value) in line.members() {
+            let member = match &*name {
+                b"type" => &mut members.kind,
+                b"uuid" => &mut members.uuid,
+                b"parentUuid" => &mut members.parent,
+                b"message" => &mut members.message,
+                b"timestamp" => &mut members.timestamp,
+                b"isMeta" => &mut members.is_meta,
+                b"isSidechain" => &mut members.is_side,
+                _ => continue,
+            };
+            *member = Some(value);
+        }
+        members
+    }
+
+    fn time(&self) -> Option<Timestamp> {
+        self.timestamp.filter(|time| time.is_string()).and_then(|time| time::parse(&time.text()))
+    }
+}
+
+fn is_true(value: Option<JsonNode<'_>>) -> bool {
+    value.is_some_and(|value| value.raw() == b"true")
+}
+
+/// The last bytes of a name. Different tails prove that two names differ, without a read of the source, which is no
+/// longer in the processor's cache.
+type Tail = [u8; 8];
+
+fn tail(name: &[u8]) -> Tail {
+    name.last_chunk().copied().unwrap_or_default()
 }
 
 impl Reader for ClaudeCode {
@@ -79,25 +129,26 @@ impl Reader for ClaudeCode {
         let mut lines: Vec<Line> = Vec::with_capacity(estimated_records(&bytes));
         builder.read_lines(WANTED, |builder, at, node| {
             ensure(node.is_object(), "Claude Code", node, "a line is not an object")?;
-            let Some(uuid) = node.string("uuid") else {
+            let members = LineMembers::new(node);
+            let Some(uuid) = members.uuid.filter(|uuid| uuid.is_string()) else {
                 link_mentions(builder, at, node);
                 if !is_known(node) && !is_bookkeeping(node) {
                     builder.count_unknown(node);
                 }
                 return Ok(());
             };
-            let parent = span_of(node.get("parentUuid"));
+            let parent = span_of(members.parent);
             let last = lines.last().map(|line| line.uuid);
             let follows_last =
                 !parent.is_empty() && last.is_some_and(|last| last.slice(&bytes) == parent.slice(&bytes));
             builder.add_link(at, uuid.span(), parent);
-            let message = node.get("message");
+            let message = members.message;
             let model = message.and_then(|message| message.text_of("model"));
             if let Some(model) = model.filter(|model| !model.starts_with('<')) {
                 builder.set_model(&model);
             }
             let before = builder.len();
-            let has_results = add_events(builder, node, at);
+            let has_results = add_events(builder, node, &members, at);
             if builder.len() == before {
                 link_mentions(builder, at, node);
                 if !is_known(node) && !has_empty_content(message) {
@@ -107,10 +158,11 @@ impl Reader for ClaudeCode {
             lines.push(Line {
                 uuid: uuid.span(),
                 parent,
+                parent_tail: tail(parent.slice(&bytes)),
                 follows_last,
                 message: span_of(message.and_then(|message| message.string("id"))),
                 has_results,
-                is_side: node.is_true("isSidechain"),
+                is_side: is_true(members.is_side),
                 events: before..builder.len(),
             });
             Ok(())
@@ -253,24 +305,29 @@ fn link_mentions(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>)
 }
 
 /// Adds the events of a line. Returns whether they contain results of calls.
-fn add_events(builder: &mut EventBuilder, node: JsonNode<'_>, at: ElementRef) -> bool {
-    let kind = node.text_of("type");
-    if kind.as_deref() == Some("attachment") {
-        let draft = EventDraft::of_record(at, time_of(node, "timestamp"));
+fn add_events(
+    builder: &mut EventBuilder,
+    node: JsonNode<'_>,
+    members: &LineMembers<'_>,
+    at: ElementRef,
+) -> bool {
+    let kind = members.kind.map(JsonNode::text_bytes).unwrap_or_default();
+    if *kind == *b"attachment" {
+        let draft = EventDraft::of_record(at, members.time());
         if let Some((kind, draft)) = attachment::event(builder, node, draft) {
             builder.add(kind, draft);
         }
         return false;
     }
-    let (Some(kind), Some(message)) = (kind, node.get("message")) else { return false };
     let is_user = match &*kind {
-        "user" => true,
-        "assistant" => false,
+        b"user" => true,
+        b"assistant" => false,
         _ => return false,
     };
+    let Some(message) = members.message else { return false };
     let Some(content) = message.get("content") else { return false };
-    let draft = EventDraft::of_record(at, time_of(node, "timestamp"));
-    let is_request = is_user && !node.is_true("isMeta");
+    let draft = EventDraft::of_record(at, members.time());
+    let is_request = is_user && !is_true(members.is_meta);
     let text_kind = if is_user { Kind::ChatRequest } else { Kind::Message };
     if content.is_string() {
         builder.add_all(vec![(text_kind, draft.text_part(content, Deletion::Nothing))], is_request);
@@ -307,23 +364,23 @@ pub(super) fn known_block_event(
     text_kind: Kind,
     draft: EventDraft,
 ) -> Option<NewEvent> {
-    Some(match &*block.text_of("type")? {
-        "text" => (text_kind, EventDraft { body: block.string("text")?.span(), ..draft }),
-        "image" | "document" => (text_kind, EventDraft { body: builder.new_string("[image]"), ..draft }),
-        "thinking" => {
+    Some(match &*block.string("type")?.text_bytes() {
+        b"text" => (text_kind, EventDraft { body: block.string("text")?.span(), ..draft }),
+        b"image" | b"document" => (text_kind, EventDraft { body: builder.new_string("[image]"), ..draft }),
+        b"thinking" => {
             let signature =
                 block.string("signature").map(|signature| ("anthropic_thinking_signature", signature.span()));
             (Kind::Reasoning, EventDraft { body: block.string("thinking")?.span(), signature, ..draft })
         }
-        "redacted_thinking" => {
+        b"redacted_thinking" => {
             let signature = Some(("anthropic_redacted_thinking", block.string("data")?.span()));
             (Kind::Reasoning, EventDraft { body: builder.new_string(""), signature, ..draft })
         }
-        "tool_use" | "mcp_tool_use" => {
+        b"tool_use" | b"mcp_tool_use" => {
             let (input, draft) = (block.get("input"), draft.with_id(block.string_span("id")));
             (Kind::ToolRequest, builder.call(block, "name", input, values::empty_object, draft))
         }
-        "tool_result" | "mcp_tool_result" => {
+        b"tool_result" | b"mcp_tool_result" => {
             let (content, end) = (block.get("content"), block.span().end - 1);
             let mut draft = builder.result(content, values::text, draft);
             if content.is_none() {
@@ -357,8 +414,8 @@ fn path(bytes: &[u8], lines: &[Line]) -> (Vec<bool>, Option<usize>) {
     while let Some(index) = next.filter(|index| !on_path[*index]) {
         on_path[index] = true;
         next = parent(index);
-        let is_named = lines[index].parent.slice(bytes).first() == Some(&b'"');
-        broken_at = Some(index).filter(|_| next.is_none() && is_named);
+        let is_named = || lines[index].parent.slice(bytes).first() == Some(&b'"');
+        broken_at = Some(index).filter(|_| next.is_none() && is_named());
     }
     if lines.iter().zip(&on_path).any(|(line, on_path)| !on_path && !line.is_side) {
         let lines_on_path = || lines.iter().zip(&on_path).filter(|(_, on_path)| **on_path);
@@ -389,7 +446,9 @@ fn leaf(bytes: &[u8], lines: &[Line]) -> Option<usize> {
     let last = lines.iter().rposition(|line| has_events(&line));
     let Some(last) = last else { return lines.iter().rposition(|line| !line.is_side) };
     let uuid = lines[last].uuid.slice(bytes);
-    if lines.iter().filter(has_events).all(|line| line.parent.slice(bytes) != uuid) {
+    let last_tail = tail(uuid);
+    let follows = |line: &Line| line.parent_tail == last_tail && line.parent.slice(bytes) == uuid;
+    if !lines.iter().filter(has_events).any(follows) {
         return Some(last);
     }
     // The lines are not in the order of their links.
