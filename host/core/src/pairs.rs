@@ -33,18 +33,19 @@ struct IdState {
 impl Pairs {
     #[must_use]
     pub fn new(stream: &Stream) -> Self {
-        let events = stream.events();
-        let mut partners = vec![None; events.len()];
-        let mut last_requests = vec![None; events.len()];
-        let mut cross_turn = Vec::new();
-        let mut ids: Vec<IdState> = Vec::new();
-        let mut id_indexes: HashMap<Cow<'_, [u8]>, usize> = HashMap::with_capacity(events.len() / 4);
+        let (events, mut cross_turn, mut ids) = (stream.events(), Vec::new(), Vec::<IdState>::new());
+        let (mut partners, mut last_requests) = (vec![None; events.len()], vec![None; events.len()]);
+        let mut id_indexes: HashMap<Cow<'_, [u8]>, usize> = HashMap::with_capacity(events.len() / 2);
+        let mut last_id: Option<(&[u8], usize)> = None;
         for (element, event) in events.iter().enumerate().filter(|(_, event)| event.kind.is_tool()) {
-            let id_index =
-                *id_indexes.entry(text::unquote_bytes(stream.bytes_at(event.id))).or_insert(ids.len());
-            if id_index == ids.len() {
-                ids.push(IdState::default());
-            }
+            let id = stream.bytes_at(event.id);
+            // A response nearly always follows its request.
+            let id_index = match last_id.filter(|(last, _)| *last == id) {
+                Some((_, index)) => index,
+                None => *id_indexes.entry(text::unquote_bytes(id)).or_insert(ids.len()),
+            };
+            last_id = Some((id, id_index));
+            ids.resize_with(ids.len().max(id_index + 1), IdState::default);
             // This is the index in `ids` until all requests are known.
             last_requests[element] = Some(id_index);
             let state = &mut ids[id_index];
