@@ -15,6 +15,7 @@ use jp_compact_jp_plugin::{
 };
 use jp_compact_runtime::clock::Clock;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_terminal::colors::ColorMode;
 use serde_json::{Value, json};
 
 use crate::commands;
@@ -25,7 +26,7 @@ use crate::lines::EscapedLines;
 use crate::output;
 
 /// The maximum time to wait for JP's line. Without a line, a person or another program started the executable.
-const FIRST_LINE_WAIT_MAX: Duration = Duration::from_millis(500);
+const FIRST_LINE_WAIT_MAX: Duration = Duration::from_secs(2);
 /// JP's current conversation, as an argument.
 const CURRENT: &str = ".";
 const NAME: &str = "jp compact";
@@ -49,6 +50,9 @@ type RunArguments = fn(Vec<OsString>) -> Exit;
 /// Answers JP, or prints the overview of the current folder or the usage hint.
 pub(crate) fn serve(run: RunArguments) -> Exit {
     let first = if output::stdin_is_terminal() { None } else { first_json() };
+    if first.is_none() {
+        output::set_colors(ColorMode::default());
+    }
     if first.is_none() && print_overview() {
         return Exit::Done;
     }
@@ -77,7 +81,7 @@ pub(crate) fn serve(run: RunArguments) -> Exit {
 /// Prints the conversations of the current folder, if there are any.
 fn print_overview() -> bool {
     let Ok(environment) = Environment::of_process() else { return false };
-    let Some(lines) = overview(Clock::System.now(), &environment) else { return false };
+    let Some(lines) = overview(&Clock::System.local_now(), &environment) else { return false };
     let mut text = EscapedLines::new();
     lines.iter().for_each(|line| text.line(line));
     output::text(&text).is_ok()

@@ -213,4 +213,7 @@ fn color_is_for_terminals_and_on_request() {
     assert!(world.run(&["-h", "--color=always"]).exits(0).text().contains("\u{1b}["));
     assert!(!world.run(&["-h"]).exits(0).text().contains("\u{1b}["));
     world.run(&["show", "nowhere", "--color", "red"]).exits(2);
+    let mut bare = world.command::<&str>(&[]);
+    assert!(world.finish(bare.env("CLICOLOR_FORCE", "1")).exits(2).stderr.starts_with(colored));
+    assert!(world.run::<&str>(&[]).exits(2).stderr.starts_with("error: "));
 }

@@ -143,3 +143,22 @@ fn json_names_the_estimator() {
     assert_eq!(tokens(&[]), (32.into(), "pieces".into()));
     assert_eq!(tokens(&["--tokens", "exact"]), (24.into(), "o200k".into()));
 }
+
+#[test]
+fn dates_are_local_and_json_is_exact() {
+    let world = World::new();
+    let conversation = Conversation::with_turns(1)
+        .at("2026-03-18T20:00:00Z")
+        .compaction(json!({"from_turn": 0, "to_turn": 0, "reasoning": "strip"}));
+    world.write_conversation("conversation", &conversation);
+    let show = |zone: &str, extra: &[&str]| {
+        let mut command = world.command(&[&["show", "conversation"], extra].concat());
+        world.finish(command.env("TZ", zone)).exits(0)
+    };
+    for (zone, date) in [("UTC0", "2026-03-18"), ("JST-9", "2026-03-19"), ("No/Such_Zone", "2026-03-18")] {
+        let output = show(zone, &[]);
+        assert!(output.text().contains(&format!("without a receipt, {date}\n")), "{zone}: {}", output.text());
+    }
+    let document = show("JST-9", &["--json"]).line();
+    assert_eq!(document["overlays"][0]["timestamp"], "2026-03-18 20:00:00.0");
+}

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     if args.json {
         output::json_line(&document)?;
     } else {
-        let now = Clock::System.now();
+        let now = &Clock::System.local_now();
         output::table(&sessions::table(&document, hidden, output::columns(), now, environment))?;
     }
     Ok(Exit::Done)

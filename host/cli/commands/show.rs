@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         output::text(&steps::text(&read.stream, estimator))?;
         return Ok(Exit::Done);
     }
-    let (document, text) = overlays::report(&read, estimator, environment, Clock::System.now());
+    let (document, text) = overlays::report(&read, estimator, environment, &Clock::System.local_now());
     if args.json {
         output::json_line(&document)?;
     } else {

@@ -1,6 +1,6 @@
 //! The overlays of a conversation, as a document and as text.
 
-use jiff::Timestamp;
+use jiff::Zoned;
 use jp_compact_config as config;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::halves::Halves;
@@ -40,7 +40,7 @@ pub(crate) fn report(
     input: &InputTranscript,
     estimator: Estimator,
     environment: &Environment,
-    now: Timestamp,
+    now: &Zoned,
 ) -> (ShowReport, EscapedLines) {
     let stream = &input.stream;
     let survey = Survey::with_estimator(stream, estimator);
@@ -187,7 +187,7 @@ impl Row<'_> {
     }
 
     /// Returns the age of the overlay, and the strategies that made it.
-    fn origin(&self, now: Timestamp) -> String {
+    fn origin(&self, now: &Zoned) -> String {
         let origins = self.receipts.iter().map(|receipt| {
             let member = |name: &str| receipt.get(name).and_then(Value::as_str).unwrap_or("?");
             format!("by {} {}, {}", member("strategy"), member("version"), member("tier"))
@@ -199,7 +199,7 @@ impl Row<'_> {
 }
 
 /// Adds two lines for each overlay: its effect, and its origin. A line fits 60 columns unless a name is long.
-fn add_rows(rows: &[(usize, &Row<'_>)], now: Timestamp, text: &mut EscapedLines) {
+fn add_rows(rows: &[(usize, &Row<'_>)], now: &Zoned, text: &mut EscapedLines) {
     let effects: Vec<_> = rows
         .iter()
         .map(|(_, row)| [grouped(row.before), grouped(row.after), percent_change(row.before, row.after)])

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use jiff::Timestamp;
+use jiff::Zoned;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::ListedSession;
 use jp_compact_sessions as sessions;
@@ -18,7 +18,7 @@ const TITLE_CHARS_MAX: usize = 40;
 
 /// Returns the lines of the overview, or `None` if nothing is there.
 #[must_use]
-pub fn overview(now: Timestamp, environment: &Environment) -> Option<Vec<String>> {
+pub fn overview(now: &Zoned, environment: &Environment) -> Option<Vec<String>> {
     let all = sessions::recorded_sessions(SESSIONS_MAX, environment);
     let here: Vec<ListedSession> = all.into_iter().filter(|session| is_here(session, environment)).collect();
     let ids = sessions::short_ids(&here);
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn folder_without_conversations_has_no_overview() {
-        assert_eq!(overview(Timestamp::UNIX_EPOCH, &Environment::bare("/nowhere")), None);
+        assert_eq!(overview(&Zoned::default(), &Environment::bare("/nowhere")), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The only module that reads the system time. Other code receives a [`Clock`] or a timestamp.
 
-use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
 /// The source of the current time.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,6 +22,13 @@ impl Clock {
             Self::System => Timestamp::now(),
             Self::Fixed(time) => time,
         }
+    }
+
+    /// Returns the current time in the time zone of the user: that of `TZ`, or of the system. Without data about time
+    /// zones, it is UTC.
+    #[must_use]
+    pub fn local_now(self) -> Zoned {
+        self.now().to_zoned(TimeZone::system())
     }
 }
 

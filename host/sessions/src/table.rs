@@ -1,7 +1,7 @@
 //! The list of sessions as lines of text: one line for each session, cut to the width of the terminal. The caller
 //! escapes the lines, because titles are foreign text.
 
-use jiff::Timestamp;
+use jiff::Zoned;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{ListedSession, SessionListReport};
 
@@ -22,7 +22,7 @@ pub fn table(
     report: &SessionListReport,
     hidden: usize,
     columns: Option<usize>,
-    now: Timestamp,
+    now: &Zoned,
     environment: &Environment,
 ) -> Vec<String> {
     let mut lines = Vec::new();
@@ -59,7 +59,7 @@ fn line(row: &[String; 6], widths: [usize; 5], columns: Option<usize>) -> String
     line + &row[5]
 }
 
-fn cells(row: &ListedSession, id: String, now: Timestamp, environment: &Environment) -> [String; 6] {
+fn cells(row: &ListedSession, id: String, now: &Zoned, environment: &Environment) -> [String; 6] {
     let time = age(&row.modified, now);
     let size = row.bytes.map(size).unwrap_or_default();
     let title = row.title.as_deref().unwrap_or_default();
@@ -146,7 +146,7 @@ mod tests {
         let sessions = vec![row("01a1fd18-25ed", "One"), row("01a1fd18-eacc", &"word ".repeat(30))];
         let report = SessionListReport { sessions, notes: Vec::new() };
         let environment = Environment { home: Some("/home/u".into()), ..Environment::bare("/") };
-        let now = "2026-11-23T08:00:00Z".parse().unwrap();
+        let now = &"2026-11-23T08:00:00Z[UTC]".parse().unwrap();
         let table = |columns| table(&report, 3, Some(columns), now, &environment);
         let lines = table(120);
         assert_eq!(lines[0], "   WHEN  AGENT  ID            SIZE  FOLDER                    TITLE");

@@ -92,6 +92,7 @@ impl World {
             .env_clear()
             .env("HOME", self.root.join("home"))
             .env("TMPDIR", self.root.join("tmp"))
+            .env("TZ", "UTC0")
             .current_dir(self.root.join("here"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

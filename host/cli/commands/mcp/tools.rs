@@ -267,7 +267,7 @@ impl McpServer {
     fn show(&self, arguments: &InspectArguments) -> Result<ToolAnswer, Report> {
         let read = self.read(&arguments.transcript)?;
         let estimator = self.run_args.counting.tokens.estimator();
-        tool_output(overlays::report(&read, estimator, &self.environment, Clock::System.now()))
+        tool_output(overlays::report(&read, estimator, &self.environment, &Clock::System.local_now()))
     }
 
     fn print(&self, arguments: &PrintArguments) -> Result<ToolAnswer, Report> {
