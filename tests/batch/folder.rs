@@ -266,3 +266,37 @@ fn transcripts_of_other_agents_are_detected_by_content() {
         set.world.run(&["print", "set/project/session.jsonl", "--compacted", "--as", "source"]).exits(0);
     assert!(output.stdout == view);
 }
+
+#[test]
+fn files_that_are_not_transcripts_are_named_and_counted() {
+    let set = Set::new(1);
+    for name in ["a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl"] {
+        fs::write(set.path("set").join(name), "{\"id\":1}\n").unwrap();
+    }
+    // A folder may have many of these.
+    fs::write(set.path("set/package.json"), "{}").unwrap();
+    let output = set.batch(&["--dry-run"]).exits(0);
+    let line = "skipped 4 files that are not transcripts: set/a.jsonl, set/b.jsonl, set/c.jsonl, and 1 more";
+    output.reports(line).reports("1 transcript: 1 compacted");
+    let quiet = set.batch(&["--dry-run", "-q"]).exits(0);
+    assert_eq!(quiet.stderr, "");
+    for name in ["b.jsonl", "c.jsonl", "d.jsonl"] {
+        fs::remove_file(set.path("set").join(name)).unwrap();
+    }
+    set.batch(&["--dry-run"]).exits(0).reports("skipped 1 file that is not a transcript: set/a.jsonl");
+}
+
+/// A session with a damaged line is a transcript. The line is reported.
+#[test]
+fn damaged_session_is_not_skipped() {
+    let set = Set::new(1);
+    let session =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/host/transcripts/tests/formats/samples/claude-code.jsonl");
+    let bytes = fs::read(session).unwrap();
+    let damaged = [&bytes[..], b"{\"type\":\"user\",\"mess\n{}\n"].concat();
+    fs::write(set.path("set/session.jsonl"), damaged).unwrap();
+    set.batch(&["--dry-run"])
+        .exits(0)
+        .reports("warning: set/session.jsonl: line ")
+        .reports("2 transcripts: 2 compacted");
+}

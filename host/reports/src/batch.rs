@@ -1,5 +1,7 @@
 //! The last line of a batch for people: counts, tokens, time. The report has the same numbers for programs.
 
+use std::path::PathBuf;
+
 use jp_compact_engine::batch::Tally;
 use jp_compact_schema::document::{Saved, SavedOf, TokenCounts};
 
@@ -35,6 +37,23 @@ pub fn summary(tally: &Tally, dry_run: bool) -> String {
     }
     line += &format!("; {:.1} s", total.elapsed_ms / 1e3);
     line
+}
+
+/// The maximum number of printed names of files that are not transcripts.
+const OTHER_FILES_MAX: usize = 3;
+
+/// Describes the files that were skipped because their content is not a transcript. Returns `None` if there are none.
+#[must_use]
+pub fn other_files(paths: &[PathBuf]) -> Option<String> {
+    let names: Vec<_> = paths.iter().take(OTHER_FILES_MAX).map(|path| path.display().to_string()).collect();
+    let more = match paths.len().saturating_sub(OTHER_FILES_MAX) {
+        0 => String::new(),
+        more => format!(", and {} more", grouped(more as u64)),
+    };
+    let files =
+        if paths.len() == 1 { "1 file that is not a transcript" } else { "files that are not transcripts" };
+    let count = if paths.len() == 1 { String::new() } else { format!("{} ", grouped(paths.len() as u64)) };
+    (!paths.is_empty()).then(|| format!("skipped {count}{files}: {}{more}", names.join(", ")))
 }
 
 /// Returns the tokens that JP sends, and the tokens of the views.

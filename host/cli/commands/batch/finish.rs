@@ -1,7 +1,7 @@
 //! The end of a batch: the gates, the reports, the summary, and the exit code.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jp_compact_engine::batch::{
     self, BatchEnd, FoundFiles, GateScope, Gates, ReportLines, ReportSummary, Suite, Tally,
@@ -25,6 +25,8 @@ pub(super) struct FinishedBatch<'a> {
     pub(super) tally: Tally,
     /// The number of transcripts that failed for lack of trust or consent.
     pub(super) refused: u64,
+    /// The files with the name of a session and another content.
+    pub(super) others: Vec<PathBuf>,
     /// The error: a report line that could not be written, or a thread that could not be started.
     pub(super) result: io::Result<BatchEnd>,
     pub(super) environment: &'a Environment,
@@ -47,6 +49,10 @@ impl FinishedBatch<'_> {
             self.write_reports(lines, &written)?;
         }
         if !quiet {
+            if let Some(line) = batch_report::other_files(&self.others) {
+                let fields = json!({ "files": self.others });
+                output::info("skipped files that are not transcripts", &fields, &EscapedLines::single(line));
+            }
             let text = EscapedLines::single(batch_report::summary(&self.tally, self.args.run_args.dry_run));
             let fields = json!({ "dry_run": self.args.run_args.dry_run, "total": self.tally.total });
             output::info("finished the batch", &fields, &text);

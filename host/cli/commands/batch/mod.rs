@@ -180,10 +180,19 @@ fn compact_files(args: &Args, quiet: bool, environment: &Environment) -> Result<
     let sync_result = out.as_ref().map_or(Ok(()), ViewFolder::finish);
     reporter.bar.finish();
     sync_result.map_err(|error| Report::from(error).with_hint(finish::resume_hint(args)))?;
-    let BatchReporter { mut tally, refused, .. } = reporter;
+    let BatchReporter { mut tally, refused, others, .. } = reporter;
     tally.total.elapsed_ms = (start.elapsed().as_secs_f64() * 1e6).round() / 1e3;
-    FinishedBatch { args, files: &files, gates: &gates, tally, refused, result: run_result, environment }
-        .conclude(lines.as_mut(), quiet)
+    FinishedBatch {
+        args,
+        files: &files,
+        gates: &gates,
+        tally,
+        refused,
+        others,
+        result: run_result,
+        environment,
+    }
+    .conclude(lines.as_mut(), quiet)
 }
 
 fn read_previous_report(args: &Args, report_path: Option<&Path>) -> Result<Option<PreviousReport>, Report> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::path::PathBuf;
 
 use jp_compact_engine::batch::{self, BatchEvent, FoundFiles, ReportLines, Tally};
 use jp_compact_schema::document::{ErrorReport, LogLevel};
@@ -27,11 +28,21 @@ pub(super) struct BatchReporter {
     /// The hints that were already printed.
     hints: BTreeSet<String>,
     is_interrupted: bool,
+    /// The files with the name of a session and another content.
+    pub(super) others: Vec<PathBuf>,
 }
 
 impl BatchReporter {
     pub(super) fn new(tally: Tally, bar: BatchProgress, quiet: bool) -> Self {
-        Self { tally, bar, quiet, refused: 0, hints: BTreeSet::new(), is_interrupted: false }
+        Self {
+            tally,
+            bar,
+            quiet,
+            refused: 0,
+            hints: BTreeSet::new(),
+            is_interrupted: false,
+            others: Vec::new(),
+        }
     }
 
     /// Reports the paths that cannot be searched. Their entries in the report follow the entries of the transcripts.
@@ -63,6 +74,12 @@ impl BatchReporter {
                 if let Some(lines) = lines {
                     lines.add(index, &line)?;
                 }
+            }
+            BatchEvent::NotATranscript { index } => {
+                self.bar.advance(files.bytes_of(index));
+                // A folder may have many files of other programs that end in `.json`.
+                let path = files.path(index);
+                self.others.extend((path.extension() != Some("json".as_ref())).then_some(path));
             }
             // A second interrupt ends the run at once.
             BatchEvent::Interrupted if self.is_interrupted => {}

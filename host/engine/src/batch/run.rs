@@ -40,6 +40,11 @@ pub enum BatchEvent {
         /// Whether an earlier run processed it.
         resumed: bool,
     },
+    /// The content of a file shows that it is not a transcript.
+    NotATranscript {
+        /// Its number.
+        index: usize,
+    },
     /// The user interrupted the run. Requests that a strategy already has are finished, and no others are sent.
     Interrupted,
 }
@@ -123,7 +128,7 @@ pub fn run(
                     }
                     finished = receiver.recv() => match finished {
                         None => break,
-                        Some(FinishedTranscript { entry: None, .. }) => continue,
+                        Some(FinishedTranscript { index, entry: None, .. }) => BatchEvent::NotATranscript { index },
                         Some(FinishedTranscript { index, entry: Some(entry), line, resumed }) => {
                             BatchEvent::Finished { index, entry: Box::new(entry), line, resumed }
                         }
