@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use jp_compact_config as config;
 use jp_compact_engine::compact::{self, StrategyRunError};
 use jp_compact_engine::{plan, query};
-use jp_compact_help::hint_for;
+use jp_compact_help::{KEYS_HINT, hint_for, hint_for_key, intended_field};
 use jp_compact_llm as llm;
 use jp_compact_runtime::process::ProcessError;
 use jp_compact_runtime::registry::DiscoveryError;
@@ -205,7 +205,14 @@ impl From<config::Error> for Report {
             config::Error::NoSuchProfile { name, known } => {
                 ErrorHint::line(hint_for(name, known, "profiles", "jp-compact config"))
             }
-            _ => ErrorHint::line("`jp-compact config --example` prints an example with every key"),
+            config::Error::NoValue { key, known } => ErrorHint::line(hint_for_key(key, known)),
+            error => {
+                let text = causes(error).concat();
+                ErrorHint::line(match intended_field(&text) {
+                    Some(field) => format!("did you mean `{field}`? {KEYS_HINT}"),
+                    None => KEYS_HINT.to_owned(),
+                })
+            }
         };
         from_library(&error, Exit::Usage, Some(hint))
     }

@@ -263,3 +263,13 @@ fn preserves_bytes_of_unknown_events() {
     let event = serde_json::to_string_pretty(&conversation.elements()[30]).unwrap().replace('\n', "\n  ");
     assert!(source.text().contains(&event), "{event}");
 }
+
+#[test]
+fn empty_file_is_not_a_wrong_format() {
+    let world = World::new();
+    world.write_file("session.jsonl", b"");
+    for command in [&["session.jsonl"][..], &["stats", "session.jsonl"], &["print", "session.jsonl"]] {
+        let output = world.run(command).exits(4).reports("the file is empty");
+        output.reports("hint: nothing was recorded in it yet; `jp-compact list` lists the sessions");
+    }
+}

@@ -182,7 +182,7 @@ fn reports_position_of_unknown_key() {
     Caused by:
       line 2, column 1: unknown field `enabld`, expected one of `enabled`, `trigger_ratio`, `profile`, `fallback_profile`, `min_turns`, `token_threshold`, `always`, `on_failure`, `cost`
 
-    hint: `jp-compact config --example` prints an example with every key
+    hint: did you mean `enabled`? `jp-compact config --example` prints an example with every key
     ");
 }
 
@@ -229,4 +229,40 @@ fn rejects_invalid_set_option() {
     output
         .reports("configuration --set conversation.compaction.default_profile=x")
         .reports("known profiles: agent, auto-summarize, collapse, default, heavy");
+}
+
+#[test]
+fn get_prints_a_value_or_a_table() {
+    let world = World::new();
+    let get = |arguments: &[&str]| world.run(&[&["config", "get"], arguments].concat()).exits(0);
+    let key = "conversation.compaction.keep_last";
+    assert_eq!(get(&[key]).text(), "3\n");
+    assert_eq!(get(&[key, "--set", &format!("{key}=7")]).text(), "7\n");
+    assert_eq!(get(&["conversation.compaction.overlap"]).text(), "\"partial\"\n");
+    assert_eq!(get(&["conversation.compaction.profiles.light"]).text(), "reasoning = \"strip\"\n");
+    write_conversation(&world);
+    let set = format!("{key}=5");
+    world.run(&["config", "set", "--conversation", TRANSCRIPT, &set]).exits(0);
+    assert_eq!(get(&[key, "--conversation", TRANSCRIPT]).text(), "5\n");
+}
+
+#[test]
+fn unknown_key_suggests_the_nearest_one() {
+    let world = World::new();
+    for typed in ["conversation.compaction.keep_lst", "keep_last"] {
+        let output = world.run(&["config", "get", typed]).exits(2);
+        output.reports(&format!("the configuration has no value for `{typed}`")).reports(
+            "hint: did you mean `conversation.compaction.keep_last`? `jp-compact config` prints all values",
+        );
+    }
+    for typed in ["x", "", "a..b", "="] {
+        world
+            .run(&["config", "get", typed])
+            .exits(2)
+            .reports("`jp-compact config --example` prints an example");
+    }
+    world
+        .run(&["config", "--set", "conversation.compaction.keep_lst=3"])
+        .exits(2)
+        .reports("hint: did you mean `keep_last`? `jp-compact config --example`");
 }

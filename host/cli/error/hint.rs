@@ -16,6 +16,9 @@ use jp_compact_transcripts::Format;
 
 use crate::lines::EscapedLines;
 
+/// The end of the cause of an empty file.
+const EMPTY_FILE: &str = "the file is empty, expected a JSON array";
+
 /// The next step, as lines of the host.
 #[derive(Debug, Clone)]
 pub(crate) struct ErrorHint(pub(super) Vec<String>);
@@ -70,6 +73,9 @@ pub(super) fn run_hint(error: &compact::Error) -> Option<ErrorHint> {
         }
         E::Unreadable { source, .. } if source.has_several_conversations() => {
             "`jp-compact batch --ndjson` reads one conversation per line, each as {\"id\": ..., \"transcript\": ...}"
+        }
+        E::Unreadable { source, .. } if source.to_string().ends_with(EMPTY_FILE) => {
+            "nothing was recorded in it yet; `jp-compact list` lists the sessions that have content"
         }
         E::Unreadable { path, .. } if path.file_name().is_none_or(|name| name != "events.json") => {
             "if the detected format is wrong, name the right one with `--format NAME`"
@@ -202,9 +208,7 @@ fn session_hint(name: &str, error: &session::Error) -> Option<ErrorHint> {
             let alternative = "`--sandbox=contained` runs strategies without a jail";
             return Some(ErrorHint::line(format!("{}; {alternative}", remedies(missing))));
         }
-        E::Process(ProcessError::Deadline { .. }) => {
-            "`--deadline 5m` allows more time for a request; the limit of 2 s for `describe` is fixed"
-        }
+        E::Process(ProcessError::Deadline { .. }) => "`--deadline 5m` allows more time",
         E::Reported { error, .. } => {
             let hint = error.hint.as_ref();
             return hint.map(|hint| ErrorHint::line(format!("`{name}` suggests: {hint}")));

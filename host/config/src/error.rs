@@ -23,4 +23,6 @@ pub enum Error {
     Store(#[from] jp_compact_store::StoreError),
     #[error("there is no profile `{name}`")]
     NoSuchProfile { name: String, known: Vec<String> },
+    #[error("the configuration has no value for `{key}`")]
+    NoValue { key: String, known: Vec<String> },
 }

@@ -3,7 +3,8 @@
 use jp_compact_schema::document::{CallReport, ConfigReport, ProfileReport};
 use serde_json::{Map, Value, json};
 
-use super::{AGENT_PROFILE, Config, DEFAULT_PROFILE, Profile, compaction_key};
+use super::layer::parse_key;
+use super::{AGENT_PROFILE, Config, DEFAULT_PROFILE, Error, Profile, compaction_key};
 
 impl Config {
     /// Formats the configuration as an equivalent file. With `explain`, a comment after each value names its origin.
@@ -46,6 +47,28 @@ impl Config {
             text += &format!("\n# {line}");
         }
         text.trim_end().to_owned() + "\n"
+    }
+
+    /// Returns the value of a dotted key as TOML: one line, or the lines of a table.
+    ///
+    /// # Errors
+    /// The configuration has no such value.
+    pub fn value(&self, key: &str) -> Result<String, Error> {
+        let mut value = toml::Value::Table(self.merged.table());
+        for name in parse_key(key).ok_or_else(|| self.no_value(key))? {
+            value = value.get(&name).cloned().ok_or_else(|| self.no_value(key))?;
+        }
+        match value {
+            toml::Value::Table(table) => Ok(table.to_string()),
+            value => Ok(format!("{value}\n")),
+        }
+    }
+
+    fn no_value(&self, key: &str) -> Error {
+        Error::NoValue {
+            key: key.to_owned(),
+            known: self.merged.iter().map(|(path, ..)| dotted(path)).collect(),
+        }
     }
 
     /// Returns the configuration for programs: values, calls of the profiles, and origins.

@@ -21,5 +21,5 @@ mod texts;
 
 pub use intended::{COMMANDS_OF_CONVERSATION, intended_command};
 pub use layout::{typed_color, with_layout, with_long_layout};
-pub use nearest::{hint_for, nearest};
+pub use nearest::{KEYS_HINT, hint_for, hint_for_key, intended_field, nearest};
 pub use overview::overview;

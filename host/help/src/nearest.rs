@@ -38,6 +38,31 @@ pub fn hint_for(typed: &str, known: &[impl AsRef<str>], plural: &str, command: &
     }
 }
 
+/// The hint after an unknown key of the configuration.
+pub const KEYS_HINT: &str = "`jp-compact config --example` prints an example with every key";
+
+/// Returns the hint after a dotted key without a value: the key that the user probably meant. Its last word suffices.
+#[must_use]
+pub fn hint_for_key(typed: &str, known: &[String]) -> String {
+    let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
+    let with_last = |word: &str| known.iter().find(|key| last(key) == word).map(String::as_str);
+    let lasts: Vec<String> = known.iter().map(|key| last(key)).collect();
+    let near = nearest(typed, known.iter().map(String::as_str));
+    let near = near.or_else(|| with_last(nearest(&last(typed), lasts.iter().map(String::as_str))?));
+    match near {
+        Some(key) => format!("did you mean `{key}`? `jp-compact config` prints all values"),
+        None => format!("`jp-compact config` prints all values; {KEYS_HINT}"),
+    }
+}
+
+/// Returns the field that the user probably meant, if a message of `serde` names an unknown field and the known ones.
+#[must_use]
+pub fn intended_field(message: &str) -> Option<&str> {
+    let (_, names) = message.split_once("unknown field `")?;
+    let (typed, known) = names.split_once('`')?;
+    nearest(typed, known.split('`').skip(1).step_by(2))
+}
+
 /// Returns the number of inserted, removed, replaced, and swapped bytes between two names.
 fn edit_distance(left: &str, right: &str) -> usize {
     let (left, right) = (left.as_bytes(), right.as_bytes());
@@ -77,6 +102,27 @@ mod tests {
         check("mirco", Some("micro"));
         check("tirm", Some("trim"));
         check("summ", Some("summarize"));
+    }
+
+    #[test]
+    fn hint_for_a_key_has_the_nearest_key() {
+        let known = ["limits.private_dir_bytes", "conversation.compaction.keep_last"].map(str::to_owned);
+        for typed in ["conversation.compaction.keep_lst", "keep_last", "keep_lats", "compaction.keep_last"] {
+            let hint = hint_for_key(typed, &known);
+            assert!(
+                hint.starts_with("did you mean `conversation.compaction.keep_last`? "),
+                "{typed}: {hint}"
+            );
+        }
+        assert!(!hint_for_key("x", &known).contains("did you mean"));
+    }
+
+    #[test]
+    fn finds_the_intended_field_in_a_message() {
+        let message = "unknown field `keep_lst`, expected one of `default_profile`, `keep_last`, `auto`";
+        assert_eq!(intended_field(message), Some("keep_last"));
+        assert_eq!(intended_field("unknown field `zz`, expected `compaction` or `tools`"), None);
+        assert_eq!(intended_field("invalid type: string, expected `keep_last`"), None);
     }
 
     #[test]

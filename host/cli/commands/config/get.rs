@@ -8,7 +8,8 @@ use jp_compact_runtime::environment::Environment;
 use crate::args::ConfigArgs;
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::{escape, output};
+use crate::lines::EscapedLines;
+use crate::output;
 
 /// Print one value of the configuration
 #[derive(Debug, Parser)]
@@ -27,7 +28,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let config = super::load(args.conversation.as_ref(), &args.configured, environment)?;
-    let value = config.value(&args.key)?;
-    output::data(|out| out.write_all(escape::text(&value).as_bytes()))?;
+    let mut text = EscapedLines::new();
+    config.value(&args.key)?.lines().for_each(|line| text.line(line));
+    output::texts([text])?;
     Ok(Exit::Done)
 }

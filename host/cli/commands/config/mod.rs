@@ -2,6 +2,7 @@
 //! and manages approvals.
 
 mod approvals;
+mod get;
 mod set;
 mod settings;
 mod trust;
@@ -53,6 +54,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Get(get::Args),
     Set(set::Args),
     Unset(unset::Args),
     Trust(trust::Args),
@@ -61,6 +63,7 @@ enum Command {
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     match &args.command {
+        Some(Command::Get(args)) => return get::run(args, environment),
         Some(Command::Set(args)) => return set::run(args, environment),
         Some(Command::Unset(args)) => return unset::run(args, environment),
         Some(Command::Trust(args)) => return trust::run(args, environment),
@@ -71,7 +74,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         output::data(|out| out.write_all(EXAMPLE.as_bytes()))?;
         return Ok(Exit::Done);
     }
-    let config = load(args, environment)?;
+    let config = load(args.transcript.as_ref(), &args.configured, environment)?;
     for warning in &config.warnings {
         let line = EscapedLines::single(format_args!("warning: {warning}"));
         output::log(LogLevel::Warn, "warning", &json!({ "warning": warning }), &line);
@@ -85,12 +88,16 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
 }
 
 /// Loads the configuration of the given transcript, or of the current folder.
-fn load(args: &Args, environment: &Environment) -> Result<Config, Report> {
+fn load(
+    transcript: Option<&OsString>,
+    configured: &ConfigArgs,
+    environment: &Environment,
+) -> Result<Config, Report> {
     let load_for = |place, stream: Option<&Stream>| {
         let jp = JpSettings::read(environment, place, stream);
-        config::load(environment, place, &args.configured.files, &args.configured.sets, jp)
+        config::load(environment, place, &configured.files, &configured.sets, jp)
     };
-    Ok(match &args.transcript {
+    Ok(match transcript {
         None => load_for(None, None)?,
         Some(transcript) if transcript == "-" => {
             load_for(None, Some(&read(transcript, environment)?.stream))?

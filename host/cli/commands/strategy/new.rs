@@ -18,13 +18,15 @@ use crate::output;
 ///
 /// The template passes `jp-compact strategy test` unchanged.
 #[derive(Debug, Parser)]
-#[command(after_help = "Examples:\n  jp-compact strategy new my-strategy --lang python")]
+#[command(
+    after_help = "Examples:\n  jp-compact strategy new my-strategy --lang python\n  jp-compact strategy new my-strategy --lang sh"
+)]
 pub(crate) struct Args {
     /// The name of the strategy and of its folder
     #[arg(value_parser = parse_name)]
     name: StrategyName,
     /// The language of the strategy
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "rust|python|sh|node|c")]
     lang: LanguageArg,
 }
 
