@@ -21,7 +21,7 @@ const STRATEGY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/strat
 const NEVER: Duration = Duration::from_secs(300);
 const SOON: Duration = Duration::from_millis(200);
 /// Enough time for a script to start, even on a busy machine.
-const START_TIME: Duration = Duration::from_secs(2);
+const START_TIME: Duration = Duration::from_secs(8);
 
 /// The temporary directory of one test. Processes that start in it are found by its path.
 struct TestDir(tempfile::TempDir);

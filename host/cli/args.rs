@@ -152,7 +152,7 @@ pub(crate) struct RunArgs {
     pub(crate) overlap: Option<Overlap>,
     /// Limit the time of one request to a strategy
     ///
-    /// [default: the manifest's, else 60s]
+    /// [default: the manifest's, else 60s] A limit of more than 2 s is also the limit of `describe`.
     #[arg(long, help_heading = "Strategies", value_name = "DURATION", value_parser = deadline)]
     pub(crate) deadline: Option<Duration>,
     /// Wait this long for the lock of a conversation

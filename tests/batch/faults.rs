@@ -44,7 +44,7 @@ fn faulty_strategy_fails_only_the_transcripts_it_breaks_on() {
         pipe.display()
     );
     set.world.write_plugin("fragile", &run);
-    let args = [&["-s", "fragile", "--deadline=2s", "--report", "r.json"], &TRUSTED_UNCONFINED[..]].concat();
+    let args = [&["-s", "fragile", "--deadline=10s", "--report", "r.json"], &TRUSTED_UNCONFINED[..]].concat();
     let output =
         set.batch(&args).exits(19).reports("failed: set/crash/events.json: strategy `fragile` failed");
     assert_eq!(output.stderr.lines().count(), 5, "{}", output.stderr);

@@ -28,6 +28,14 @@ fn error_of_an_unbuilt_folder_names_the_command() {
 }
 
 #[test]
+fn missing_and_unknown_languages_are_answered_with_the_list() {
+    let world = world();
+    world.run(&["strategy", "new", "mine"]).exits(2).reports("--lang <rust|python|sh|node|c>");
+    world.run(&["strategy", "new", "mine", "--lang", "ruby"]).exits(2).reports("rust, python, sh, node, c");
+    assert!(!world.path("mine").exists());
+}
+
+#[test]
 fn folder_without_manifest_is_not_a_strategy() {
     let world = world();
     fs::create_dir(world.path("empty")).unwrap();
@@ -173,11 +181,16 @@ fn dev_shows_the_effect_again_after_a_save() {
         }
     };
     assert_eq!(next_wait(), Vec::<String>::new());
+    // Each save is a rename, as editors do it. A half-written file would be one more change, with another effect.
+    let save = |run: &str| {
+        let saved = world.write_script("saved", &plugin_script("mine", &json!({}), run));
+        fs::rename(saved, world.path("plugins/mine")).unwrap();
+    };
     // The new script is longer, so its size differs.
-    world.write_plugin("mine", "echo broken >&2\nexit 3");
+    save("echo broken >&2\nexit 3");
     let errors = next_wait().join("\n");
     assert!(errors.contains("strategy `mine` failed") && errors.contains("broken"), "{errors}");
-    world.write_plugin("mine", STRIP);
+    save(STRIP);
     assert_eq!(next_wait(), Vec::<String>::new());
     child.kill().unwrap();
     let output = child.wait_with_output().unwrap();

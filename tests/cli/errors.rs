@@ -255,7 +255,7 @@ fn deadline_error_suggests_a_longer_deadline() {
     Caused by:
       it did not end within 300ms
 
-    hint: `--deadline 5m` allows more time for a request; the limit of 2 s for `describe` is fixed
+    hint: `--deadline 5m` allows more time
     ");
 }
 

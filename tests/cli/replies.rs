@@ -72,7 +72,8 @@ fn strategy_is_stopped_at_its_deadline() {
     let world = World::new();
     let transcript = world.write_conversation("conversation", &Conversation::with_turns(2));
     world.write_plugin("odd", "echo still thinking >&2; exec sleep 1000");
-    let output = world.run_plugin("odd", &["--deadline", "3s"]).exits(14).reports("it did not end within 3s");
+    let output =
+        world.run_plugin("odd", &["--deadline", "10s"]).exits(14).reports("it did not end within 10s");
     assert!(output.stderr.contains("still thinking"), "{}", output.stderr);
     transcript.assert_untouched();
 }

@@ -143,7 +143,7 @@ fn failed_record_does_not_affect_other_records() {
         "plugins",
         "--sandbox=contained",
         "--keep-last=0",
-        "--deadline=1s",
+        "--deadline=10s",
     ];
     let records: Vec<Value> =
         [1, 2, 1, 3, 1, 4, 5, 1].into_iter().map(|turns| record(&json!(turns), turns)).collect();

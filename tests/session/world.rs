@@ -19,7 +19,7 @@ const STRATEGY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/worke
 /// Longer than any answer takes.
 pub(crate) const NEVER: Duration = Duration::from_secs(120);
 /// Longer than a script takes to start.
-pub(crate) const SOON: Duration = Duration::from_secs(2);
+pub(crate) const SOON: Duration = Duration::from_secs(10);
 
 /// A folder with sessions.
 pub(crate) struct World {

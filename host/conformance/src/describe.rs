@@ -1,9 +1,8 @@
 //! The checks of how a strategy starts and describes itself.
 
 use std::path::Path;
-use std::time::Duration;
 
-use jp_compact_schema::version::{DESCRIBE_DEADLINE_MS, EXIT_USAGE};
+use jp_compact_schema::version::EXIT_USAGE;
 use jp_compact_schema::{DescribeRequest, Description, Host, StrategyName, agree, from_line, to_line};
 use serde_json::{Map, Value};
 
@@ -77,7 +76,7 @@ pub(super) async fn describe(
 
 /// Returns the setup with the time limit for a description.
 fn with_describe_deadline<'a>(setup: &CheckSetup<'a>) -> CheckSetup<'a> {
-    CheckSetup { deadline: Duration::from_millis(DESCRIBE_DEADLINE_MS), ..*setup }
+    CheckSetup { deadline: setup.describe_deadline, ..*setup }
 }
 
 fn request() -> Vec<u8> {

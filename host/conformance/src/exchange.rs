@@ -39,6 +39,8 @@ pub struct CheckSetup<'a> {
     pub private_bytes_max: u64,
     /// The time limit for a request.
     pub deadline: Duration,
+    /// The time limit for a description. The protocol's limit is too short for interpreters on a busy machine.
+    pub describe_deadline: Duration,
     /// The confinement of the strategy.
     pub confinement: Confinement<'a>,
     /// The values of the granted variables.

@@ -14,8 +14,9 @@ use jp_compact_engine::compact::{self, StrategyRunError};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Confinement;
 use jp_compact_runtime::registry::{ExtraFolders, Registry};
-use jp_compact_runtime::session;
+use jp_compact_runtime::session::{self, describe_deadline};
 use jp_compact_runtime::trust::{self, Grant};
+use jp_compact_schema::version::COMPACT_DEADLINE_MS;
 use serde_json::json;
 
 use super::trial;
@@ -47,9 +48,11 @@ pub(crate) struct Args {
     /// Write the whole exchange to FILE as lines of JSON; FILE must not exist
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Limit the time of the request
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = deadline)]
-    deadline: Duration,
+    /// Limit the time of the request [default: 60s]
+    ///
+    /// A limit of more than 2 s is also the limit of `describe`.
+    #[arg(long, value_name = "DURATION", value_parser = deadline)]
+    deadline: Option<Duration>,
     /// Grant a permission; the manifest alone grants nothing
     ///
     /// Permissions: network, subprocess, env:NAME, read:/path, runtime:python|node|sh
@@ -74,7 +77,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         runner: registry.runner(),
         temp_dir: &environment.temp_dir,
         private_bytes_max: config::load_private_bytes_max(environment, &[], &[])?,
-        deadline: args.deadline,
+        deadline: args.deadline.unwrap_or(Duration::from_millis(COMPACT_DEADLINE_MS)),
+        describe_deadline: describe_deadline(args.deadline),
         confinement: jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated),
         env: &plugin.env(),
     };

@@ -12,8 +12,10 @@ use jp_compact_core::spec;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Confinement;
 use jp_compact_runtime::registry::{ExtraFolders, Registry};
+use jp_compact_runtime::session::describe_deadline;
 use jp_compact_runtime::trust::{self, Grant};
 use jp_compact_schema::document::{CheckReport, CheckResult, StrategyTestReport};
+use jp_compact_schema::version::COMPACT_DEADLINE_MS;
 use serde_json::{Map, Value, json};
 
 use super::trial::{jail, missing_grants_hint, open_plugin};
@@ -45,9 +47,11 @@ pub(crate) struct Args {
     /// Pass options to the strategy, as a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = spec::parse_object)]
     options: Map<String, Value>,
-    /// Limit the time of one request
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = deadline)]
-    deadline: Duration,
+    /// Limit the time of one request [default: 60s]
+    ///
+    /// A limit of more than 2 s is also the limit of `describe`.
+    #[arg(long, value_name = "DURATION", value_parser = deadline)]
+    deadline: Option<Duration>,
     /// Grant a permission; the manifest alone grants nothing
     ///
     /// Permissions: network, subprocess, env:NAME, read:/path, runtime:python|node|sh
@@ -79,7 +83,8 @@ pub(crate) fn run(args: &Args, verbose: bool, environment: &Environment) -> Resu
         runner: registry.runner(),
         temp_dir: &environment.temp_dir,
         private_bytes_max: config::load_private_bytes_max(environment, &[], &[])?,
-        deadline: args.deadline,
+        deadline: args.deadline.unwrap_or(Duration::from_millis(COMPACT_DEADLINE_MS)),
+        describe_deadline: describe_deadline(args.deadline),
         confinement: jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated),
         env: &plugin.env(),
     };

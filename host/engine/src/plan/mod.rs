@@ -26,7 +26,7 @@ use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;
 use jp_compact_runtime::options;
 use jp_compact_runtime::registry::Registry;
-use jp_compact_runtime::session::{Answers, Sessions, Spool, Starter, Watch};
+use jp_compact_runtime::session::{Answers, Sessions, Spool, Starter, Watch, describe_deadline};
 use jp_compact_runtime::trust::{self, Candidate, Trust};
 
 use crate::compact::{
@@ -102,6 +102,7 @@ impl<'a> Planner<'a> {
         let (files, values) = (&options.config_files, &options.config_values);
         let starter = Starter {
             private_bytes_max: config::load_private_bytes_max(environment, files, values)?,
+            describe_deadline: describe_deadline(options.deadline),
             spool: Some(Arc::new(Spool::make(&environment.temp_dir).map_err(Error::Spool)?)),
             ..Starter::new(registry.runner(), &environment.temp_dir)
         };

@@ -1,8 +1,6 @@
 //! `describe`: asks a plugin for its description, and sends the features of the host.
 
-use std::time::Duration;
-
-use jp_compact_schema::version::{DESCRIBE_DEADLINE_MS, TEXT_BYTES_MAX, VERSION_BYTES_MAX};
+use jp_compact_schema::version::{TEXT_BYTES_MAX, VERSION_BYTES_MAX};
 use jp_compact_schema::{DescribeRequest, Description, Host, Mode, agree, from_line, to_line};
 
 use super::error::Error;
@@ -25,8 +23,7 @@ impl Starter {
             features: FEATURES.map(str::to_owned).to_vec(),
         };
         let request = vec![to_line(&DescribeRequest::new(host)).unwrap_or_default().into()];
-        let deadline = Duration::from_millis(DESCRIBE_DEADLINE_MS);
-        let ended = self.run(confined, "describe", request, deadline, &mut |_| {}).await?;
+        let ended = self.run(confined, "describe", request, self.describe_deadline, &mut |_| {}).await?;
         if !ended.status.success() {
             return Err(Error::Crashed { status: ended.status, answered: false, stderr: ended.stderr });
         }

@@ -33,7 +33,7 @@ pub use denied::guess;
 pub use describe::check;
 pub use error::{Error, Lacking};
 pub use needs::{AnswerFuture, Answers, NoModel, Recorded, key};
-pub use one_shot::Starter;
+pub use one_shot::{Starter, describe_deadline};
 pub use spool::{Lines, Spool, Spooled};
 pub use watch::{Unwatched, Watch};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jp_compact_core::reply::{self, CompleteReply, ReplyLine, ReplyViolation, Terminal};
-use jp_compact_schema::version::RESULT_BYTES_MAX;
+use jp_compact_schema::version::{DESCRIBE_DEADLINE_MS, RESULT_BYTES_MAX};
 use tokio::process::{ChildStdin, ChildStdout};
 
 use super::error::Error;
@@ -26,8 +26,17 @@ pub struct Starter {
     pub temp_dir: PathBuf,
     /// The size limit of a private directory.
     pub private_bytes_max: u64,
+    /// The time limit for `describe`.
+    pub describe_deadline: Duration,
     /// The folder for large requests. It must exist before any process starts.
     pub spool: Option<std::sync::Arc<Spool>>,
+}
+
+/// Returns the time limit for `describe`: that of the protocol, or the limit that the user set for requests, if it is
+/// longer. An interpreter on a busy machine may need more than two seconds to start.
+#[must_use]
+pub fn describe_deadline(from_user: Option<Duration>) -> Duration {
+    Duration::from_millis(DESCRIBE_DEADLINE_MS).max(from_user.unwrap_or_default())
 }
 
 impl Starter {
@@ -38,6 +47,7 @@ impl Starter {
             runner: runner.to_owned(),
             temp_dir: temp_dir.to_owned(),
             private_bytes_max: PRIVATE_BYTES_MAX,
+            describe_deadline: describe_deadline(None),
             spool: None,
         }
     }
