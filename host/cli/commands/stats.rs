@@ -16,9 +16,9 @@ use crate::human::{counted, relative_path};
 use crate::input::{InputTranscript, find_transcripts, no_transcript, read_as};
 use crate::lines::EscapedLines;
 use crate::output;
-use crate::reports::stats;
 use crate::transcript_results::TranscriptResults;
 use jp_compact_reports::sent_tokens::SentTotals;
+use jp_compact_reports::stats;
 
 /// Count tokens by conversation, by content type, and by tool
 ///
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     for transcript in &transcripts {
         match read_sums(transcript, args.input.format, estimator, environment) {
             Ok((read, sums)) => {
-                let document = stats::document(&read, &sums, estimator);
+                let document = stats::document((&read.path, read.id.as_deref()), &sums, estimator);
                 results.print(transcript, Ok((document, EscapedLines::new())))?;
                 let (stats, sent) = sums;
                 sent_totals.add(&sent);
@@ -72,12 +72,13 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         output::json_line(&stats::total(conversations.len(), (&total, &sent_totals), estimator))?;
     } else if !args.json && !conversations.is_empty() {
         let sums = (total, sent_totals);
+        let columns = output::columns();
         let text = match conversations.as_slice() {
-            [(path, _)] if !are_several => stats::text(path, &sums, estimator),
+            [(path, _)] if !are_several => stats::text(path, &sums, estimator, columns),
             conversations => {
                 let title = counted(conversations.len(), "conversation");
-                let mut text = stats::text(&title, &sums, estimator);
-                stats::by_conversation(conversations, &mut text);
+                let mut text = stats::text(&title, &sums, estimator, columns);
+                stats::by_conversation(conversations, columns, &mut text);
                 text
             }
         };
@@ -94,6 +95,6 @@ fn read_sums(
     environment: &Environment,
 ) -> Result<(InputTranscript, (Stats, SentTotals)), Report> {
     let read = read_as(transcript, format, environment)?;
-    let sums = stats::count(&read, estimator);
+    let sums = stats::count(&read.stream, estimator);
     Ok((read, sums))
 }

@@ -3,4 +3,3 @@
 pub(crate) mod compaction;
 pub(crate) mod conversation;
 pub(crate) mod overlays;
-pub(crate) mod stats;

@@ -14,16 +14,17 @@ use jp_compact_core::{Stream, Survey};
 use jp_compact_engine::compact;
 use jp_compact_llm::{ContextWindow, ModelName, WindowSource};
 use jp_compact_reports::lost_paths;
+use jp_compact_reports::stats::{by_name, tables};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{ForkOrigin, ShowReport, ShownOverlay, ViewTokens};
 use jp_compact_sessions::{age, session_origin};
 use jp_compact_transcripts::Format;
 use serde_json::{Map, Value};
 
-use super::stats::{by_name, tables};
 use crate::human::{counted, grouped, overlay_range, percent_change, relative_path};
 use crate::input::InputTranscript;
 use crate::lines::{EscapedLines, LISTED_MAX};
+use crate::output;
 use jp_compact_reports::sent_tokens::SentTotals;
 
 /// One overlay, and its effect on the view of the overlays before it.
@@ -106,7 +107,7 @@ pub(crate) fn report(
     }
     let shown: Vec<_> = (1..).zip(&rows).skip(hidden).collect();
     add_rows(&shown, now, &mut text);
-    tables(&stats, estimator, &mut text);
+    tables(&stats, estimator, output::columns(), &mut text);
     (document, text)
 }
 

@@ -107,7 +107,7 @@ pub(crate) const HEADINGS: [(&str, &[&str]); 6] = [
 ];
 
 /// The options that `-h` shows, by command. A command that is not listed shows all of its options.
-pub(crate) const COMMON: [(&str, &[&str]); 19] = [
+pub(crate) const COMMON: [(&str, &[&str]); 20] = [
     ("", &["strategies", "profile", "keep_last", "reset", "dry_run"]),
     ("auto", &["profile", "hook", "strict", "context_window", "dry_run", "json"]),
     (

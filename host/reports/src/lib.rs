@@ -10,4 +10,5 @@ pub mod eval;
 pub mod lost_paths;
 pub mod palette;
 pub mod sent_tokens;
+pub mod stats;
 pub mod steps;

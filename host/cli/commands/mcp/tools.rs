@@ -16,6 +16,7 @@ use jp_compact_mcp::{
     SearchArguments, ToolAnswer, ToolEffect, changes, expand, find_text, page_of, session_path, sessions_of,
     takes_effect, tool_names, tools,
 };
+use jp_compact_reports::stats;
 use jp_compact_runtime::clock::Clock;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_store as store;
@@ -41,7 +42,7 @@ use crate::human::relative_path;
 use crate::input::{InputTranscript, open_as, read, stdin_not_appendable};
 use crate::lines::EscapedLines;
 use crate::reports::conversation::{self, PrintForm};
-use crate::reports::{overlays, stats};
+use crate::reports::overlays;
 use crate::selection::{KeptTurns, SelectionArgs};
 use crate::session_fork::{self, SessionForkRequest};
 use crate::session_source::SessionSource;
@@ -259,9 +260,9 @@ impl McpServer {
     fn stats(&self, arguments: &InspectArguments) -> Result<ToolAnswer, Report> {
         let read = self.read(&arguments.transcript)?;
         let estimator = self.run_args.counting.tokens.estimator();
-        let sums = stats::count(&read, estimator);
-        let text = stats::text(&relative_path(&read.path, &self.environment), &sums, estimator);
-        tool_output((stats::document(&read, &sums, estimator), text))
+        let sums = stats::count(&read.stream, estimator);
+        let text = stats::text(&relative_path(&read.path, &self.environment), &sums, estimator, None);
+        tool_output((stats::document((&read.path, read.id.as_deref()), &sums, estimator), text))
     }
 
     fn show(&self, arguments: &InspectArguments) -> Result<ToolAnswer, Report> {

@@ -1,35 +1,36 @@
 //! The tokens of conversations by type and tool, as a document and as tables.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use jp_compact_core::Survey;
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::stats::{Amount, SizeChange, Stats, stats};
+use jp_compact_core::{Stream, Survey};
 use jp_compact_schema::document::{self, StatsReport, StatsTotal};
 use jp_compact_terminal::bar_chart::{self, Bar};
+use jp_compact_terminal::lines::EscapedLines;
+use jp_compact_terminal::numbers::counted;
 
-use crate::human::counted;
-use crate::input::InputTranscript;
-use crate::lines::EscapedLines;
-use crate::output;
-use jp_compact_reports::sent_tokens::SentTotals;
+use crate::sent_tokens::SentTotals;
 
 /// Counts the tokens of a conversation.
-pub(crate) fn count(input: &InputTranscript, estimator: Estimator) -> (Stats, SentTotals) {
-    let survey = Survey::with_estimator(&input.stream, estimator);
+#[must_use]
+pub fn count(stream: &Stream, estimator: Estimator) -> (Stats, SentTotals) {
+    let survey = Survey::with_estimator(stream, estimator);
     (stats(&survey), SentTotals::count(&survey))
 }
 
 /// Returns the counts of one conversation, as a document.
-pub(crate) fn document(
-    input: &InputTranscript,
+#[must_use]
+pub fn document(
+    (path, id): (&Path, Option<&str>),
     (stats, sent): &(Stats, SentTotals),
     estimator: Estimator,
 ) -> StatsReport {
     let tokens = sent.document(&stats.all);
     StatsReport {
-        path: input.path.to_string_lossy().into_owned(),
-        conversation_id: input.id.clone(),
+        path: path.to_string_lossy().into_owned(),
+        conversation_id: id.map(str::to_owned),
         estimator: estimator.name().to_owned(),
         turns: stats.turns,
         events: stats.events,
@@ -43,11 +44,8 @@ pub(crate) fn document(
 }
 
 /// Returns the sums over conversations, as a document.
-pub(crate) fn total(
-    transcripts: usize,
-    (stats, sent): (&Stats, &SentTotals),
-    estimator: Estimator,
-) -> StatsTotal {
+#[must_use]
+pub fn total(transcripts: usize, (stats, sent): (&Stats, &SentTotals), estimator: Estimator) -> StatsTotal {
     let tokens = sent.document(&stats.all);
     StatsTotal {
         transcripts,
@@ -64,12 +62,18 @@ pub(crate) fn total(
 }
 
 /// Returns the sizes by name, for a document.
-pub(super) fn by_name(sizes: &BTreeMap<impl AsRef<str>, SizeChange>) -> BTreeMap<String, document::Sizes> {
+#[must_use]
+pub fn by_name(sizes: &BTreeMap<impl AsRef<str>, SizeChange>) -> BTreeMap<String, document::Sizes> {
     sizes.iter().map(|(name, sizes)| (name.as_ref().to_owned(), (*sizes).into())).collect()
 }
 
 /// Returns the counts as text, with a title.
-pub(crate) fn text(title: &str, (stats, sent): &(Stats, SentTotals), estimator: Estimator) -> EscapedLines {
+pub fn text(
+    title: &str,
+    (stats, sent): &(Stats, SentTotals),
+    estimator: Estimator,
+    columns: Option<usize>,
+) -> EscapedLines {
     let count = |number, noun| counted(usize::try_from(number).unwrap_or(usize::MAX), noun);
     let mut text = EscapedLines::single(format_args!(
         "{title}: {}, {}, {}",
@@ -78,14 +82,13 @@ pub(crate) fn text(title: &str, (stats, sent): &(Stats, SentTotals), estimator: 
         count(stats.overlays, "overlay"),
     ));
     sent.text(stats, estimator).iter().for_each(|line| text.line(line));
-    tables(stats, estimator, &mut text);
+    tables(stats, estimator, columns, &mut text);
     text
 }
 
 /// Appends the tables by type, by tool, and in total.
-pub(crate) fn tables(stats: &Stats, estimator: Estimator, text: &mut EscapedLines) {
+pub fn tables(stats: &Stats, estimator: Estimator, columns: Option<usize>, text: &mut EscapedLines) {
     let by_type = stats.by_type.iter().map(|(name, sizes)| (*name, bar(sizes.tokens)));
-    let columns = output::columns();
     bar_chart::table(text, "tokens by type", by_type, columns);
     let by_tool = stats.by_tool.iter().map(|(name, sizes)| (name.as_str(), bar(sizes.tokens)));
     bar_chart::table(text, "tokens by tool", by_tool, columns);
@@ -94,13 +97,13 @@ pub(crate) fn tables(stats: &Stats, estimator: Estimator, text: &mut EscapedLine
 }
 
 /// Appends the table by conversation.
-pub(crate) fn by_conversation(conversations: &[(String, Stats)], text: &mut EscapedLines) {
+pub fn by_conversation(conversations: &[(String, Stats)], columns: Option<usize>, text: &mut EscapedLines) {
     // All conversations of JP have files of one name. In a narrow terminal, only the end of a path is shown.
     let name = |path: &'_ String| path.strip_suffix("/events.json").unwrap_or(path).to_owned();
     let names: Vec<_> = conversations.iter().map(|(path, _)| name(path)).collect();
     let rows =
         names.iter().zip(conversations).map(|(name, (_, stats))| (name.as_str(), bar(stats.all.tokens)));
-    bar_chart::table(text, "tokens by conversation", rows, output::columns());
+    bar_chart::table(text, "tokens by conversation", rows, columns);
 }
 
 fn bar(tokens: Amount) -> Bar {
