@@ -284,7 +284,22 @@ impl<'a> JsonNode<'a> {
     }
 
     pub(crate) fn is_true(self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| value.raw() == b"true")
+        self.get(name).is_some_and(Self::is_literal_true)
+    }
+
+    pub(crate) fn is_literal_true(self) -> bool {
+        self.raw() == b"true"
+    }
+
+    /// Returns several members, found in one pass.
+    pub(crate) fn members_named<const N: usize>(self, names: &[&str; N]) -> [Option<Self>; N] {
+        let mut found = [None; N];
+        for (key, value) in self.members() {
+            if let Some(name) = names.iter().position(|name| *name.as_bytes() == *key) {
+                found[name] = Some(value);
+            }
+        }
+        found
     }
 
     /// Returns the members of an object. Empty for any other value and for one that was skipped.

@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::values;
@@ -65,45 +64,8 @@ struct Line {
     events: std::ops::Range<usize>,
 }
 
-/// The members of a line that most lines need. They are found in one pass, because a line has many members.
-#[derive(Default)]
-struct LineMembers<'a> {
-    kind: Option<JsonNode<'a>>,
-    uuid: Option<JsonNode<'a>>,
-    parent: Option<JsonNode<'a>>,
-    message: Option<JsonNode<'a>>,
-    timestamp: Option<JsonNode<'a>>,
-    is_meta: Option<JsonNode<'a>>,
-    is_side: Option<JsonNode<'a>>,
-}
-
-impl<'a> LineMembers<'a> {
-    fn new(line: JsonNode<'a>) -> Self {
-        let mut members = Self::default();
-        for (name, value) in line.members() {
-            let member = match &*name {
-                b"type" => &mut members.kind,
-                b"uuid" => &mut members.uuid,
-                b"parentUuid" => &mut members.parent,
-                b"message" => &mut members.message,
-                b"timestamp" => &mut members.timestamp,
-                b"isMeta" => &mut members.is_meta,
-                b"isSidechain" => &mut members.is_side,
-                _ => continue,
-            };
-            *member = Some(value);
-        }
-        members
-    }
-
-    fn time(&self) -> Option<Timestamp> {
-        self.timestamp.filter(|time| time.is_string()).and_then(|time| time::parse(&time.text()))
-    }
-}
-
-fn is_true(value: Option<JsonNode<'_>>) -> bool {
-    value.is_some_and(|value| value.raw() == b"true")
-}
+/// The members that most lines need.
+const MEMBERS: [&str; 7] = ["type", "uuid", "parentUuid", "message", "timestamp", "isMeta", "isSidechain"];
 
 /// The last bytes of a name. Different tails prove that two names differ, without a read of the source, which is no
 /// longer in the processor's cache.
@@ -129,26 +91,26 @@ impl Reader for ClaudeCode {
         let mut lines: Vec<Line> = Vec::with_capacity(estimated_records(&bytes));
         builder.read_lines(WANTED, |builder, at, node| {
             ensure(node.is_object(), "Claude Code", node, "a line is not an object")?;
-            let members = LineMembers::new(node);
-            let Some(uuid) = members.uuid.filter(|uuid| uuid.is_string()) else {
+            let members = node.members_named(&MEMBERS);
+            let [_, uuid, parent, message, _, _, is_side] = members;
+            let Some(uuid) = uuid.filter(|uuid| uuid.is_string()) else {
                 link_mentions(builder, at, node);
                 if !is_known(node) && !is_bookkeeping(node) {
                     builder.count_unknown(node);
                 }
                 return Ok(());
             };
-            let parent = span_of(members.parent);
+            let parent = span_of(parent);
             let last = lines.last().map(|line| line.uuid);
             let follows_last =
                 !parent.is_empty() && last.is_some_and(|last| last.slice(&bytes) == parent.slice(&bytes));
             builder.add_link(at, uuid.span(), parent);
-            let message = members.message;
             let model = message.and_then(|message| message.text_of("model"));
             if let Some(model) = model.filter(|model| !model.starts_with('<')) {
                 builder.set_model(&model);
             }
             let before = builder.len();
-            let has_results = add_events(builder, node, &members, at);
+            let has_results = add_events(builder, node, members, at);
             if builder.len() == before {
                 link_mentions(builder, at, node);
                 if !is_known(node) && !has_empty_content(message) {
@@ -162,7 +124,7 @@ impl Reader for ClaudeCode {
                 follows_last,
                 message: span_of(message.and_then(|message| message.string("id"))),
                 has_results,
-                is_side: is_true(members.is_side),
+                is_side: is_side.is_some_and(JsonNode::is_literal_true),
                 events: before..builder.len(),
             });
             Ok(())
@@ -308,12 +270,13 @@ fn link_mentions(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>)
 fn add_events(
     builder: &mut EventBuilder,
     node: JsonNode<'_>,
-    members: &LineMembers<'_>,
+    [kind, _, _, message, time, is_meta, _]: [Option<JsonNode<'_>>; MEMBERS.len()],
     at: ElementRef,
 ) -> bool {
-    let kind = members.kind.map(JsonNode::text_bytes).unwrap_or_default();
+    let kind = kind.map(JsonNode::text_bytes).unwrap_or_default();
+    let time = || time.and_then(|time| time::parse(&time.text()));
     if *kind == *b"attachment" {
-        let draft = EventDraft::of_record(at, members.time());
+        let draft = EventDraft::of_record(at, time());
         if let Some((kind, draft)) = attachment::event(builder, node, draft) {
             builder.add(kind, draft);
         }
@@ -324,10 +287,10 @@ fn add_events(
         b"assistant" => false,
         _ => return false,
     };
-    let Some(message) = members.message else { return false };
+    let Some(message) = message else { return false };
     let Some(content) = message.get("content") else { return false };
-    let draft = EventDraft::of_record(at, members.time());
-    let is_request = is_user && !is_true(members.is_meta);
+    let draft = EventDraft::of_record(at, time());
+    let is_request = is_user && !is_meta.is_some_and(JsonNode::is_literal_true);
     let text_kind = if is_user { Kind::ChatRequest } else { Kind::Message };
     if content.is_string() {
         builder.add_all(vec![(text_kind, draft.text_part(content, Deletion::Nothing))], is_request);
