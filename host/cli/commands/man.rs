@@ -27,16 +27,13 @@ pub(crate) struct Args {
     dir: Option<PathBuf>,
 }
 
-/// The permissions of a page.
-const PAGE_MODE: u32 = 0o644;
-
 pub(crate) fn run(args: &Args, cli: Command, environment: &Environment) -> Result<Exit, Report> {
     let cli = with_long_layout(cli);
     let Some(folder) = &args.dir else { return print(args, cli) };
     let pages = manual::all_pages(cli)?;
     for (name, page) in &pages {
         let path = environment.cwd.join(folder).join(name);
-        private_file::write(&path, page, PAGE_MODE)
+        private_file::write(&path, page, 0o644)
             .map_err(|error| Report::of_system(&format!("failed to write {}", path.display()), &error))?;
     }
     let text = format_args!("wrote {} to {}", counted(pages.len(), "page"), folder.display());
@@ -45,8 +42,7 @@ pub(crate) fn run(args: &Args, cli: Command, environment: &Environment) -> Resul
 }
 
 fn print(args: &Args, cli: Command) -> Result<Exit, Report> {
-    let name = args.command.join(" ");
-    let names = manual::names(&cli);
+    let (name, names) = (args.command.join(" "), manual::names(&cli));
     let page =
         manual::page(cli, Some(name.as_str()).filter(|name| !name.is_empty())).ok_or_else(|| {
             let hint = hint_for(&name.replace(' ', "-"), &names, "commands", "jp-compact --help");
