@@ -142,7 +142,7 @@ impl Shift<'_> {
         (self.read_end, self.written_end) = (end, self.written_end + bytes);
     }
 
-    /// Moves the next byte, and removes the others before `end`. A few bytes are moved, too.
+    /// Moves the next byte, and removes the other bytes before `end`. If these are only a few, they are moved, too.
     fn remove_until(&mut self, end: usize) {
         if end - self.read_end > HOLE_BYTES_MIN {
             self.keep_until(self.read_end + 1);

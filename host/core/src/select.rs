@@ -178,8 +178,8 @@ impl std::fmt::Display for Note {
             }
             Self::Nested { range, inside } => write!(
                 out,
-                "the summary of {range} is inside the summary of {inside}: the view shows the older one around it; \
-                 `--overlap union` writes one summary for both"
+                "the summary of {range} is inside the summary of {inside}: the view shows the older summary before and \
+                 after it; `--overlap union` writes one summary for both"
             ),
         }
     }

@@ -141,7 +141,7 @@ fn extends_summary_over_older_ones() {
         &[],
         [
             "turns 1-2\nthe summary of turns 1-2 is inside the summary of turns 0-4: the view shows the \
-             older one around it; `--overlap union` writes one summary for both",
+             older summary before and after it; `--overlap union` writes one summary for both",
             "turns 0-4\nextended turns 1-2 to turns 0-4, to include older summaries completely",
         ],
     );
@@ -173,7 +173,7 @@ fn clamps_older_summary_to_end_of_stream() {
         &[],
         [
             "turns 3-4\nthe summary of turns 3-4 is inside the summary of turns 3-5: the view shows the \
-             older one around it; `--overlap union` writes one summary for both",
+             older summary before and after it; `--overlap union` writes one summary for both",
             "turns 3-5\nextended turns 3-4 to turns 3-5, to include older summaries completely",
         ],
     );
