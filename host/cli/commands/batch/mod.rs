@@ -30,10 +30,9 @@ use reporter::BatchReporter;
 
 /// Compact folders of transcripts in one run
 ///
-/// Folders are searched recursively, except for ignored files (.gitignore). A PATH may also be a transcript or a
-/// pattern. The overlays are appended to each transcript. With --out, the views are written to another folder and the
-/// transcripts stay unchanged. A transcript that already has these overlays is skipped. A failing transcript is
-/// reported; the others continue.
+/// Folders are searched recursively, except for ignored files (.gitignore). A PATH may also be a transcript or a pattern.
+/// Overlays are appended to the transcripts. With --out, views are written to another folder instead. A transcript that
+/// already has these overlays is skipped. A failing transcript is reported; the others continue.
 #[derive(Debug, Parser)]
 #[command(
     mut_arg("strategies", |arg| arg.long_help(

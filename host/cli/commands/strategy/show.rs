@@ -1,5 +1,4 @@
-//! `jp-compact strategy show`: prints the description of a strategy. The strategy is executed, unless its description is
-//! cached.
+//! `jp-compact strategy show`: prints the description of a strategy, which is executed unless the description is cached.
 
 use clap::Parser;
 use jp_compact_config as config;
