@@ -23,7 +23,7 @@ fn error_of_an_unbuilt_folder_names_the_command() {
         arguments.extend((command == "run").then_some("conversation"));
         let output = world.run(&arguments).exits(10).reports("`./rusty` is missing");
         assert_eq!(output.text(), "", "no check may run");
-        output.reports("hint: build it first: cargo build --release");
+        output.reports("hint: build it first:\n  (cd rusty && cargo build --release --target-dir ");
     }
 }
 
@@ -215,4 +215,12 @@ fn init_writes_the_best_profile_for_the_users_sessions() {
     let report = world.run(&["17738399468", "--json"]).exits(0).line();
     assert!(report["tokens"]["view_after"].as_u64() < report["tokens"]["raw"].as_u64(), "{report:#}");
     world.run(&["init", "--yes"]).exits(2).reports(".jp-compact.toml exists");
+}
+
+#[test]
+fn dev_of_a_missing_path_does_not_wait() {
+    let output = world().run(&["strategy", "dev", "nope", "conversation"]).exits(10);
+    output
+        .reports("failed to find a strategy at nope")
+        .reports("hint: `jp-compact strategy new NAME --lang sh`");
 }

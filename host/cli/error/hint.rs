@@ -30,7 +30,7 @@ impl ErrorHint {
     }
 
     /// Creates a hint with a command on its own line.
-    pub(super) fn with_command(text: impl Into<String>, command: &str) -> Self {
+    pub(crate) fn with_command(text: impl Into<String>, command: &str) -> Self {
         Self(vec![text.into(), format!("  {command}")])
     }
 

@@ -5,8 +5,10 @@
 const COLUMNS_MIN: usize = 30;
 /// The minimum width of the last column of a line. A narrower one continues on the next line.
 const LAST_COLUMN_MIN: usize = 20;
-/// The beginning of a line that is a command. It is not wrapped, because a user copies it.
+/// The beginning of a command of this program.
 const COMMAND: &str = "jp-compact ";
+/// The beginnings of indented lines that are commands. They are not wrapped, because a user copies them.
+const COMMANDS: [&str; 2] = [COMMAND, "(cd "];
 
 /// Returns the text with lines of at most `columns` characters, unless a word or a command is longer.
 #[must_use]
@@ -45,7 +47,9 @@ fn add_line(line: &str, columns: usize, wrapped: &mut String) {
             let hanging = " ".repeat(indent + 4);
             add_words(right, &hanging, &hanging, columns, wrapped);
         }
-        None if content.starts_with(COMMAND) && indent > 0 => wrapped.push_str(line),
+        None if indent > 0 && COMMANDS.iter().any(|command| content.starts_with(command)) => {
+            wrapped.push_str(line);
+        }
         _ => add_words(content, &line[..indent], &" ".repeat(indent + 2), columns, wrapped),
     }
 }
@@ -121,6 +125,8 @@ mod tests {
     #[test]
     fn commands_are_not_broken() {
         let command = "  jp-compact strategy trust ./strategies/mine\n";
+        check(command, 30, command);
+        let command = "  (cd mine && cargo build --release && cp target/release/mine .)\n";
         check(command, 30, command);
         check(
             "did you mean `jp-compact show one two`? Yes",

@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::args::SandboxArg;
 use crate::error::Report;
+use crate::exit::Exit;
 use crate::interrupt::until_interrupted;
 use crate::lines::EscapedLines;
 use crate::output;
@@ -76,6 +77,11 @@ impl Args {
         mut show: impl FnMut() -> Result<(), Report>,
     ) -> Result<(), Report> {
         let path = environment.cwd.join(&self.path);
+        if !path.exists() {
+            let message = format!("failed to find a strategy at {}", self.path.display());
+            let hint = "`jp-compact strategy new NAME --lang sh` creates one";
+            return Err(Report::new(Exit::NotFound, message, Some(hint)));
+        }
         loop {
             let stamps = file_stamps(&path);
             match show() {

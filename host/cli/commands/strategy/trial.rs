@@ -74,13 +74,17 @@ fn find_plugin(path: &Path, registry: &Registry, environment: &Environment) -> R
             _ => Exit::NotFound,
         };
         let hint = match &error {
-            TestedPluginError::NotBuilt { command: Some(command), .. } => {
-                format!("build it first: {command}")
+            TestedPluginError::NotBuilt { command: Some(command), .. } => ErrorHint::with_command(
+                "build it first:",
+                &format!("(cd {} && {command})", trust::quoted(path)),
+            ),
+            TestedPluginError::NoInterpreter(_) => {
+                ErrorHint::line("install it, or name another one in the first line")
             }
-            TestedPluginError::NoInterpreter(_) => "install it, or name another one in the first line".into(),
-            _ => "give an executable, a shared library, or a folder with a plugin.toml".into(),
+            _ => ErrorHint::line("give an executable, a shared library, or a folder with a plugin.toml"),
         };
-        let mut report = Report::new(exit, format!("{} is not a strategy", path.display()), Some(&hint));
+        let mut report = Report::new(exit, format!("{} is not a strategy", path.display()), None);
+        report.hint = Some(hint);
         report.causes.push(error.to_string());
         report
     })
