@@ -13,6 +13,7 @@ use crate::Options;
 use crate::anchors::{NameKind, for_each_name};
 use crate::candidates::CallCandidate;
 use crate::lines::{LineRole, split};
+use crate::prose::{ShownLines, choose_prose};
 
 /// The weight of names in the oldest candidate. It grows to almost 1.5 times this value in the newest candidate,
 /// because new names are needed more often.
@@ -55,6 +56,12 @@ struct Piece<'a> {
     names: Vec<usize>,
 }
 
+impl Piece<'_> {
+    fn bytes(&self) -> usize {
+        self.text.len() + 1
+    }
+}
+
 /// An entry of the heap: a piece, ordered by the gain that was last computed for it.
 struct Ranked {
     gain: u64,
@@ -91,6 +98,12 @@ struct Parts<'a> {
     output: Vec<KeptLine<'a>>,
 }
 
+impl<'a> Parts<'a> {
+    fn lines(&self) -> impl Iterator<Item = &KeptLine<'a>> {
+        self.arguments.iter().chain(&self.output)
+    }
+}
+
 /// A line, and its kept parts.
 struct KeptLine<'a> {
     text: &'a str,
@@ -111,15 +124,25 @@ pub(crate) fn extract(
     show_the_rest(conversation, candidates, &argument_texts, &mut names);
     let mut parts: Vec<Parts<'_>> = candidates.iter().map(|candidate| parts(candidate, options)).collect();
     let bytes: usize = candidates.iter().map(CallCandidate::bytes).sum();
-    let mut budget = budget(bytes, options.budget);
-    for line in parts.iter().flat_map(|parts| parts.arguments.iter().chain(&parts.output)) {
-        if line.role == LineRole::Fixed {
-            names.show(line.text);
-            budget = budget.saturating_sub(line.text.len() + 1);
-        }
+    let mut budget = share_of(bytes, options.budget);
+    for line in parts.iter().flat_map(Parts::lines).filter(|line| line.is_kept) {
+        names.show(line.text);
+        budget = budget.saturating_sub(line.text.len() + 1);
     }
-    let pieces = pieces(&parts, &mut names);
-    for piece in choose(&pieces, &mut names, candidates.len(), budget) {
+    let mut pieces = pieces(&parts, &mut names);
+    let without_prose = names.is_shown.clone();
+    let mut chosen = choose(&pieces, &mut names, candidates.len(), budget);
+    // Names come first, and prose gets what they leave. The names of its lines then need no line of their own.
+    let left = budget.saturating_sub(chosen.iter().map(|&piece| pieces[piece].bytes()).sum());
+    let prose = keep_prose(conversation, &mut parts, left.min(share_of(bytes, options.prose)));
+    if !prose.is_empty() {
+        names.is_shown = without_prose;
+        prose.iter().for_each(|line| names.show(line));
+        let prose_bytes: usize = prose.iter().map(|line| line.len() + 1).sum();
+        pieces = self::pieces(&parts, &mut names);
+        chosen = choose(&pieces, &mut names, candidates.len(), budget.saturating_sub(prose_bytes));
+    }
+    for piece in chosen {
         let Piece { candidate, line, text, .. } = pieces[piece];
         let parts = &mut parts[candidate];
         let arguments = parts.arguments.len();
@@ -139,13 +162,42 @@ pub(crate) fn extract(
         .collect()
 }
 
+/// Keeps lines of prose that the view does not show otherwise, whole. Returns them.
+fn keep_prose<'a>(conversation: &CallHistory, parts: &mut [Parts<'a>], budget: usize) -> Vec<&'a str> {
+    if budget == 0 {
+        return Vec::new();
+    }
+    let mut shown = ShownLines::default();
+    let messages = conversation.messages.iter().filter(|message| !message.hidden);
+    messages.for_each(|message| shown.add_all(&message.text));
+    let kept = parts.iter().flat_map(Parts::lines).filter(|line| line.is_kept);
+    kept.for_each(|line| {
+        shown.add(line.text);
+    });
+    let lines = parts.iter().flat_map(Parts::lines).enumerate();
+    let open = lines.filter(|(_, line)| !line.is_kept).map(|(index, line)| (index, line.text));
+    let mut chosen = choose_prose(open, &mut shown, budget);
+    chosen.sort_unstable();
+    let mut chosen = chosen.into_iter().peekable();
+    let lines = parts.iter_mut().flat_map(|parts| parts.arguments.iter_mut().chain(&mut parts.output));
+    let mut texts = Vec::new();
+    for (index, line) in lines.enumerate() {
+        if chosen.next_if_eq(&index).is_some() {
+            line.role = LineRole::Whole;
+            line.is_kept = true;
+            texts.push(line.text);
+        }
+    }
+    texts
+}
+
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
     reason = "a share of a size in memory, rounded down"
 )]
-fn budget(bytes: usize, share: f64) -> usize {
+fn share_of(bytes: usize, share: f64) -> usize {
     (bytes as f64 * share) as usize
 }
 
@@ -217,9 +269,10 @@ fn parts<'a>(candidate: &'a CallCandidate<'_>, options: &Options) -> Parts<'a> {
 fn pieces<'a>(parts: &[Parts<'a>], names: &mut Names<'a>) -> Vec<Piece<'a>> {
     let mut pieces = Vec::new();
     for (candidate, parts) in parts.iter().enumerate() {
-        for (number, line) in parts.arguments.iter().chain(&parts.output).enumerate() {
+        for (number, line) in parts.lines().enumerate() {
             let piece = |text, names| Piece { candidate, line: number, text, names };
             match line.role {
+                _ if line.is_kept => {}
                 LineRole::Fixed => {}
                 LineRole::Whole => {
                     let mut new = Vec::new();
@@ -250,13 +303,13 @@ fn choose(pieces: &[Piece<'_>], names: &mut Names<'_>, candidates: usize, mut bu
         let weights: u64 = new.map(|&name| kind_weight(names.kinds[name])).sum();
         weights * age_weight(pieces[piece].candidate, candidates)
     };
-    let rank = |piece: usize, gain| Ranked { gain, bytes: pieces[piece].text.len() as u64 + 1, piece };
+    let rank = |piece: usize, gain| Ranked { gain, bytes: pieces[piece].bytes() as u64, piece };
     let mut heap: BinaryHeap<Ranked> =
         (0..pieces.len()).map(|piece| rank(piece, gain(piece, names))).collect();
     let mut chosen = Vec::new();
     while let Some(best) = heap.pop() {
         let current = gain(best.piece, names);
-        let bytes = pieces[best.piece].text.len() + 1;
+        let bytes = pieces[best.piece].bytes();
         if current == 0 || bytes > budget {
             continue;
         }

@@ -2,14 +2,16 @@
 //! names.
 //!
 //! A line is worth keeping if it has paths, numbers, or identifiers that the view shows nowhere else. Errors, exit
-//! codes, the last line, and the first and last lines of a result always stay. The strategy keeps names, but not
-//! passages: for an edit that needs the exact text, the model has to read the file again. A result that an overlay
-//! already hides is never proposed again, so that the beginning of the view stays the same from one run to the next.
+//! codes, the last line, and the first and last lines of a result always stay. Lines of prose stay up to a share of the
+//! text. The strategy keeps no code: for an edit that needs the exact text, the model has to read the file again. A
+//! result that an overlay already hides is never proposed again, so that the beginning of the view stays the same from
+//! one run to the next.
 
 mod anchors;
 mod candidates;
 mod cover;
 mod lines;
+mod prose;
 
 use std::process::ExitCode;
 
@@ -24,12 +26,13 @@ use serde_json::json;
 
 use crate::candidates::CallCandidate;
 
-const BUDGET: f64 = 0.25;
+const BUDGET: f64 = 0.35;
 const KEEP_STEPS: usize = 3;
 const MIN_BYTES: usize = 200;
 const LINE_BYTES: usize = 160;
-const EDGE_LINES: usize = 7;
+const EDGE_LINES: usize = 1;
 const MERGE: usize = 1;
+const PROSE: f64 = 0.15;
 /// Tools whose calls are state or instructions.
 const EXEMPT: [&str; 5] = ["LoadSkill", "Task", "TodoWrite", "TodoRead", "Ask"];
 /// The limit of a reply is divided by this to get the limit of its texts, because escaping makes them longer.
@@ -48,6 +51,7 @@ struct Options {
     line_bytes: usize,
     edge_lines: usize,
     merge: usize,
+    prose: f64,
     exempt: Vec<String>,
 }
 
@@ -60,6 +64,7 @@ impl Default for Options {
             line_bytes: LINE_BYTES,
             edge_lines: EDGE_LINES,
             merge: MERGE,
+            prose: PROSE,
             exempt: EXEMPT.map(str::to_owned).to_vec(),
         }
     }
@@ -119,6 +124,13 @@ impl Strategy for Extract {
                         "type": "integer",
                         "minimum": 1,
                         "default": MERGE,
+                    },
+                    "prose": {
+                        "description": "share of the old output and arguments that lines of prose may fill, out of what names leave of the budget",
+                        "type": "number",
+                        "minimum": 0,
+                        "maximum": 1,
+                        "default": PROSE,
                     },
                     "exempt": {
                         "description": "tools whose calls stay",

@@ -72,9 +72,9 @@ fn prose(lines: usize) -> String {
     "the quick brown fox jumps over the lazy dog\n".repeat(lines)
 }
 
-/// Returns options that protect neither the newest steps nor the first and last lines of a result.
+/// Options that keep no step, no prose, and no line because of its position.
 fn bare(budget: f64) -> Value {
-    json!({"budget": budget, "keep_steps": 0, "edge_lines": 0, "min_bytes": 100})
+    json!({"budget": budget, "keep_steps": 0, "edge_lines": 0, "min_bytes": 100, "prose": 0})
 }
 
 #[test]
@@ -143,6 +143,49 @@ fn first_and_last_lines_stay() {
 }
 
 #[test]
+fn prose_stays_once_and_whole() {
+    let code = "let x = y + 1;\n".repeat(30);
+    let comment = "// The lexer keeps its state between two lines of the file.";
+    let content =
+        format!("{code}{comment}\n{code}  12\u{2192}{comment}\nSay it to the user only once.\n{code}done");
+    let mut options = bare(1.0);
+    options["prose"] = json!(0.2);
+    options["line_bytes"] = json!(10);
+    let found = replaced("Say it to the user only once.", &[row(0, &content)], &options);
+    let text = format!("[2/94 lines]\n  12\u{2192}{comment}\ndone");
+    assert_eq!(found, [(0, text)], "of equal lines, the newest stays, and none that a message shows");
+    options["prose"] = json!(0.01);
+    assert_eq!(replaced("Look.", &[row(0, &content)], &options)[0].1, "[1/94 lines]\ndone");
+}
+
+#[test]
+fn prose_gets_the_budget_that_names_leave() {
+    let comment = "// The lexer keeps its state between two lines of the file.";
+    let names: String = (0..20).map(|number| format!("let value_name_{number} = 1;\n")).collect();
+    let content = format!("{comment}\n{names}done");
+    let mut options = bare(1.0);
+    options["prose"] = json!(1);
+    assert!(
+        replaced("Look.", &[row(0, &format!("{}{content}", "x\n".repeat(200)))], &options)[0]
+            .1
+            .contains(comment)
+    );
+    options["budget"] = json!(0.8);
+    let text = &replaced("Look.", &[row(0, &content)], &options)[0].1;
+    assert!(text.contains("value_name_9 ") && !text.contains(comment), "{text}");
+}
+
+#[test]
+fn names_of_prose_are_not_kept_twice() {
+    let prose = "The lexer of this project is in the file src/lexer.rs now.";
+    let content = format!("{prose}\n{0}src/lexer.rs\n{0}done", "let x = y + 1;\n".repeat(30));
+    let mut options = bare(1.0);
+    options["prose"] = json!(1);
+    let found = replaced("Look.", &[row(0, &content)], &options);
+    assert_eq!(found, [(0, format!("[2/63 lines]\n{prose}\ndone"))]);
+}
+
+#[test]
 fn long_arguments_are_shortened_into_the_result() {
     let arguments = json!({"path": "src/lexer.rs", "text": prose(20)});
     let rows = [Row { arguments, ..row(0, "written") }];
@@ -187,7 +230,7 @@ fn call_without_a_result_stays() {
 
 /// Returns options that merge calls and keep only names.
 fn merging(merge: usize) -> Value {
-    json!({"budget": 1, "keep_steps": 0, "edge_lines": 0, "min_bytes": 0, "merge": merge})
+    json!({"budget": 1, "keep_steps": 0, "edge_lines": 0, "min_bytes": 0, "prose": 0, "merge": merge})
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn seqs(transcript: &Transcript) -> Vec<Vec<u64>> {
 fn old_results_keep_lines_with_new_names() {
     let world = World::new();
     let transcript = world.write_conversation("conversation", &with_reads(5));
-    let spec = r"extract:edge_lines=0";
+    let spec = r"extract:edge_lines=0,prose=0";
     world.run(&["conversation", "--strategy", spec, "--keep-last", "0"]).exits(0);
     let results = view(&world, "tool_call_response");
     let lengths: Vec<usize> =
@@ -55,7 +55,7 @@ fn long_arguments_move_into_the_result() {
     let arguments = json!({"path": "src/lexer.rs", "content": prose()});
     let conversation = Conversation::new().turn("Write.").call("Write", arguments, "written");
     world.write_conversation("conversation", &conversation);
-    world.run(&["conversation", "--strategy", "extract:keep_steps=0", "--keep-last", "0"]).exits(0);
+    world.run(&["conversation", "--strategy", "extract:keep_steps=0,prose=0", "--keep-last", "0"]).exits(0);
     assert_eq!(view(&world, "tool_call_request")[0]["arguments"], json!({}));
     let text = "[arguments: 1/41 lines]\nsrc/lexer.rs\n[output]\nwritten";
     assert_eq!(view(&world, "tool_call_response")[0]["content"], text);
@@ -70,7 +70,7 @@ fn merged_calls_share_one_result() {
     };
     let conversation = (0..5).fold(Conversation::new().turn("Look.").message("Next."), calls);
     let transcript = world.write_conversation("conversation", &conversation);
-    let spec = "extract:edge_lines=0,keep_steps=0,merge=3";
+    let spec = "extract:edge_lines=0,keep_steps=0,prose=0,merge=3";
     world.run(&["conversation", "--strategy", spec, "--keep-last", "0"]).exits(0);
     let results = view(&world, "tool_call_response");
     let texts: Vec<&str> = results.iter().map(|result| result["content"].as_str().unwrap()).collect();

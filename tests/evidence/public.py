@@ -21,10 +21,12 @@ PRESETS = ("clear-tool-uses", "opencode-prune", "gemini-mask", "mask-10", "head-
 EXTRACTS = (
     "extract",
     "extract:keep_steps=0",
-    "extract:budget=0.15,keep_steps=0",
-    # The most saved tokens with the names, and the most words at 60 % saved.
+    "extract:keep_steps=0,merge=8",
+    # Without prose, as before the option existed.
+    "extract:keep_steps=0,budget=0.25,prose=0,edge_lines=7",
+    # The most saved tokens with the names, and the most prose at 60 % saved.
     "extract:keep_steps=0,merge=8,budget=1,line_bytes=10,edge_lines=0,min_bytes=0,exempt=[]",
-    "extract:keep_steps=0,merge=16,budget=1,exempt=[]",
+    "extract:keep_steps=0,merge=16,budget=1,prose=0.25,line_bytes=80,exempt=[]",
 )
 STRATEGIES = (
     "strip-reasoning",
