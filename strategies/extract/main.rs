@@ -3,7 +3,7 @@
 //!
 //! A line is worth keeping if it has paths, numbers, or identifiers that the view shows nowhere else. Errors, exit
 //! codes, the last line, and the first and last lines of a result always stay. Lines of prose stay up to a share of the
-//! text. The strategy keeps no code: for an edit that needs the exact text, the model has to read the file again. A
+//! text. No passage of code stays: for an edit that needs the exact text, the model has to read the file again. A
 //! result that an overlay already hides is never proposed again, so that the beginning of the view stays the same from
 //! one run to the next.
 
