@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 
 use jp_compact_core::select::Selection;
 use jp_compact_core::{Bound, Survey};
+use jp_compact_schema::document::{CheckReport, CheckResult};
 use jp_compact_schema::{Description, Determinism};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -69,6 +70,40 @@ pub struct CheckOutcome {
     /// Its result.
     #[serde(flatten)]
     pub verdict: CheckVerdict,
+}
+
+impl CheckOutcome {
+    /// Returns the result as a part of a JSON document.
+    #[must_use]
+    pub fn document(&self) -> CheckReport {
+        let (verdict, reason) = match &self.verdict {
+            CheckVerdict::Passed => (CheckResult::Passed, None),
+            CheckVerdict::Failed { why } => (CheckResult::Failed, Some(why.clone())),
+            CheckVerdict::Skipped { why } => (CheckResult::Skipped, Some(why.clone())),
+        };
+        let level = match self.check.level {
+            CheckLevel::Core => "core",
+            CheckLevel::Full => "full",
+        };
+        CheckReport {
+            id: self.check.id.to_owned(),
+            level: level.to_owned(),
+            sent: self.check.sent.to_owned(),
+            expected: self.check.expected.to_owned(),
+            verdict,
+            reason,
+        }
+    }
+}
+
+/// Returns the reasons of the failed checks, one per line.
+#[must_use]
+pub fn failures(outcomes: &[CheckOutcome]) -> String {
+    let reasons = outcomes.iter().filter_map(|outcome| match &outcome.verdict {
+        CheckVerdict::Failed { why } => Some(why.as_str()),
+        CheckVerdict::Passed | CheckVerdict::Skipped { .. } => None,
+    });
+    reasons.collect::<Vec<_>>().join("\n")
 }
 
 /// The results of the checks so far.

@@ -14,7 +14,7 @@ use jp_compact_runtime::jail::Confinement;
 use jp_compact_runtime::registry::{ExtraFolders, Registry};
 use jp_compact_runtime::session::describe_deadline;
 use jp_compact_runtime::trust::{self, Grant};
-use jp_compact_schema::document::{CheckReport, CheckResult, StrategyTestReport};
+use jp_compact_schema::document::StrategyTestReport;
 use jp_compact_schema::version::COMPACT_DEADLINE_MS;
 use serde_json::{Map, Value, json};
 
@@ -99,48 +99,19 @@ pub(crate) fn run(args: &Args, verbose: bool, environment: &Environment) -> Resu
     let failed = outcomes.iter().any(|outcome| matches!(outcome.verdict, CheckVerdict::Failed { .. }));
     if args.json {
         let path = args.path.to_string_lossy().into_owned();
-        let checks = outcomes.iter().map(document).collect();
+        let checks = outcomes.iter().map(CheckOutcome::document).collect();
         output::json_line(&StrategyTestReport { path, passed: !failed, checks })?;
     } else {
         output::text(&table(&outcomes, verbose))?;
         let command_with =
             |grants: &str| format!("jp-compact strategy test {} --grant {grants}", trust::quoted(&args.path));
-        if let Some(hint) = missing_grants_hint(&plugin, &failures(&outcomes), command_with) {
+        if let Some(hint) = missing_grants_hint(&plugin, &conformance::failures(&outcomes), command_with) {
             let mut text = EscapedLines::new();
             hint.add_to(&mut text);
             output::info("hint", &json!({ "hint": hint.text() }), &text);
         }
     }
     Ok(if failed { Exit::Violation } else { Exit::Done })
-}
-
-fn document(CheckOutcome { check, verdict }: &CheckOutcome) -> CheckReport {
-    let (result, reason) = match verdict {
-        CheckVerdict::Passed => (CheckResult::Passed, None),
-        CheckVerdict::Failed { why } => (CheckResult::Failed, Some(why.clone())),
-        CheckVerdict::Skipped { why } => (CheckResult::Skipped, Some(why.clone())),
-    };
-    CheckReport {
-        id: check.id.to_owned(),
-        level: match check.level {
-            CheckLevel::Core => "core",
-            CheckLevel::Full => "full",
-        }
-        .to_owned(),
-        sent: check.sent.to_owned(),
-        expected: check.expected.to_owned(),
-        verdict: result,
-        reason,
-    }
-}
-
-/// Returns the reasons of the failed checks.
-fn failures(outcomes: &[CheckOutcome]) -> String {
-    let reasons = outcomes.iter().filter_map(|outcome| match &outcome.verdict {
-        CheckVerdict::Failed { why } => Some(why.as_str()),
-        CheckVerdict::Passed | CheckVerdict::Skipped { .. } => None,
-    });
-    reasons.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the failures and the counts. With `-v`, returns all checks and the counts.
