@@ -2,12 +2,12 @@
 //! from the real projection. The check must not ask a strategy or a model.
 
 use jiff::Timestamp;
+use jp_compact_core::Survey;
 use jp_compact_core::append::{self, Entry};
 use jp_compact_core::jp_view::jp_view_with;
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::projection::{project_with_pairs, shown_in_range};
 use jp_compact_core::validate::Compaction;
-use jp_compact_core::{Survey, View};
 use jp_compact_schema::ContentKind;
 
 /// A proposal, and the state that it changes.
@@ -48,15 +48,17 @@ impl Effect<'_> {
             return false;
         }
         let Survey { stream, pairs, .. } = self.survey;
-        let with_jp = |overlays: &[Overlay]| -> (View, Option<View>) {
-            let jp_view = jp_view_with(stream, pairs, overlays).filter(|_| stream.is_jp());
-            (project_with_pairs(stream, pairs, overlays), jp_view.map(|jp| jp.view))
-        };
-        let without = Self { compactions: &[], ..*self };
-        let (before, after) =
-            (with_jp(&without.overlays(self.earlier)), with_jp(&self.overlays(self.earlier)));
-        let jp_views = [&before, &after].map(|(view, jp_view)| jp_view.as_ref().unwrap_or(view));
-        before.0 == after.0 && jp_views[0] == jp_views[1]
+        let before = Self { compactions: &[], ..*self }.overlays(self.earlier);
+        let after = self.overlays(self.earlier);
+        let view_before = project_with_pairs(stream, pairs, &before);
+        if view_before != project_with_pairs(stream, pairs, &after) {
+            return false;
+        }
+        // Here both views are equal, and JP sends its own view or this one.
+        let sent_by_jp = |overlays: &[Overlay]| jp_view_with(stream, pairs, overlays).map(|jp| jp.view);
+        !stream.is_jp()
+            || sent_by_jp(&before).as_ref().unwrap_or(&view_before)
+                == sent_by_jp(&after).as_ref().unwrap_or(&view_before)
     }
 
     /// Returns whether the proposal could have the same effect as an earlier compaction.

@@ -24,7 +24,7 @@ use crate::consent::{self, Allowed, ConsentContext, ModelUseRequest};
 use jp_compact_config::ConfiguredModel;
 
 /// The settings of a run, the same for every transcript.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RunSettings {
     /// The strategies, in the order of their overlays.
     pub strategies: Vec<PreparedStrategy>,
@@ -34,7 +34,7 @@ pub struct RunSettings {
 }
 
 /// The decisions of the user and of the configuration about a run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RunPolicy {
     /// Decides whether a model may be asked.
     pub consent: ConsentContext,
@@ -62,7 +62,7 @@ pub struct RunPolicy {
 }
 
 /// The inputs and outputs of a run besides the transcript.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RunIo {
     pub sessions: Arc<Sessions>,
     pub models: Arc<Models>,
@@ -84,7 +84,7 @@ pub struct RunIo {
 }
 
 /// The bounds of a run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RunLimits {
     /// The maximum wait for the lock of a transcript.
     pub lock_wait: Duration,

@@ -1,5 +1,5 @@
-//! The plans of a batch. Transcripts with the same configuration share a plan. A lock protects the planner that all
-//! threads share. Each thread has its own processes and its own cache of plans.
+//! The plans of a batch. Transcripts with the same configuration share a plan. A lock protects the planner and the plans
+//! that all threads share. Each thread has its own processes, and its own cache of plans with these processes.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ use crate::compact::{OnGrowth, OnLowSaving, Opened, PreparedStrategy, RunSetting
 use jp_compact_config::{self as config, ConfigScope, JpSettings, Scopes, Source};
 use jp_compact_store::{self as store, Place};
 
-/// The maximum number of plans that a thread caches. Most transcripts share one configuration, and some have their own.
+/// The maximum number of plans in a cache. Most transcripts share one configuration, and some have their own.
 const PLANS_MAX: usize = 64;
 
 /// Plans the runs of a batch.
@@ -25,7 +25,7 @@ pub struct BatchPlanner<'a> {
     typed: CommandLineChoice<'a>,
     environment: &'a Environment,
     scopes: Scopes,
-    planner: Mutex<Planner<'a>>,
+    shared: Mutex<SharedPlans<'a>>,
     launcher: Launcher,
     /// Whether settings from JP's files can change a run. Strategies from the command line do not use
     /// them unless they need a model.
@@ -35,7 +35,32 @@ pub struct BatchPlanner<'a> {
     on_growth: OnGrowth,
 }
 
+/// The planner of all threads, and the plans that it made. A thread replaces the sessions of a plan by its own.
+struct SharedPlans<'a> {
+    planner: Planner<'a>,
+    plans: PlanCache,
+}
+
+/// Plans by their configuration. The oldest plan is first.
+#[derive(Default)]
+struct PlanCache(Vec<(PlanKey, Arc<RunSettings>)>);
+
+impl PlanCache {
+    fn find(&self, key: &PlanKey) -> Option<Arc<RunSettings>> {
+        let (_, run) = self.0.iter().find(|(cached_key, _)| cached_key.has_same_effect(key))?;
+        Some(Arc::clone(run))
+    }
+
+    fn insert(&mut self, key: PlanKey, run: Arc<RunSettings>) {
+        if self.0.len() >= PLANS_MAX {
+            self.0.remove(0);
+        }
+        self.0.push((key, run));
+    }
+}
+
 /// The configuration that determines a plan.
+#[derive(Clone)]
 struct PlanKey {
     scope: ConfigScope,
     jp: JpSettings,
@@ -57,28 +82,13 @@ impl PlanKey {
 /// The processes and cached plans of one thread.
 pub struct ThreadPlans {
     sessions: Arc<Sessions>,
-    /// The oldest plan is first.
-    plans: RefCell<Vec<(PlanKey, Arc<RunSettings>)>>,
+    plans: RefCell<PlanCache>,
 }
 
 impl ThreadPlans {
     #[must_use]
     pub fn sessions(&self) -> &Sessions {
         &self.sessions
-    }
-
-    fn find(&self, key: &PlanKey) -> Option<Arc<RunSettings>> {
-        let plans = self.plans.borrow();
-        let (_, run) = plans.iter().find(|(cached_key, _)| cached_key.has_same_effect(key))?;
-        Some(Arc::clone(run))
-    }
-
-    fn insert(&self, key: PlanKey, run: Arc<RunSettings>) {
-        let mut plans = self.plans.borrow_mut();
-        if plans.len() >= PLANS_MAX {
-            plans.remove(0);
-        }
-        plans.push((key, run));
     }
 }
 
@@ -97,6 +107,8 @@ impl<'a> BatchPlanner<'a> {
     ) -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(Error::Spool)?;
+        // The report of a batch has neither costs nor lost paths.
+        planner.hide_report();
         let uses_jp_settings = match typed.strategies {
             [] => true,
             specs => {
@@ -110,7 +122,7 @@ impl<'a> BatchPlanner<'a> {
             launcher: planner.launcher(),
             environment: planner.environment,
             scopes: Scopes::default(),
-            planner: Mutex::new(planner),
+            shared: Mutex::new(SharedPlans { planner, plans: PlanCache::default() }),
             typed,
             uses_jp_settings,
             in_memory,
@@ -125,7 +137,7 @@ impl<'a> BatchPlanner<'a> {
     /// No configuration has the profile.
     pub fn check_profile(&self, paths: impl Iterator<Item = PathBuf>) -> Result<(), Error> {
         let Some(name) = self.typed.profile else { return Ok(()) };
-        let planner = self.planner.blocking_lock();
+        let SharedPlans { planner, .. } = &*self.shared.blocking_lock();
         let (files, values) = (&planner.options.config_files, &planner.options.config_values);
         let load_config = |place: Option<&Place>| {
             let jp = JpSettings::read(self.environment, place, None);
@@ -179,32 +191,48 @@ impl<'a> BatchPlanner<'a> {
         };
         let is_of_other_agent = stream.format().is_of_other_agent();
         let key = PlanKey { scope, jp, settings, is_of_other_agent };
-        if let Some(run) = thread.find(&key) {
+        if let Some(run) = thread.plans.borrow().find(&key) {
             return Ok(run);
         }
-        let run = Arc::new(self.plan_with(key.jp.clone(), thread, opened).await?);
-        thread.insert(key, Arc::clone(&run));
+        // Boxed, because most transcripts have a cached plan, and would only move the large future.
+        let run = Arc::new(Box::pin(self.plan_for_thread(&key, thread, opened)).await?);
+        thread.plans.borrow_mut().insert(key, Arc::clone(&run));
+        Ok(run)
+    }
+
+    /// Returns a plan with the processes of a thread. Only the first thread that needs it loads the configuration.
+    async fn plan_for_thread(
+        &self,
+        key: &PlanKey,
+        thread: &ThreadPlans,
+        opened: &Opened,
+    ) -> Result<RunSettings, Error> {
+        let SharedPlans { planner, plans } = &mut *self.shared.lock().await;
+        let mut run = match plans.find(key) {
+            Some(run) => RunSettings::clone(&run),
+            None => {
+                let run = self.plan_with(key.jp.clone(), planner, opened).await?;
+                plans.insert(key.clone(), Arc::new(run.clone()));
+                run
+            }
+        };
+        run.io.sessions = Arc::clone(&thread.sessions);
         Ok(run)
     }
 
     async fn plan_with(
         &self,
         jp: JpSettings,
-        thread: &ThreadPlans,
+        planner: &mut Planner<'_>,
         opened: &Opened,
     ) -> Result<RunSettings, Error> {
-        let mut planner = self.planner.lock().await;
         let config = planner.config_with(opened, jp)?;
         let (strategies, selection) = planner.prepare_strategies(&self.typed, &config).await?;
         let mut run = planner.run_settings(strategies, &config, selection, OnLowSaving::Warn);
         run.policy.skip_existing = true;
         run.policy.on_growth = self.on_growth;
-        run.io.sessions = Arc::clone(&thread.sessions);
         run.io.now = self.now;
         run.io.in_memory = self.in_memory;
-        // The report of a batch has neither costs nor lost paths.
-        run.io.prices = None;
-        run.io.reports_losses = false;
         Ok(run)
     }
 }

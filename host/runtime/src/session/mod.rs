@@ -235,7 +235,11 @@ impl Sessions {
         }
         let deadline = self.deadline(described);
         match self.workers(described) {
-            0 => self.starter.compact(described, &header.id, lines, deadline, &*self.watch).await,
+            // Boxed, because a batch, whose strategies are workers, would move the large future with every request.
+            0 => {
+                let compact = self.starter.compact(described, &header.id, lines, deadline, &*self.watch);
+                Box::pin(compact).await
+            }
             workers => self.pool(described, workers).ask(&header.id, lines, deadline).await,
         }
     }
