@@ -27,9 +27,8 @@ mod strategy;
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
-use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use jp_compact_help::deferred::{Deferred, parser};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use jp_compact_help::deferred::{Deferred, parse};
 use jp_compact_help::{COMMANDS_OF_CONVERSATION, with_layout};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::EvalReport;
@@ -81,14 +80,7 @@ impl Cli {
     /// # Errors
     /// The command line is invalid, or requests the help or the version.
     pub(crate) fn read(arguments: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let arguments: Vec<_> = arguments.collect();
-        let matches = match parser::<Self>().try_get_matches_from(&arguments) {
-            Ok(matches) => matches,
-            Err(error) if error.kind() == ErrorKind::DisplayVersion => return Err(error),
-            // The complete declaration finds the same error, with its complete text.
-            Err(_) => Self::command().try_get_matches_from(&arguments)?,
-        };
-        reject_options_before_command(&matches)?;
+        let matches = parse::<Self>(&arguments.collect::<Vec<_>>())?;
         let cli = Self::from_arg_matches(&matches)?;
         Ok(Self { json: wants_json(&matches), ..cli })
     }
@@ -131,26 +123,6 @@ pub(crate) fn help_of(name: &'static str, usage: &'static str, introduction: &'s
     let command = with_layout(Cli::command(), &[OsString::from(name), "-h".into()]);
     let command = command.bin_name(name).override_usage(usage).before_help(introduction).after_help("");
     command.term_width(100).render_help().to_string()
-}
-
-/// Rejects `jp-compact --keep-last 1 print ...`. clap would parse the option and ignore it.
-fn reject_options_before_command(matches: &ArgMatches) -> Result<(), clap::Error> {
-    let Some(command) = matches.subcommand_name() else { return Ok(()) };
-    let cli = parser::<Cli>();
-    let precedes_command = |argument: &&Arg| {
-        !argument.is_global_set()
-            && matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine)
-    };
-    let Some(argument) = cli.get_arguments().find(precedes_command) else { return Ok(()) };
-    let option = match argument.get_long() {
-        Some(long) => format!("--{long}"),
-        None => argument.get_id().to_string(),
-    };
-    let message = format!(
-        "`{option}` cannot precede the command `{command}`\n\n\
-         hint: put the options after the command; if `{command}` is a transcript, write `./{command}`"
-    );
-    Err(Cli::command().error(ErrorKind::ArgumentConflict, message))
 }
 
 /// Returns whether the innermost command has the flag `--json`. `mcp` ignores the flag, because clients get text and

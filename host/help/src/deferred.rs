@@ -1,19 +1,56 @@
 //! The arguments of a command, declared only if a command line uses the command. A declaration of all commands takes
-//! longer than the rest of the parsing. Help, completions, and errors need all declarations, so only [`parser`] defers.
+//! longer than the rest of the parsing. Help, completions, and errors need all declarations, so only [`parse`] defers.
 
 use std::cell::Cell;
+use std::ffi::OsString;
 use std::ops::Deref;
 
-use clap::{ArgMatches, Args, Command, CommandFactory, Error, FromArgMatches, Id};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, Command, CommandFactory, Error, FromArgMatches, Id};
 
 thread_local! {
     /// Whether the declarations of this thread are deferred.
     static DEFERS: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Parses a command line. `arguments` begin with the name of the program.
+///
+/// # Errors
+/// The command line is invalid, or requests the help or the version.
+pub fn parse<T: CommandFactory>(arguments: &[OsString]) -> Result<ArgMatches, Error> {
+    let matches = match parser::<T>().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) if error.kind() == ErrorKind::DisplayVersion => return Err(error),
+        // The complete declaration finds the same error, with its complete text.
+        Err(_) => T::command().try_get_matches_from(arguments)?,
+    };
+    reject_options_before_command::<T>(&matches)?;
+    Ok(matches)
+}
+
+/// Rejects `jp-compact --keep-last 1 print ...`. clap would parse the option and ignore it.
+fn reject_options_before_command<T: CommandFactory>(matches: &ArgMatches) -> Result<(), Error> {
+    let Some(command) = matches.subcommand_name() else { return Ok(()) };
+    let cli = parser::<T>();
+    let precedes_command = |argument: &&Arg| {
+        !argument.is_global_set()
+            && matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine)
+    };
+    let Some(argument) = cli.get_arguments().find(precedes_command) else { return Ok(()) };
+    let option = match argument.get_long() {
+        Some(long) => format!("--{long}"),
+        None => argument.get_id().to_string(),
+    };
+    let message = format!(
+        "`{option}` cannot precede the command `{command}`\n\n\
+         hint: put the options after the command; if `{command}` is a transcript, write `./{command}`"
+    );
+    Err(T::command().error(ErrorKind::ArgumentConflict, message))
+}
+
 /// Returns the parser of a command line. Its errors lack texts of the commands that the command line does not use.
-#[must_use]
-pub fn parser<T: CommandFactory>() -> Command {
+fn parser<T: CommandFactory>() -> Command {
     DEFERS.set(true);
     let command = T::command();
     DEFERS.set(false);
