@@ -126,7 +126,7 @@ fn action_without_its_call_becomes_a_message() {
     let text = tools(&sample("openhands.jsonl"), ToolPolicy::Omit);
     assert_eq!(
         line(&text, "a-1"),
-        "{\"id\":\"a-1\",\"timestamp\":\"2026-06-16T05:39:04.125000\",\"source\":\"agent\",\"llm_message\":{\"role\":\"assistant\",\"content\":[{\"cache_prompt\":false,\"type\":\"text\",\"text\":\"I look at both.\"}],\"reasoning_content\":\"Two files.\",\"thinking_blocks\":[{\"type\":\"thinking\",\"thinking\":\"Two files.\",\"signature\":\"RXJTaWc=\"},{\"type\":\"redacted_thinking\",\"data\":\"RW5jcnlwdGVk\"}],\"responses_reasoning_item\":null},\"llm_response_id\":\"r-1\",\"critic_result\":null,\"kind\":\"MessageEvent\"}"
+        "{\"id\":\"a-1\",\"timestamp\":\"2026-06-16T05:39:04.125000\",\"source\":\"agent\",\"llm_message\":{\"role\":\"assistant\",\"content\":[{\"cache_prompt\":false,\"type\":\"text\",\"text\":\"I look at both.\"}],\"reasoning_content\":null,\"thinking_blocks\":[],\"responses_reasoning_item\":null},\"llm_response_id\":\"r-1\",\"critic_result\":null,\"kind\":\"MessageEvent\"}"
     );
     assert_eq!(line(&text, "a-2"), "");
     assert_eq!(line(&text, "o-1"), "");
