@@ -171,6 +171,9 @@ impl From<SessionError> for Report {
             }
             SessionError::NoFolder { .. } => "give the new file: `jp-compact fork SESSION DEST`",
             SessionError::NoProgram { .. } => "export the session into a file, and fork that file",
+            SessionError::NotStartable { .. } => {
+                "`jp-compact fork SESSION --compact` makes the copy, and prints the command that resumes it"
+            }
             SessionError::NotReplaceable { .. } => {
                 "close the agent, and name a fork of `jp-compact list --forks`"
             }

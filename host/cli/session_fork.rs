@@ -18,6 +18,7 @@ use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::trust::quoted;
 use jp_compact_schema::document::{ForkOverlays, ForkReport, ImageReport};
 use jp_compact_sessions::{self as sessions, Agent, ForkSource, NewSession};
+use jp_compact_transcripts::Format;
 
 use crate::args::RunArgs;
 use crate::error::Report;
@@ -40,18 +41,12 @@ pub(crate) struct SessionForkRequest<'a> {
     pub(crate) quiet: bool,
     /// The name of the command. The new session records it as its origin.
     pub(crate) command: &'a str,
+    /// Whether the agent is started with the new session.
+    pub(crate) is_started: bool,
     /// An earlier fork that the new one replaces.
     pub(crate) replace: Option<&'a OsStr>,
     /// The models and the consent of the server's client. `None` if the user typed the command.
     pub(crate) client: Option<(Arc<Models>, Asker)>,
-}
-
-/// The applied overlays, and the images that the new session has and lacks.
-#[derive(Clone, Copy)]
-struct ForkCounts {
-    overlays: usize,
-    kept: usize,
-    lost: usize,
 }
 
 /// A new session. In a dry run, it was not written.
@@ -87,8 +82,11 @@ async fn fork_opened(
         output::warning(&warning);
     }
     let Some(agent) = Agent::of_format(format) else {
-        let message =
-            format!("failed to fork {}: {format} has no sessions", relative_path(path, environment));
+        let reason = match format {
+            Format::Cline => "sessions of cline cannot be forked".to_owned(),
+            _ => format!("{format} has no sessions"),
+        };
+        let message = format!("failed to fork {}: {reason}", relative_path(path, environment));
         let hint = "`jp-compact print FILE --compacted --as source -o NEW` writes the smaller transcript";
         return Err(Report::new(Exit::Transcript, message, Some(hint)));
     };
@@ -110,6 +108,9 @@ async fn fork_opened(
     };
     let now = request.run_args.now.unwrap_or_else(|| Clock::System.now());
     let mut session = sessions::prepare(&fork_source, request.dest, now, environment)?;
+    if request.is_started && !request.run_args.dry_run {
+        session.resume.check(environment)?;
+    }
     let replaced =
         request.replace.map(|fork| sessions::earlier_fork(fork, path, now, environment)).transpose()?;
     if !request.run_args.dry_run {
@@ -123,8 +124,8 @@ async fn fork_opened(
     }
     let kept = images::count(&content.transcript, &content.view);
     let all = images::count(&source.stream, &project_with_overlays(&source.stream, &[]));
-    let counts = ForkCounts { overlays: applied.len(), kept, lost: all.saturating_sub(kept) };
-    Ok(report(source, session, counts, run, request, environment))
+    let images = ImageReport { kept, lost: all.saturating_sub(kept) };
+    Ok(report(source, session, (applied.len(), images), run, request, environment))
 }
 
 /// Compacts a session in memory. Returns the new sidecar if there are new overlays.
@@ -152,7 +153,7 @@ async fn compact_in_memory(
 fn report(
     source: &Opened,
     session: NewSession,
-    counts: ForkCounts,
+    (overlays, images): (usize, ImageReport),
     run: Option<(RunSettings, RunReport)>,
     request: &SessionForkRequest<'_>,
     environment: &Environment,
@@ -167,7 +168,7 @@ fn report(
         counted(turns, "turn"),
         if dry_run { "would be copied" } else { "copied" },
         relative_path(source_path, environment),
-        counted(counts.overlays, "overlay"),
+        counted(overlays, "overlay"),
         grouped(bytes),
         grouped(source_bytes),
     ));
@@ -179,12 +180,11 @@ fn report(
         }
         compaction::document(&report, &run)
     });
-    if counts.kept + counts.lost > 0 {
-        let images = counted(counts.kept + counts.lost, "image");
-        text.line(format_args!("  {images}, {} left out with hidden content", counts.lost));
+    if images.kept + images.lost > 0 {
+        let all = counted(images.kept + images.lost, "image");
+        text.line(format_args!("  {all}, {} left out with hidden content", images.lost));
     }
     text.list("  ", session.notes.iter().map(|note| format!("  note: {note}")));
-    let images = ImageReport { kept: counts.kept, lost: counts.lost };
     let document = ForkReport {
         path: session.path.to_string_lossy().into_owned(),
         source: source_path.to_string_lossy().into_owned(),
@@ -194,7 +194,7 @@ fn report(
         overlays: ForkOverlays::default(),
         report,
         error: None,
-        session: Some(session.document(source_bytes, counts.overlays, images)),
+        session: Some(session.document(source_bytes, overlays, images)),
     };
     SessionFork { session, document, text }
 }

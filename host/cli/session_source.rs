@@ -28,7 +28,8 @@ pub(crate) fn session_source(
     let id = session.to_str().unwrap_or_default();
     match store::locate(session, environment) {
         Err(StoreError::NotFound { .. } | StoreError::UnknownId { .. })
-            if !id.is_empty() && !id.contains('/') =>
+            // The name of a file is not an id.
+            if !id.is_empty() && !id.contains(['/', '.']) =>
         {
             if OpenCode::is_session_id(id) {
                 return Ok(SessionSource::InOpencode(id.to_owned()));

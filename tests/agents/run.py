@@ -422,8 +422,6 @@ class KimiCli(Agent):
 
 
 AGENTS = {agent.name: agent for agent in (ClaudeCode, Codex, Pi, OpenCode, GeminiCli, OpenHands, QwenCode, KimiCli)}
-# Version 1.40 of `kimi-cli` needs Python 3.13, and newer ones refuse to start. It runs only if it is named.
-NAMED_ONLY = [KimiCli.name]
 
 
 def check(name, jp_compact, bin):
@@ -440,7 +438,7 @@ def check(name, jp_compact, bin):
 
 def main():
     jp_compact, bin = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
-    names = sys.argv[3:] or [name for name in AGENTS if name not in NAMED_ONLY]
+    names = sys.argv[3:] or list(AGENTS)
     with concurrent.futures.ThreadPoolExecutor(max_workers=len(names)) as pool:
         results = list(pool.map(lambda name: check(name, jp_compact, bin), names))
     for _, text in results:

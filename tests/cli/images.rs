@@ -90,3 +90,20 @@ fn typed_line_is_not_an_image() {
     let output = world.run(&["print", "s.json", "--as", "ollama"]).exits(0);
     assert!(!output.stderr.contains("image"), "{}", output.stderr);
 }
+
+#[test]
+fn fork_and_import_count_images() {
+    let world = World::new();
+    world.write_file("s.jsonl", &session());
+    let fork = |name: &str| world.run(&["fork", "s.jsonl", name, "--json"]).exits(0).line();
+    assert_eq!(fork("a.jsonl")["session"]["images"], json!({ "kept": 3, "lost": 0 }));
+    world.run(&["s.jsonl", "--strategy", "strip-tools", "--keep-last", "0"]).exits(0);
+    assert_eq!(fork("b.jsonl")["session"]["images"], json!({ "kept": 2, "lost": 1 }));
+    world.run(&["fork", "s.jsonl", "c.jsonl"]).exits(0).reports("  3 images, 1 left out with hidden content");
+    let import = world.run(&["import", "s.jsonl", "--to", "i", "--json"]).exits(0).line();
+    assert_eq!(import["images"], json!({ "kept": 0, "lost": 3 }));
+    world
+        .run(&["import", "s.jsonl", "--to", "j"])
+        .exits(0)
+        .reports("  3 images left out: JP's conversations have no form for them");
+}

@@ -295,3 +295,20 @@ fn large_malformed_transcript_has_the_error_of_a_small_one() {
     world.write_events("conversation", format!("[{}1]", "1,".repeat(3 << 20)).as_bytes());
     assert_eq!(error("source"), error("text"));
 }
+
+#[test]
+fn added_message_is_left_out_on_request() {
+    let world = World::new();
+    world.write_conversation("closed", &Conversation::new().turn("Hello").message("Hello."));
+    world
+        .write_conversation("typed", &Conversation::new().turn("Hello").message("Hello.").turn("[Continue]"));
+    for (provider, member) in [("anthropic", "messages"), ("openai", "messages"), ("gemini", "contents")] {
+        let messages = |name: &str, options: &[&str]| {
+            let output = world.run(&[&["print", name, "--as", provider], options].concat()).exits(0);
+            let body: Value = serde_json::from_slice(&output.stdout).unwrap();
+            body[member].as_array().unwrap().len()
+        };
+        assert_eq!((messages("closed", &[]), messages("closed", &["--no-continue"])), (3, 2), "{provider}");
+        assert_eq!((messages("typed", &[]), messages("typed", &["--no-continue"])), (3, 3), "{provider}");
+    }
+}

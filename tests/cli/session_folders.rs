@@ -118,6 +118,18 @@ fn batch_takes_a_folder_of_events_as_one_transcript() {
 }
 
 #[test]
+fn file_with_an_empty_array_has_nothing_to_compact() {
+    let world = World::new();
+    let path = world.write_file("storage/session_diff/ses_1.json", b"[]");
+    let batch = world.run(&["batch", "storage", "--strategy", "strip-tools", "--json"]).exits(0);
+    let report: Value = serde_json::from_slice(&batch.stdout).unwrap();
+    assert_eq!(report["transcripts"][0].get("error").cloned().unwrap_or_default(), Value::Null, "{report}");
+    world.run(&["storage/session_diff/ses_1.json", "--strategy", "strip-tools"]).exits(0);
+    assert_eq!(fs::read(&path).unwrap(), b"[]");
+    assert_eq!(file_names(path.parent().unwrap()), ["ses_1.json"]);
+}
+
+#[test]
 fn fork_of_openhands_is_a_folder_with_new_ids() {
     let world = World::new();
     let path = write_conversation(&world.home(".openhands/conversations"));

@@ -99,6 +99,21 @@ fn fork_of_claude_code_has_new_ids_in_the_same_folder() {
     let listed = world.run(&["list", "--forks", "--json"]).exits(0).line();
     assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
     assert_eq!(listed["sessions"][0]["fork_of"], *source.path.to_str().unwrap());
+    assert_eq!(
+        listed["sessions"][0]["counts"],
+        json!({ "turns": 2, "steps": 3, "tokens": view, "overlays": 0 })
+    );
+    let shown = world.run(&["show", path.to_str().unwrap(), "--json"]).exits(0).line();
+    let origin = &shown["origin"];
+    assert_eq!((&origin["command"], &origin["overlays"]), (&json!("fork"), &json!(1)));
+    assert_eq!(origin["source"], *source.path.to_str().unwrap());
+    assert_eq!(
+        (&origin["applied"][0]["from_turn"], &origin["applied"][0]["to_turn"]),
+        (&json!(0), &json!(0))
+    );
+    assert!(origin["applied"][0]["strategies"].as_array().is_some_and(|names| !names.is_empty()), "{origin}");
+    let shown = world.run(&["show", source.path.to_str().unwrap(), "--json"]).exits(0).line();
+    assert_eq!(shown["origin"], Value::Null);
 }
 
 #[test]
@@ -374,8 +389,15 @@ fn resume_becomes_the_agent_with_a_fork() {
     assert!(output.text().starts_with(&start), "{}", output.text());
     let id = output.text().trim().rsplit(' ').next().unwrap().to_owned();
     assert!(source.path.with_file_name(format!("{id}.jsonl")).exists());
-    // Without the agent, the command is in the hint.
+    // Without the agent or its folder, no fork is made.
+    let forks = || fs::read_dir(source.path.parent().unwrap()).unwrap().count();
+    let before = forks();
     let mut command = world.command(&["resume", CLAUDE]);
     let output = world.finish(command.env("PATH", "/nowhere")).exits(4);
-    output.reports("failed to start the agent").reports("claude --resume");
+    output.reports("failed to resume a session: `claude` is not in PATH").reports("jp-compact fork SESSION");
+    write_claude(&world);
+    let output = world.run(&["resume", CLAUDE]).exits(4);
+    output.reports("its agent worked in /work/app, which does not exist");
+    assert_eq!(forks(), before);
+    world.run(&["fork", "no.jsonl"]).exits(4).reports("no.jsonl");
 }

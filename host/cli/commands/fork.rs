@@ -102,6 +102,7 @@ fn fork_session(
             run_args: &args.run_args,
             quiet,
             command: "fork",
+            is_started: false,
             replace: args.replace.as_deref(),
             client: None,
         };

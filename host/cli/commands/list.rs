@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use jp_compact_engine::session_counts::add_counts;
 use jp_compact_runtime::clock::Clock;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_sessions::{self as sessions, Agent, ListRequest};
@@ -42,8 +43,9 @@ fn agents() -> impl TypedValueParser<Value = Format> {
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let request = ListRequest { agent: args.agent, only_forks: args.forks, max: args.max };
-    let (document, hidden) =
+    let (mut document, hidden) =
         until_interrupted(async { Ok(sessions::list_sessions(&request, environment).await?) })?;
+    add_counts(&mut document.sessions, environment);
     if args.json {
         output::json_line(&document)?;
     } else {

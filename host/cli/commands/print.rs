@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// `text` is for people. `json` has the decoded events that a provider receives. `source` is the form of the transcript. A provider's name prints the conversation in the form of that provider's request body.
     #[arg(long = "as", value_name = "FORM", value_parser = forms(), default_value = "text")]
     form: PrintForm,
+    /// Leave out the message `[Continue]` that ends a provider's request after a text of the assistant
+    #[arg(long)]
+    no_continue: bool,
     /// Write to FILE instead of stdout; FILE must not exist
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -55,7 +58,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     }
     let read = read_as(&args.transcript, args.input.format, environment)?;
     let form = if args.json { PrintForm::Json } else { args.form };
-    let printed = printed(&read, args.compacted, form)?;
+    let printed = printed(&read, args.compacted, args.no_continue, form)?;
     match &args.output {
         Some(path) => {
             let path = environment.cwd.join(path);

@@ -56,6 +56,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         run_args: &args.run_args,
         quiet,
         command: "resume",
+        is_started: true,
         replace: None,
         client: None,
     };

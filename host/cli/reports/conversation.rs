@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::str::FromStr;
 
 use jp_compact_core::projection::{project, project_with_overlays};
-use jp_compact_core::render::{Provider, render};
+use jp_compact_core::render::{Provider, Rendered, ViewPosition, render};
 use jp_compact_core::splice::Piece;
 use jp_compact_core::view::{self, Item, ItemOrigin, Part};
 use jp_compact_core::{Pairs, Stream};
 use jp_compact_diff::{Comparison, DiffEntry, OverlayChoice};
-use jp_compact_images::{self as images, ImageCounts};
+use jp_compact_images as images;
 use jp_compact_schema::document::ChangeKind;
 use jp_compact_transcripts as transcripts;
 use serde_json::{Map, Value};
@@ -54,7 +54,7 @@ pub(crate) fn write(
     form: PrintForm,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    printed(input, compacted, form)?.write(input, out)
+    printed(input, compacted, false, form)?.write(input, out)
 }
 
 /// A printed conversation.
@@ -77,8 +77,13 @@ impl From<Vec<Piece>> for Printed {
     }
 }
 
-/// Renders a conversation.
-pub(crate) fn printed(input: &InputTranscript, compacted: bool, form: PrintForm) -> io::Result<Printed> {
+/// Renders a conversation. `no_continue` leaves out the message that the renderer adds to the end of a request.
+pub(crate) fn printed(
+    input: &InputTranscript,
+    compacted: bool,
+    no_continue: bool,
+    form: PrintForm,
+) -> io::Result<Printed> {
     let stream = &input.stream;
     // A transcript that is already a body for this provider keeps its model, its tools, and its bytes.
     let form = match form {
@@ -101,26 +106,20 @@ pub(crate) fn printed(input: &InputTranscript, compacted: bool, form: PrintForm)
         PrintForm::Json => view().write_json(stream, &mut text)?,
         PrintForm::Body(provider) => {
             let view = view();
-            let mut body = render(stream, &view, provider).body;
-            warning = lost_images(images::place(stream, &view, provider, &mut body), provider);
+            let Rendered { mut body, positions, .. } = render(stream, &view, provider);
+            // Only an added message has no position.
+            if no_continue
+                && positions.last() == Some(&ViewPosition::default())
+                && let Some(messages) = body[provider.conversation()].as_array_mut()
+            {
+                messages.pop();
+            }
+            warning = images::place(stream, &view, provider, &mut body).warning(provider);
             serde_json::to_writer_pretty(&mut text, &body)?;
             text.push(b'\n');
         }
     }
     Ok(Printed { pieces: vec![Piece::New(text)], warning })
-}
-
-/// Returns the warning about images that a request lacks.
-fn lost_images(images: ImageCounts, provider: Provider) -> Option<String> {
-    let ImageCounts { kept, lost } = images;
-    let are = if lost == 1 { "is" } else { "are" };
-    (lost > 0).then(|| {
-        format!(
-            "{lost} of {} {are} not in the request: {provider} has no form for it, or its data is not in the \
-             transcript; the line `[image]` is in its place",
-            counted(kept + lost, "image")
-        )
-    })
 }
 
 /// Writes the turns, roles, and texts of a view. Each change by an overlay is marked with its size.

@@ -16,8 +16,8 @@ use jp_compact_llm::{ContextWindow, ModelName, WindowSource};
 use jp_compact_reports::lost_paths;
 use jp_compact_reports::stats::{by_name, tables};
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::document::{ForkOrigin, ShowReport, ShownOverlay, ViewTokens};
-use jp_compact_sessions::{age, session_origin};
+use jp_compact_schema::document::{ShowReport, ShownOverlay, ViewTokens};
+use jp_compact_sessions::{age, origin_line, session_origin};
 use jp_compact_transcripts::Format;
 use serde_json::{Map, Value};
 
@@ -109,18 +109,6 @@ pub(crate) fn report(
     add_rows(&shown, now, &mut text);
     tables(&stats, estimator, output::columns(), &mut text);
     (document, text)
-}
-
-/// Describes the session of which a transcript is a fork.
-fn origin_line(origin: &ForkOrigin) -> String {
-    let mut strategies: Vec<&str> =
-        origin.applied.iter().flat_map(|overlay| &overlay.strategies).map(String::as_str).collect();
-    strategies.dedup();
-    let by = if strategies.is_empty() { String::new() } else { format!(" ({})", strategies.join(", ")) };
-    let overlays = origin.overlays.map(|count| format!(", {count} applied overlays{by}")).unwrap_or_default();
-    let at = origin.at.as_deref().map(|at| format!(", made at {at}")).unwrap_or_default();
-    let command = origin.command.as_deref().map(|command| format!(" by `{command}`")).unwrap_or_default();
-    format!("a fork of {}{at}{command}{overlays}", origin.source)
 }
 
 /// Describes the model of a transcript and its context window.

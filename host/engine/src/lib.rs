@@ -13,3 +13,4 @@ pub mod fork;
 pub mod ndjson;
 pub mod plan;
 pub mod query;
+pub mod session_counts;

@@ -27,6 +27,23 @@ pub struct ImageCounts {
     pub lost: usize,
 }
 
+impl ImageCounts {
+    /// Returns the warning about images that a request lacks.
+    #[must_use]
+    pub fn warning(self, provider: Provider) -> Option<String> {
+        let Self { kept, lost } = self;
+        let are = if lost == 1 { "is" } else { "are" };
+        let images = if kept + lost == 1 { "image" } else { "images" };
+        (lost > 0).then(|| {
+            format!(
+                "{lost} of {} {images} {are} not in the request: {provider} has no form for it, or its data is not in \
+                 the transcript; the line `[image]` is in its place",
+                kept + lost
+            )
+        })
+    }
+}
+
 /// The images of each text, in the order of the events. An event whose data cannot be read has no images.
 #[derive(Debug, Default)]
 pub(crate) struct ImageTexts(HashMap<String, VecDeque<Vec<Image>>>);

@@ -104,10 +104,16 @@ pub fn changes(read: ReadTranscript<'_>, estimator: Estimator) -> ToolAnswer {
 
 /// Lists the sessions of agents that worked in this folder, and the conversations of its workspace.
 #[must_use]
-pub fn sessions_of(folder: &Path, max: Option<usize>, environment: &Environment) -> ToolAnswer {
+pub fn sessions_of(
+    folder: &Path,
+    max: Option<usize>,
+    add_counts: fn(&mut [ListedSession], &Environment),
+    environment: &Environment,
+) -> ToolAnswer {
     let mut rows = sessions::recorded_sessions(READ_MAX, environment);
     rows.retain(|row| is_served(row, folder));
     rows.truncate(max.unwrap_or(LISTED_MAX));
+    add_counts(&mut rows, environment);
     let mut text = EscapedLines::new();
     for row in &rows {
         let title = row.title.as_deref().unwrap_or_default();

@@ -25,6 +25,7 @@ impl From<SessionRow> for ListedSession {
             path: path.map(|path| text(path)),
             folder: folder.as_deref().map(text),
             fork_of,
+            counts: None,
         }
     }
 }
@@ -41,6 +42,7 @@ impl From<JpConversation> for ListedSession {
             path: Some(path.to_string_lossy().into_owned()),
             folder: None,
             fork_of: None,
+            counts: None,
         }
     }
 }

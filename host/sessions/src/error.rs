@@ -29,6 +29,9 @@ pub enum SessionError {
     Io { doing: &'static str, path: PathBuf, source: io::Error },
     #[error("failed to find `{program}` in PATH")]
     NoProgram { program: &'static str },
+    /// The agent cannot be started, so no session was made for it.
+    #[error("failed to resume a session: {reason}")]
+    NotStartable { reason: String },
     /// A session is not an earlier fork, or it may be in use.
     #[error("failed to replace {}: {reason}", path.display())]
     NotReplaceable { path: PathBuf, reason: &'static str },

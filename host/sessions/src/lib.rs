@@ -36,7 +36,7 @@ pub use fork::{ForkSource, NewSession, prepare};
 pub use give_back::{GIVE_BACK_TOKENS, compacted_part, context_answer};
 pub use hook::{HookInput, session_of_hook};
 pub use opencode_cli::{ExportedSession, OpenCode, export, install};
-pub use origin::{applied_overlays, session_origin};
+pub use origin::{applied_overlays, origin_line, session_origin};
 pub use replace::{EarlierFork, earlier_fork};
 pub use report::{ListRequest, list_sessions, recorded_sessions, session_ids};
 pub use resume_command::ResumeCommand;

@@ -44,6 +44,19 @@ pub fn applied_overlays(stream: &Stream) -> Vec<AppliedOverlay> {
     applied.collect()
 }
 
+/// Describes the session of which a transcript is a fork.
+#[must_use]
+pub fn origin_line(origin: &ForkOrigin) -> String {
+    let mut strategies: Vec<&str> =
+        origin.applied.iter().flat_map(|overlay| &overlay.strategies).map(String::as_str).collect();
+    strategies.dedup();
+    let by = if strategies.is_empty() { String::new() } else { format!(" ({})", strategies.join(", ")) };
+    let overlays = origin.overlays.map(|count| format!(", {count} applied overlays{by}")).unwrap_or_default();
+    let at = origin.at.as_deref().map(|at| format!(", made at {at}")).unwrap_or_default();
+    let command = origin.command.as_deref().map(|command| format!(" by `{command}`")).unwrap_or_default();
+    format!("a fork of {}{at}{command}{overlays}", origin.source)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

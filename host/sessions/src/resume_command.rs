@@ -4,7 +4,10 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::process;
+
+use crate::error::SessionError;
 
 /// A command and the folder in which it must run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +21,23 @@ impl ResumeCommand {
     pub(crate) fn new(words: &[&str], folder: Option<&Path>, current: &Path) -> Self {
         let folder = folder.filter(|folder| *folder != current).map(Path::to_path_buf);
         Self { folder, words: words.iter().map(|word| (*word).to_owned()).collect() }
+    }
+
+    /// Checks that the command can be started, before a session is made for it.
+    ///
+    /// # Errors
+    /// The folder of the session does not exist, or the agent is not in `PATH`.
+    pub fn check(&self, environment: &Environment) -> Result<(), SessionError> {
+        if let Some(folder) = self.folder.as_deref().filter(|folder| !folder.is_dir()) {
+            let reason = format!("its agent worked in {}, which does not exist", folder.display());
+            return Err(SessionError::NotStartable { reason });
+        }
+        let path = environment.variables.get("PATH").unwrap_or_default();
+        let program = self.words.first().map_or("", String::as_str);
+        if std::env::split_paths(&path).any(|folder| environment.cwd.join(folder).join(program).is_file()) {
+            return Ok(());
+        }
+        Err(SessionError::NotStartable { reason: format!("`{program}` is not in PATH") })
     }
 
     /// Replaces this process with the command. Returns only if that fails.

@@ -3,7 +3,7 @@
 
 use jiff::Zoned;
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::document::{ListedSession, SessionListReport};
+use jp_compact_schema::document::{ListedSession, SessionCounts, SessionListReport};
 
 use crate::age::age;
 
@@ -14,6 +14,10 @@ const FOLDER_CHARS_MAX: usize = 24;
 /// The list shows folders and sizes only in a terminal that has at least this many columns.
 const FOLDER_COLUMNS: usize = 100;
 const SIZE_COLUMNS: usize = 75;
+/// The list shows the numbers of turns, steps, tokens, and overlays in a terminal that has at least this many columns.
+const COUNT_COLUMNS: usize = 132;
+/// The headers of these numbers. Also the widths of their columns.
+const COUNTS: [&str; 4] = ["TURNS", "STEPS", " TOKENS", "OVERLAYS"];
 
 /// Returns the lines of the list. `hidden` is the number of sessions that are not listed, `columns` the width of the
 /// terminal, if there is one. A narrow terminal shows neither folders nor sizes.
@@ -30,12 +34,13 @@ pub fn table(
         lines.push("no sessions".to_owned());
     } else {
         let ids = short_ids(&report.sessions);
-        let cells: Vec<[String; 6]> =
+        let cells: Vec<[String; 7]> =
             report.sessions.iter().zip(ids).map(|(row, id)| cells(row, id, now, environment)).collect();
-        let header = ["WHEN", "AGENT", "ID", "SIZE", "FOLDER", "TITLE"].map(str::to_owned);
+        let header =
+            ["WHEN", "AGENT", "ID", "SIZE", &COUNTS.join("  "), "FOLDER", "TITLE"].map(str::to_owned);
         let rows = || std::iter::once(&header).chain(&cells);
         let width = |cell: usize| rows().map(|row| row[cell].chars().count()).max().unwrap_or(0);
-        let widths: [usize; 5] = std::array::from_fn(width);
+        let widths: [usize; 6] = std::array::from_fn(width);
         lines.extend(rows().map(|row| cut(line(row, widths, columns).trim_end(), columns)));
     }
     if hidden > 0 {
@@ -46,25 +51,36 @@ pub fn table(
 }
 
 /// Returns a row without its cut. The title is the last cell, so that only the title is cut.
-fn line(row: &[String; 6], widths: [usize; 5], columns: Option<usize>) -> String {
-    let [time, agent, id, size, folder] = widths;
+fn line(row: &[String; 7], widths: [usize; 6], columns: Option<usize>) -> String {
+    let [time, agent, id, size, counts, folder] = widths;
     let has_room = |needed: usize| columns.is_none_or(|columns| columns >= needed);
     let mut line = format!("{:>time$}  {:agent$}  {:id$}  ", row[0], row[1], row[2]);
     if has_room(SIZE_COLUMNS) {
         line += &format!("{:>size$}  ", row[3]);
     }
-    if has_room(FOLDER_COLUMNS) {
-        line += &format!("{:folder$}  ", row[4]);
+    if has_room(COUNT_COLUMNS) {
+        line += &format!("{:counts$}  ", row[4]);
     }
-    line + &row[5]
+    if has_room(FOLDER_COLUMNS) {
+        line += &format!("{:folder$}  ", row[5]);
+    }
+    line + &row[6]
 }
 
-fn cells(row: &ListedSession, id: String, now: &Zoned, environment: &Environment) -> [String; 6] {
+fn cells(row: &ListedSession, id: String, now: &Zoned, environment: &Environment) -> [String; 7] {
     let time = age(&row.modified, now);
     let size = row.bytes.map(size).unwrap_or_default();
     let title = row.title.as_deref().unwrap_or_default();
     let mark = if row.fork_of.is_some() && !title.ends_with("(compacted)") { " (fork)" } else { "" };
-    [time, row.agent.clone(), id, size, folder(row, environment), format!("{title}{mark}")]
+    [time, row.agent.clone(), id, size, counts(row), folder(row, environment), format!("{title}{mark}")]
+}
+
+/// Returns the numbers of a session in columns. Empty if they are unknown.
+fn counts(row: &ListedSession) -> String {
+    let Some(SessionCounts { turns, steps, tokens, overlays }) = row.counts else { return String::new() };
+    let numbers = [turns as u64, steps as u64, tokens, overlays as u64];
+    let cells = COUNTS.iter().zip(numbers).map(|(name, number)| format!("{number:>0$}", name.len()));
+    cells.collect::<Vec<_>>().join("  ")
 }
 
 /// Returns the folder, with `~` for the home folder. The end of a long path is kept.
@@ -138,6 +154,7 @@ mod tests {
             path: Some("/s".into()),
             folder: Some("/home/u/work/a-project-with-a-long-name".into()),
             fork_of: None,
+            counts: Some(SessionCounts { turns: 5, steps: 18, tokens: 48_739, overlays: 0 }),
         }
     }
 
@@ -152,9 +169,12 @@ mod tests {
         assert_eq!(lines[0], "   WHEN  AGENT  ID            SIZE  FOLDER                    TITLE");
         assert_eq!(lines[1], "3 h ago  codex  01a1fd18-2  157 kB  …roject-with-a-long-name  One");
         assert_eq!(lines[3], "3 more; `--max N` lists more");
+        let wide = table(160);
+        assert!(wide[0].contains("SIZE  TURNS  STEPS   TOKENS  OVERLAYS  FOLDER"), "{wide:#?}");
+        assert!(wide[1].contains("157 kB      5     18    48739         0  …roject"), "{wide:#?}");
         assert_eq!(table(80)[1], "3 h ago  codex  01a1fd18-2  157 kB  One");
         assert_eq!(table(60)[1], "3 h ago  codex  01a1fd18-2  One");
-        for columns in [60, 80, 120] {
+        for columns in [60, 80, 120, 160] {
             let lines = table(columns);
             assert!(lines.iter().all(|line| line.chars().count() <= columns), "{lines:#?}");
         }

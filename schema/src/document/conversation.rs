@@ -333,6 +333,22 @@ pub struct ListedSession {
     pub folder: Option<String>,
     /// The session of which this one is a fork by `jp-compact`.
     pub fork_of: Option<String>,
+    /// The content. Null for a database, and for a session that is too large or cannot be read.
+    pub counts: Option<SessionCounts>,
+}
+
+/// The content of a listed session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+pub struct SessionCounts {
+    /// The number of turns.
+    pub turns: usize,
+    /// The number of steps.
+    pub steps: usize,
+    /// The tokens of the view, estimated with `pieces`.
+    pub tokens: u64,
+    /// The number of overlays.
+    pub overlays: usize,
 }
 
 /// The numbers of the overlays of a source: the copied ones, and those that were left out.

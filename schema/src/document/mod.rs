@@ -30,8 +30,8 @@ pub use config::{
 };
 pub use conversation::{
     AppliedOverlay, ForkOrigin, ForkOverlays, ForkReport, ForkedSession, ImageReport, ImportReport,
-    LintDocument, ListedSession, PrintItem, PrintOrigin, PrintReport, SessionListReport, ShowReport,
-    ShownOverlay, StatsReport, StatsTotal, ViolationReport,
+    LintDocument, ListedSession, PrintItem, PrintOrigin, PrintReport, SessionCounts, SessionListReport,
+    ShowReport, ShownOverlay, StatsReport, StatsTotal, ViolationReport,
 };
 pub use diff::{
     ChangeContent, ChangeCounts, ChangeKind, DiffChange, DiffHunk, DiffOverlay, DiffReport, ViewCharacters,

@@ -9,6 +9,7 @@ use jp_compact_core::select::RequestedSelection;
 use jp_compact_core::source::Reset;
 use jp_compact_engine::consent::Asker;
 use jp_compact_engine::plan::CommandLineChoice;
+use jp_compact_engine::session_counts::add_counts;
 use jp_compact_llm::Models;
 use jp_compact_mcp::{
     ClientChoice, CompactAnswer, CompactArguments, ExpandArguments, ForkArguments, INSTRUCTIONS,
@@ -129,7 +130,7 @@ impl McpServer {
             "fork" => self.fork(parse(&name, arguments)?).await,
             "list" => {
                 let list: ListArguments = parse(&name, arguments)?;
-                Ok(sessions_of(&self.environment.cwd, list.max, &self.environment))
+                Ok(sessions_of(&self.environment.cwd, list.max, add_counts, &self.environment))
             }
             "diff" => {
                 let diff: InspectArguments = parse(&name, arguments)?;
@@ -216,6 +217,7 @@ impl McpServer {
             run_args: &run_args,
             quiet: self.quiet,
             command: "mcp",
+            is_started: false,
             replace: None,
             client: Some((models, self.asker())),
         };

@@ -103,8 +103,8 @@ pub async fn compact(run: &RunSettings, opened: &Opened) -> Result<RunReport, Er
 /// # Errors
 /// Nothing was appended.
 pub async fn compact_with_view<'a>(run: &RunSettings, opened: &'a Opened) -> Result<RunOutcome<'a>, Error> {
-    // A dry run fails where the real run would fail.
-    if !run.io.in_memory {
+    // A dry run fails where the real run would fail. A transcript without turns, such as `[]`, has nothing to compact.
+    if !run.io.in_memory && opened.stream.turns() > 0 {
         check_appendable(opened)?;
     }
     let is_stored = !run.io.dry_run && !run.io.in_memory;
