@@ -21,10 +21,10 @@ impl Table {
         self.add_row(label, [time(ours.median), time(other.median)], ratios, &verdict(median, target));
     }
 
-    /// Compares peak memory with the size of the file.
-    pub(crate) fn add_peak(&mut self, label: &str, peak_bytes: u64, file_bytes: u64, target: f64) {
-        let ratio = peak_bytes as f64 / file_bytes as f64;
-        let sides = [megabytes(peak_bytes), megabytes(file_bytes)];
+    /// Compares peak memory with another size, such as that of the file.
+    pub(crate) fn add_peak(&mut self, label: &str, peak_bytes: u64, other_bytes: u64, target: f64) {
+        let ratio = peak_bytes as f64 / other_bytes as f64;
+        let sides = [megabytes(peak_bytes), megabytes(other_bytes)];
         self.add_row(label, sides, [format!("{ratio:.2}"), String::new()], &verdict(ratio, Some(target)));
     }
 

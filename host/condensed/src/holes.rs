@@ -15,6 +15,10 @@ struct Hole {
 }
 
 impl Holes {
+    pub(crate) fn reserve(&mut self, holes: usize) {
+        self.0.reserve(holes);
+    }
+
     /// Adds a hole of `bytes` bytes before the remaining byte at `at`.
     pub(crate) fn add(&mut self, at: usize, bytes: usize) {
         let removed = self.0.last().map_or(0, |last| last.removed) + bytes;

@@ -36,7 +36,22 @@ pub struct Condenser {
     holes: Holes,
 }
 
+/// Space is reserved for one event in this many bytes. Unused space costs no memory, but a growing vector is copied, and
+/// page faults are a fifth of the cost of a print.
+const BYTES_OF_EVENT: usize = 1 << 10;
+
 impl Condenser {
+    /// Starts a file of about this size.
+    #[must_use]
+    pub fn for_file_of(bytes: usize) -> Self {
+        let mut condenser = Self::default();
+        let events = bytes / BYTES_OF_EVENT;
+        condenser.indexer.read_part().0.reserve(events);
+        condenser.buffer.reserve(bytes / 16);
+        condenser.holes.reserve(3 * events);
+        condenser
+    }
+
     /// Returns the space for the next bytes of the file.
     pub fn window(&mut self, bytes: usize) -> &mut [u8] {
         let end = self.len + bytes;
@@ -67,7 +82,6 @@ impl Condenser {
     pub fn finish(self) -> Result<Condensed, Unreadable> {
         let Self { mut buffer, len, indexer, holes, .. } = self;
         buffer.truncate(len);
-        buffer.shrink_to_fit();
         let stream = indexer.finish(buffer.into()).and_then(Stream::from_index);
         let stream =
             stream.map_err(|error| Unreadable { offset: holes.file_offset(error.offset), ..error })?;
@@ -171,6 +185,10 @@ impl Condensed {
     /// Returns the compacted transcript. [`Piece::Old`] is a range of the file.
     #[must_use]
     pub fn compacted(&self) -> Vec<Piece> {
+        let is_left_out = |event: &Event| event.kind.is_overlay() || event.kind == Kind::Receipt;
+        if !self.stream.events().iter().any(is_left_out) {
+            return vec![Piece::Old(0..self.holes.file_offset(self.stream.bytes().len()))];
+        }
         let mut pieces = source::render(&self.stream, &project(&self.stream));
         let mut file_range = self.holes.file_ranges();
         for piece in &mut pieces {

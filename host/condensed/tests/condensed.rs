@@ -80,6 +80,13 @@ fn members() -> impl Strategy<Value = Value> {
         3 => (id(), text(), any::<bool>()).prop_map(|(id, text, is_error)| {
             json!({"content": text, "type": "tool_call_response", "is_error": is_error, "id": id})
         }),
+        // Members that stay in memory directly before those that do not.
+        2 => (id(), text(), text()).prop_map(|(id, text, other)| {
+            json!({"type": "tool_call_response", "id": id, "is_error": false, "other": other, "content": text})
+        }),
+        1 => (id(), text(), text()).prop_map(|(id, text, other)| {
+            json!({"type": "tool_call_request", "arguments": {"a": text}, "other": other, "name": "b", "id": id})
+        }),
         1 => (id(), text()).prop_map(|(id, text)| {
             json!({"type": "inquiry_response", "id": id, "answer": text, "question": {}})
         }),

@@ -160,7 +160,7 @@ impl Indexer {
 
     /// Returns the complete events, and the offset of the first unread byte. A caller that removes bytes before this
     /// offset must update both.
-    pub fn read_part(&mut self) -> (&mut [Event], &mut usize) {
+    pub fn read_part(&mut self) -> (&mut Vec<Event>, &mut usize) {
         (&mut self.events, &mut self.next_at)
     }
 

@@ -9,8 +9,13 @@ use std::{
     os::unix::fs::FileExt as _,
 };
 
+use jp_compact_core::splice::Piece;
+
 /// The size of the window, and of the output's buffer. Both fit the processor's cache.
 const WINDOW_BYTES: usize = 64 << 10;
+
+/// The longest gap between two ranges that is read with them. It is the size of a page.
+const GAP_BYTES: u64 = 4 << 10;
 
 /// From this size, the system copies a range. For a shorter one, the calls cost more than the copying.
 const SYSTEM_COPY_BYTES: u64 = 64 << 10;
@@ -41,8 +46,19 @@ impl<'a> RangeCopier<'a> {
         }
     }
 
+    /// Writes pieces. [`Piece::Old`] is a range of the source.
+    pub(super) fn write_pieces(&mut self, pieces: &[Piece]) -> io::Result<()> {
+        for (index, piece) in pieces.iter().enumerate() {
+            match piece {
+                Piece::Old(range) => self.copy(range.start as u64..range.end as u64, &pieces[index + 1..])?,
+                Piece::New(bytes) => self.write(bytes)?,
+            }
+        }
+        Ok(())
+    }
+
     /// Writes bytes after those written so far.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.pending.len() + bytes.len() > WINDOW_BYTES {
             self.flush()?;
         }
@@ -53,15 +69,15 @@ impl<'a> RangeCopier<'a> {
         Ok(())
     }
 
-    /// Writes a range of the source.
-    pub(super) fn copy(&mut self, mut range: Range<u64>) -> io::Result<()> {
+    /// Writes a range of the source. `following` are the next pieces.
+    fn copy(&mut self, mut range: Range<u64>, following: &[Piece]) -> io::Result<()> {
         if self.by_system && range.end - range.start >= SYSTEM_COPY_BYTES {
             self.flush()?;
             self.copy_by_system(&mut range)?;
         }
         while !range.is_empty() {
             if !self.window_range.contains(&range.start) {
-                self.load(range.start)?;
+                self.load(&range, following)?;
             }
             let start = usize::try_from(range.start - self.window_range.start).unwrap_or_default();
             let end = usize::try_from(range.end.min(self.window_range.end) - self.window_range.start)
@@ -83,9 +99,20 @@ impl<'a> RangeCopier<'a> {
         Ok(())
     }
 
-    fn load(&mut self, start: u64) -> io::Result<()> {
+    /// Reads the front of a range, and the next ranges if they are near. Long gaps are not read.
+    fn load(&mut self, range: &Range<u64>, following: &[Piece]) -> io::Result<()> {
+        let (start, mut end) = (range.start, range.end);
+        for piece in following {
+            let Piece::Old(next) = piece else { continue };
+            let next = next.start as u64..next.end as u64;
+            if next.start < end || next.start - end > GAP_BYTES || end - start >= WINDOW_BYTES as u64 {
+                break;
+            }
+            end = next.end;
+        }
+        let bytes = usize::try_from(end - start).map_or(WINDOW_BYTES, |bytes| bytes.min(WINDOW_BYTES));
         loop {
-            match self.source.read_at(&mut self.window, start) {
+            match self.source.read_at(&mut self.window[..bytes], start) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(bytes) => {
                     self.window_range = start..start + bytes as u64;
@@ -127,6 +154,8 @@ impl<'a> RangeCopier<'a> {
 mod tests {
     use std::fs::{self, OpenOptions};
 
+    use jp_compact_core::splice::concat;
+
     use super::*;
 
     /// A source of three windows and a half.
@@ -142,27 +171,28 @@ mod tests {
         let (bytes, source) = source(temp.path());
         let output = open(&temp.path().join("output"));
         let mut copier = RangeCopier::new(&source, &output);
-        let mut expected = Vec::new();
-        let end = bytes.len();
-        let long = WINDOW_BYTES;
-        for (range, new) in [
-            (0..10, "a"),
-            (20..30, ""),
-            (30..long + 31, "b"),
-            (long + 40..long + 50, "c"),
-            (7..9, ""),
-            (end - 5..end, "d"),
-            (0..end, "e"),
-        ] {
-            copier.copy(range.start as u64..range.end as u64).unwrap();
-            copier.write(new.as_bytes()).unwrap();
-            expected.extend_from_slice(&bytes[range]);
-            expected.extend_from_slice(new.as_bytes());
+        let (end, long) = (bytes.len(), WINDOW_BYTES);
+        let ranges = [
+            0..10,
+            20..30,
+            30..long + 31,
+            long + 40..long + 50,
+            long + 5000..long + 5010,
+            2 * long..2 * long + 10,
+            7..9,
+            end - 5..end,
+            0..end,
+        ];
+        let mut pieces = vec![Piece::New(bytes.clone()), Piece::New(b"a".to_vec())];
+        for (number, range) in ranges.into_iter().enumerate() {
+            pieces.push(Piece::Old(range));
+            if number % 2 == 0 {
+                pieces.push(Piece::New(number.to_string().into_bytes()));
+            }
         }
-        copier.write(&bytes).unwrap();
+        copier.write_pieces(&pieces).unwrap();
         copier.flush().unwrap();
-        expected.extend_from_slice(&bytes);
-        assert!(fs::read(temp.path().join("output")).unwrap() == expected);
+        assert!(fs::read(temp.path().join("output")).unwrap() == concat(&pieces, &bytes));
     }
 
     #[test]
@@ -182,7 +212,8 @@ mod tests {
         let (bytes, source) = source(temp.path());
         let output = File::create(temp.path().join("output")).unwrap();
         for start in [0, bytes.len() - 1] {
-            let error = RangeCopier::new(&source, &output).copy(start as u64..bytes.len() as u64 + 1);
+            let piece = Piece::Old(start..bytes.len() + 1);
+            let error = RangeCopier::new(&source, &output).write_pieces(&[piece]);
             assert_eq!(error.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         }
     }

@@ -89,7 +89,7 @@ pub fn read_large(
 }
 
 fn read_in_windows(mut file: &File, size: u64, path: &Path) -> Result<Condenser, StoreError> {
-    let mut condenser = Condenser::default();
+    let mut condenser = Condenser::for_file_of(usize::try_from(size).unwrap_or_default());
     let mut unread = size;
     while unread > 0 {
         let window = usize::try_from(unread).map_or(WINDOW_BYTES, |unread| unread.min(WINDOW_BYTES));
@@ -158,12 +158,7 @@ impl LargeTranscript {
 
     fn write_pieces(&self, pieces: &[Piece], output: &File) -> io::Result<()> {
         let mut copier = RangeCopier::new(&self.file, output);
-        for piece in pieces {
-            match piece {
-                Piece::Old(range) => copier.copy(range.start as u64..range.end as u64)?,
-                Piece::New(bytes) => copier.write(bytes)?,
-            }
-        }
+        copier.write_pieces(pieces)?;
         copier.flush()
     }
 }
