@@ -158,6 +158,8 @@ fn fork_prints_only_the_command_on_stdout() {
     assert!(text.starts_with("cd /work/app && claude --resume ") && text.lines().count() == 1, "{text}");
     assert!(output.stderr.contains("2 turns copied"), "{}", output.stderr);
     assert_eq!(source.current_bytes(), source.original_bytes());
+    let dry = world.run(&["fork", CLAUDE, "--dry-run"]).exits(0);
+    assert_eq!(dry.text(), "", "there is no session to resume");
     let before = world.run(&["fork", CLAUDE, "--dry-run", "--json"]).exits(0).line();
     assert!(!Path::new(before["path"].as_str().unwrap()).exists());
 }

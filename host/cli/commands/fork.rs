@@ -110,7 +110,10 @@ fn fork_session(
         if args.run_args.json {
             output::json_line(&fork.document)?;
         } else {
-            output::texts([EscapedLines::single(&fork.session.resume)])?;
+            // After a dry run there is no session to resume.
+            if !args.run_args.dry_run {
+                output::texts([EscapedLines::single(&fork.session.resume)])?;
+            }
             if !quiet {
                 output::info("forked", &json!({ "report": fork.document }), &fork.text);
             }

@@ -179,7 +179,9 @@ fn compact_files(args: &Args, quiet: bool, environment: &Environment) -> Result<
     let sync_result = out.as_ref().map_or(Ok(()), ViewFolder::finish);
     reporter.bar.finish();
     sync_result.map_err(|error| Report::from(error).with_hint(finish::resume_hint(args)))?;
-    let BatchReporter { mut tally, refused, others, .. } = reporter;
+    let BatchReporter { mut tally, refused, mut others, .. } = reporter;
+    // The threads find the files in any order.
+    others.sort_unstable();
     tally.total.elapsed_ms = (start.elapsed().as_secs_f64() * 1e6).round() / 1e3;
     FinishedBatch {
         args,

@@ -94,7 +94,9 @@ impl Args {
             }
             let line = format_args!("waiting for a change of {} (Ctrl-C to stop)", self.path.display());
             output::info("waiting", &json!({ "path": self.path }), &EscapedLines::single(line));
-            until_interrupted(wait_for_change(&path, &stamps))?;
+            // Ctrl-C is the normal end, and the hint is about transcripts.
+            until_interrupted(wait_for_change(&path, &stamps))
+                .map_err(|report| Report { hint: None, ..report })?;
         }
     }
 }
