@@ -1,4 +1,5 @@
-//! The steps of the confinement that have safe calls: session, host's death, limits, private directory, privileges.
+//! The steps of the confinement that need no `unsafe` code: session, host's death, limits, private directory,
+//! privileges.
 //!
 //! Each step returns the reason of its failure. A step must never succeed partly.
 

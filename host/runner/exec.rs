@@ -1,4 +1,4 @@
-//! The calls that have no safe form: closing inherited files, signals, a copy of this process, exec.
+//! The steps that need `unsafe` code: closing inherited files, signals, a copy of this process, exec.
 #![expect(unsafe_code, reason = "close_range, signal masks and execve have no safe form")]
 
 use std::ffi::{CString, NulError, OsStr, OsString, c_char};
@@ -10,7 +10,7 @@ use std::{io, iter, ptr};
 /// Closes all files except the three pipes. The host's own files are close-on-exec, but it may have inherited others.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn close_inherited() -> Result<(), String> {
-    // By number, because older C libraries lack the function.
+    // Called by its number, because older C libraries lack the function.
     // SAFETY: the call takes three integers. Neither the runner nor the standard library uses a descriptor above 2.
     let result = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
     if result == 0 { Ok(()) } else { Err(format!("failed to close files: {}", io::Error::last_os_error())) }

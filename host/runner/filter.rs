@@ -1,7 +1,7 @@
 //! The seccomp filter of a jailed program.
 //!
-//! The filter is a list of denied system calls, here named calls. A list of allowed calls would need to include the calls
-//! of every language runtime. A new version of a runtime could make other calls, and would then fail.
+//! The filter is a list of denied system calls (in this file: calls). A list of allowed calls would need to include the
+//! calls of every language runtime. A new version of a runtime could make other calls, and would then fail.
 //!
 //! The filter covers what Landlock does not: sockets, child processes, other processes, memory outside the limits, file
 //! metadata, and parts of the kernel that a strategy never needs.

@@ -4,8 +4,8 @@
 //! The keeper is in the strategy's group, so a signal to the group also ends the keeper. It is a child of the host and not
 //! of the strategy. Therefore, it does not affect the strategy's children, exit status, resource usage, or pipes.
 //!
-//! In the jail, the strategy can neither leave the group nor reach the keeper. The keeper can only wait and kill its own
-//! group. Without a jail, a strategy can do both. The keeper kills only the processes that are still in the group.
+//! The keeper can only wait and kill its own group. In a jail, the strategy can neither leave the group nor reach the
+//! keeper. Without a jail, it can do both, and the keeper kills only the processes that are still in the group.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -36,13 +36,14 @@ pub(crate) fn start(host_pid: u32, jailed: bool) -> Result<Option<u32>, String> 
         Err(Errno::NOSYS) if !jailed => return Ok(None),
         host => host.map_err(|error| watch_error(&error))?,
     };
-    // Checked after the open, so the descriptor refers to the host and not to a later process with the same id.
+    // The parent is checked after the open, so the descriptor refers to the host and not to a later process with the
+    // same id.
     confine::check_parent(host_pid)?;
     // The copy must never have the pipes of the strategy. Otherwise, a strategy that closes its stdin could get a request
     // that no process reads, and the host would wait for the answer until the deadline. A copy that closes the pipes
-    // itself would delay the strategy until it has run, so the pipes are in a socket while the process is copied.
+    // itself would delay the strategy until that is done, so the pipes are in a socket while the process is copied.
     let pipes = ParkedPipes::park().map_err(|error| watch_error(&error))?;
-    // Blocked before the copy, so that no signal can end the keeper.
+    // Signals are blocked before the copy, so that none can end the keeper.
     exec::block_signals()?;
     if let Some(keeper) = exec::copy_process().map_err(|error| watch_error(&error))? {
         exec::unblock_signals()?;

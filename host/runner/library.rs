@@ -38,7 +38,7 @@ impl LoadedStrategy {
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| error_message(&error))?;
         type Entry = unsafe extern "C" fn() -> *const StrategyV1;
-        // SAFETY: the header declares this type. A library that breaks the rule harms only this process.
+        // SAFETY: the header declares this type. A library with another type harms only this process.
         let entry = unsafe { library.get::<Entry>(SYMBOL) }.map_err(|error| error_message(&error))?;
         // SAFETY: as above. The function has no parameters.
         let table = unsafe { entry() };
