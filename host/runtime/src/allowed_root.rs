@@ -60,7 +60,7 @@ fn open_relative(folder: &OwnedFd, relative: &Path) -> rustix::io::Result<OwnedF
     for _ in 0..ATTEMPTS {
         match openat2(folder, relative, FOLDER, Mode::empty(), resolve) {
             Err(Errno::AGAIN) => {}
-            // An older kernel, or a container that does not allow the call.
+            // The kernel is older, or the container does not allow the call.
             Err(Errno::NOSYS | Errno::PERM) => return open_by_component(folder, relative),
             opened => return opened,
         }

@@ -1,5 +1,5 @@
-//! A cache of strategy descriptions, keyed by the digest of the plugin. It saves starting a strategy for its
-//! description again. An entry that cannot be read is treated as missing.
+//! A cache of strategy descriptions, keyed by the digest of the plugin. With it, a strategy is not started again only
+//! for its description. An entry that cannot be read is treated as missing.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! Decides how a strategy is confined: combines the abilities of this machine with the permissions of the
-//! strategy, and builds the arguments of the runner. It must not start anything. The runner builds the jail,
-//! and does not start the program if it cannot enforce all of it. So the tier does not have to be reported
-//! from inside: a strategy that ran at all ran at the requested tier.
+//! Decides how a strategy is confined: combines the abilities of this machine with the permissions of the strategy, and
+//! builds the arguments of the runner. It must not start anything. The runner builds the jail, and does not start the
+//! program unless it can enforce the whole jail. So the tier does not have to be reported from inside: a strategy that
+//! ran at all ran at the requested tier.
 
 mod abilities;
 
@@ -192,8 +192,8 @@ impl Jail {
     }
 }
 
-/// Returns an interpreter and the libraries that were installed with it. Not the whole prefix, because that
-/// may be the home folder.
+/// Returns an interpreter and the libraries that were installed with it. Does not return the whole prefix of the
+/// installation, because that may be the home folder.
 fn interpreter_paths(interpreter: &Path) -> Vec<PathBuf> {
     let prefix = interpreter.parent().filter(|folder| folder.ends_with("bin")).and_then(Path::parent);
     let libraries = prefix.into_iter().flat_map(|prefix| ["lib", "lib64"].map(|name| prefix.join(name)));

@@ -3,8 +3,8 @@
 //! not know the protocol.
 //!
 //! After every run (success, error, or a dropped future), no process of the strategy's group and no private directory
-//! is left. The jail denies leaving the group (`setsid`). Without a jail, a process that left the group becomes a child
-//! of the host, which kills it if [`inherit_orphans`] was called.
+//! is left. The jail denies leaving the group (`setsid`). Without a jail, a process can leave the group. If
+//! [`inherit_orphans`] was called, the host becomes its parent and kills it.
 //!
 //! There are two requirements for the caller. The thread that polls [`run`] must live as long as the host, because the
 //! kernel ties the life of the strategy to the thread that spawned it. Use a current-thread runtime on the main thread.
@@ -125,7 +125,7 @@ pub async fn run_with_callbacks(
     finish(Child::spawn(&launch)?, started, launch, callbacks).await
 }
 
-/// Same as [`run`], with a terminal on stdin. `stdin` is typed there, and the terminal stays open.
+/// Same as [`run`], but stdin is a terminal. The bytes of `stdin` are typed there, and the terminal stays open.
 pub async fn run_at_terminal(launch: Launch<'_>) -> Result<Ended, ProcessError> {
     let started = Instant::now();
     let callbacks = OutputCallbacks { stdout: &mut |_| {}, stderr: &mut |_| {} };

@@ -80,7 +80,7 @@ impl RunningStrategies {
         let mut orphans: Vec<_> = processes
             .iter()
             .filter(|process| {
-                // A strategy leads its session only after a moment.
+                // A new strategy does not lead its session yet, so its process id is compared, too.
                 process.parent == host && !self.0.contains(&process.pid) && !self.0.contains(&process.session)
             })
             .map(|process| process.pid)

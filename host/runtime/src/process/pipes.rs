@@ -138,7 +138,7 @@ pub(super) async fn drain(
     }
 }
 
-/// The pump, combined with other events. The pump may end before them.
+/// A pump that runs while the host waits for other events. It may end before them.
 pub(super) struct Pump<'a, F> {
     pipes: Pin<&'a mut F>,
     ended: bool,

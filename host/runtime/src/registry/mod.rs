@@ -118,7 +118,7 @@ impl Registry {
         self.plugins.iter().filter(move |plugin| plugin.name.as_str() == name)
     }
 
-    /// Returns an error that names a file that would be the strategy if it were executable.
+    /// Returns the error for an unknown name. If a file has this name but is not executable, the error names the file.
     fn not_found(&self, name: &str) -> Error {
         let plugin_folders = self.folders.iter().filter(|folder| folder.origin != PluginOrigin::Bundled);
         if let Some(path) =

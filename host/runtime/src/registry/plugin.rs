@@ -127,7 +127,7 @@ impl Plugin {
 }
 
 /// Returns the plugins of a folder, sorted by file name. Bundled strategies may be in a folder with thousands of other
-/// files, such as `/usr/bin`, so a file whose name decides that it is not a plugin costs no system call.
+/// files, such as `/usr/bin`, so a file that its name excludes costs no system call.
 pub(super) fn in_folder(folder: &Path, origin: PluginOrigin) -> io::Result<Vec<Plugin>> {
     let entries = fs::read_dir(folder)?;
     let real_folder = folder.canonicalize()?;
@@ -222,7 +222,7 @@ fn manifest(folder: &Path) -> Result<Option<Manifest>, String> {
     toml::from_str(&text).map(Some).map_err(|error| error.to_string().trim_end().to_owned())
 }
 
-/// Returns a file that would be the strategy with this name if it were executable.
+/// Returns a file with the name of this strategy. Used when no such file is executable.
 pub(super) fn not_executable(folder: &Path, name: &str) -> Option<PathBuf> {
     let files = fs::read_dir(folder).ok()?.flatten().map(|file| file.path());
     let is_named = |path: &PathBuf| {

@@ -103,7 +103,7 @@ impl Confined {
         (copy.unwrap_or_else(|| plugin.real.clone()), &plugin.path)
     }
 
-    /// Replaces the path of the copy in the strategy's stderr. An author looks for the own file.
+    /// Replaces the path of the copy in the strategy's stderr. The author knows only the original.
     pub(super) fn show_original_path(&self, stderr: &mut Stderr) {
         let (copy, original) = self.copy_and_original();
         stderr.replace_path(&copy, original);

@@ -49,7 +49,8 @@ impl Error {
     }
 }
 
-/// Returns the permission that the plugin probably lacks. Without a jail, nothing is denied that a grant would allow.
+/// Returns the permission that the plugin probably lacks. Without a jail, no permission is enforced, so none is
+/// lacking.
 fn probably_lacking(failure: &Error, confined: &Confined) -> Option<Grant> {
     if confined.tier() == Tier::Contained {
         return None;

@@ -1,6 +1,6 @@
 //! Logs the output of strategies: their stderr, line by line as it arrives, and their `log` messages. The log is
 //! bounded. With `-v`, it gets the first 32 KiB of stderr while the process runs, and the last 32 KiB after the process
-//! has ended. The text is a field, never the message. The terminal writer escapes it.
+//! has ended. The text is a field of the log entry, never its message. The terminal writer escapes it.
 
 use std::path::{Path, PathBuf};
 

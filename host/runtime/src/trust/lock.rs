@@ -1,5 +1,5 @@
-//! `plugins.lock`: trust that can be committed and used in a CI without user state. Paths are relative to the file,
-//! so it is valid in every checkout. Its entries override the records of the user.
+//! `plugins.lock`: trust that can be committed, and used in CI without the state of a user. Paths are relative to the
+//! file, so it is valid in every checkout. Its entries override the records of the user.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};

@@ -225,7 +225,7 @@ impl Trust {
         }
     }
 
-    /// Returns the question for a plugin that has not been reviewed yet.
+    /// Returns a plugin that is not trusted yet, with the facts that the user needs for a decision.
     ///
     /// # Errors
     /// The same as [`Trust::clear`], except that the plugin does not have to be trusted.

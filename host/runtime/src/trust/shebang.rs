@@ -1,5 +1,5 @@
-//! Parses the `#!` line of a script as Linux does, and finds its interpreter. A line is rejected if it is uncertain
-//! what it starts, because that program could not be trusted. This module must never execute anything.
+//! Parses the `#!` line of a script as Linux does, and finds its interpreter. A line is rejected if the program that it
+//! starts is uncertain, because that program could not be trusted. This module must never execute anything.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ pub(super) struct Line {
 /// Returns the `#!` line of a file, or `None` if the file is not a script.
 ///
 /// # Errors
-/// The file cannot be read, or it is uncertain what the line starts.
+/// The file cannot be read, or the program that the line starts is uncertain.
 pub(super) fn read(script: &Path) -> Result<Option<Line>, String> {
     let start = small_file::read_start(script, LINE_BYTES_MAX)
         .map_err(|error| format!("failed to read {}: {error}", script.display()))?;

@@ -48,15 +48,15 @@ impl Limits {
 /// The reason why the connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExitReason {
-    /// The process is no longer needed: the work is done, or it reached its number of requests.
+    /// The process is no longer needed: the work is done, or it has served its maximum number of requests.
     Finished,
-    /// Its output has ended.
+    /// The output of the process has ended.
     Died,
-    /// Protocol violation. The affected requests have already failed.
+    /// The process has violated the protocol. The affected requests have already failed.
     Violated,
     /// The first unanswered request has exceeded its deadline.
     Deadline,
-    /// It has answered a request but does not read the rest of it.
+    /// The process has answered a request but does not read the rest of the request.
     Stuck,
 }
 
@@ -180,7 +180,8 @@ impl<'a> WorkerConnection<'a> {
                 }
                 written = write(&mut stdin, chunk.as_ref()), if chunk.is_some() => match written {
                     Ok(bytes) if bytes > 0 => self.record_written(bytes),
-                    // Not an error: the worker may still answer requests that it has read. It cannot receive more.
+                    // This is not an error: the worker may still answer requests that it has read. It cannot receive
+                    // more.
                     _ => {
                         stdin = None;
                         self.outbox.clear();
@@ -202,7 +203,7 @@ impl<'a> WorkerConnection<'a> {
         }
     }
 
-    /// Returns whether the process has served its number of requests.
+    /// Returns whether the process has taken its maximum number of requests.
     fn has_taken_all(&self) -> bool {
         self.taken_requests >= self.limits.requests_max
     }
