@@ -45,8 +45,8 @@ pub(super) struct Shared {
     /// The index of the next transcript.
     pub(super) next: AtomicUsize,
     pub(super) stop: AtomicBool,
-    /// The resolved paths of the conversations with copies whose processing has started. JP has up to two copies of a
-    /// conversation.
+    /// The resolved paths of conversations that have copies and whose processing has started. JP has up to two copies
+    /// of a conversation.
     pub(super) copies: Mutex<HashSet<PathBuf>>,
 }
 

@@ -16,7 +16,7 @@ pub enum Gate {
     RequireSaving,
     /// Every view is valid.
     RequireValid,
-    /// No result loses a constraint of the user. Such a result is refused.
+    /// No result loses a constraint of the user. A result that loses one is refused.
     RequireConstraints,
     /// Every view has at most this many tokens.
     RequireFit,
