@@ -1,5 +1,5 @@
-//! One automatic compaction. As with `auto`, it continues after the last overlay with the same content, and adds its
-//! overlays to the earlier ones.
+//! One automatic compaction. As in `auto`, its range begins after the last overlay that has the same kind of content,
+//! and its overlays are added to the earlier ones.
 
 use jp_compact_core::projection::project;
 use jp_compact_core::select::{self, Selection};
@@ -15,7 +15,7 @@ use crate::subject::{StoredOverlays, Subject};
 pub(crate) struct AutomaticOutcome {
     pub(crate) view: View,
     pub(crate) tokens: u64,
-    /// Whether it added an overlay.
+    /// Whether the compaction added an overlay.
     pub(crate) is_changed: bool,
     /// The tokens that a model read and wrote.
     pub(crate) summary: (u64, u64),
@@ -65,8 +65,8 @@ pub(crate) async fn compact_again(
     Ok(AutomaticOutcome { view, tokens: compacted.report.tokens_after, is_changed, summary })
 }
 
-/// Returns the last step of a prefix, if its last turn continues in the session. A compaction of the whole turn would
-/// also concern the events that follow. If no step of that turn has begun, returns the end of the turn before it.
+/// Returns the last step of a prefix, if its last turn continues in the session. An overlay on the whole turn would
+/// also apply to the events that follow. If no step of that turn has begun, returns the end of the turn before it.
 fn end_of_steps(subject: &Subject<'_>, events: usize, prefix: &Stream) -> Option<Position> {
     let last = prefix.turns().checked_sub(1)?;
     subject.session.events.get(events).filter(|next| next.turn == last)?;

@@ -1,4 +1,5 @@
-//! A row at the cuts of one transcript: compacts each prefix, and compares its view with the rest of the session.
+//! Evaluates one row of the report at the cuts of one transcript: compacts each prefix, and compares its view with the
+//! rest of the session.
 
 use std::time::Instant;
 

@@ -6,10 +6,10 @@ use jp_compact_schema::document::{
     EvalGate, EvalGateFailure, EvalRecall, EvalRecallCount, EvalReport, EvalRow, EvalStatus,
 };
 
-/// The classes of a recall gate without a class.
+/// The classes of a recall gate that names no class.
 const DEFAULT_CLASSES: [Class; 3] = [Class::Path, Class::Number, Class::Identifier];
 
-/// The conditions of the user.
+/// The gates that the user requested.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EvalGates {
     pub recall: Vec<RecallGate>,

@@ -1,5 +1,5 @@
-//! The evaluation of strategies: each strategy compacts the beginnings of transcripts, and the rest of a transcript
-//! shows which texts the view should have kept. It writes nothing to disk, and never prints.
+//! The evaluation of strategies: each strategy compacts prefixes of transcripts, and the rest of a transcript shows
+//! which texts the view should have kept. This crate writes nothing to disk, and never prints.
 //!
 //! The interface is not stable.
 

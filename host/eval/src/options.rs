@@ -109,7 +109,7 @@ pub(crate) fn whole_selection() -> Selection {
     Selection { keep_last: KeepLast::turns(0), ..Selection::default() }
 }
 
-/// Makes the settings of each row's strategy for one more thread. `None` for a control.
+/// Makes the settings of all rows for one more thread. `None` for a control, which has no strategy.
 pub type MakeRuns<'a> = dyn Fn() -> Vec<Option<RunSettings>> + 'a;
 
 /// Converts an error for the report. The caller provides it, because exit codes and hints belong to the command line.

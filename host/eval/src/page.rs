@@ -1,5 +1,5 @@
 //! The data of the page that are too large for the JSON report: the events of each cut, their state in the view of each
-//! strategy, and the later uses of anchors. It contains text of the transcript, so a page must escape it.
+//! strategy, and the later uses of anchors. The data contain text of the transcript, so a page must escape them.
 
 use jp_compact_schema::document::EvalReport;
 
@@ -64,7 +64,8 @@ pub struct PageRow {
     pub shown: Vec<Shown>,
     pub tokens_before: u64,
     pub tokens_after: u64,
-    /// The anchors at risk, by position of their use. Constraints are not in this list, because they have no later use.
+    /// The anchors at risk, in the order of their later uses. Constraints are not in this list, because they have no
+    /// later use.
     pub uses: Vec<PageUse>,
     /// The constraints of the user that the view no longer has.
     pub lost_constraints: Vec<PageConstraint>,

@@ -32,7 +32,7 @@ struct Context {
 #[derive(PartialEq, Eq)]
 enum ShownText {
     Whole(usize),
-    /// The texts of a large session would need much memory, so only their digests are kept.
+    /// Only the digest of the text is kept, because the texts of a large session would need much memory.
     Changed {
         element: Option<usize>,
         digest: u64,
@@ -50,7 +50,8 @@ impl Context {
         Self { view: shown.collect(), view_tokens, from }
     }
 
-    /// Returns the tokens of the leading texts that are equal in `other`, which had the events up to `to`.
+    /// Returns the tokens of the leading texts of this view that are equal in `other`, a context with the events up to
+    /// `to`.
     fn common_tokens(&self, other: &Self, to: usize, subject: &Subject<'_>) -> u64 {
         let old_events = (other.from..to).map(ShownText::Whole);
         let mut tokens = 0;
@@ -92,8 +93,8 @@ fn changed(subject: &Subject<'_>, element: Option<usize>, text: &str) -> ShownTe
     ShownText::Changed { element, digest: hasher.finish(), tokens: subject.estimator.tokens(text) }
 }
 
-/// Returns the size of the context at the next attempt. Above the window no request succeeds, so the context must
-/// double.
+/// Returns the size of the context at the next attempt to compact it. A context that is larger than the window fits
+/// into no request, so it must double before the next attempt.
 fn retry_after(tokens: u64, window: u64) -> u64 {
     tokens + if tokens > window { tokens } else { tokens / RETRY_PART }
 }

@@ -203,7 +203,7 @@ fn replay_document(results: &[&RowOutcome]) -> Option<EvalReplay> {
     })
 }
 
-/// Returns the rounds over the transcripts that have enough steps for all of them, so that the numbers are comparable.
+/// Sums the rounds over the transcripts that have enough steps for all rounds, so that the rounds are comparable.
 fn round_documents(results: &[&RowOutcome]) -> Vec<EvalRound> {
     let complete: Vec<_> = results.iter().filter(|result| result.rounds.len() == ROUNDS.len()).collect();
     if complete.is_empty() {
@@ -224,7 +224,7 @@ fn round_documents(results: &[&RowOutcome]) -> Vec<EvalRound> {
     documents
 }
 
-/// Rounds to one part of `parts`. Adding 0 turns a negative zero into zero.
+/// Rounds to a multiple of 1 / `parts`. Adding 0 turns a negative zero into zero.
 fn rounded(number: f64, parts: f64) -> f64 {
     (number * parts).round() / parts + 0.0
 }

@@ -1,5 +1,5 @@
-//! The recall after several compactions at equally spaced steps. A summary of a summary loses more in each round. A
-//! strategy without a model does not.
+//! The recall after several compactions at equally spaced steps. It shows whether each compaction loses more, as a
+//! summary of a summary does.
 
 use jp_compact_engine::compact::{Error, RunSettings};
 use jp_compact_evidence::recall::recall;

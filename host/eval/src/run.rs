@@ -1,5 +1,6 @@
-//! The threads of an evaluation. Each has its own async runtime and processes, and takes the next transcript. The results
-//! are in the order of the transcripts, so the report does not depend on the number of threads.
+//! The threads of an evaluation. Each has its own async runtime and processes. A thread that has finished a transcript
+//! takes the next one. The results are in the order of the transcripts, so the report does not depend on the number of
+//! threads.
 
 use std::io;
 use std::path::PathBuf;
@@ -31,10 +32,10 @@ pub struct EvalRequest<'a> {
 }
 
 /// Evaluates all rows on all transcripts. `progress` is called on this thread, with the number of rows that have been
-/// finished on one transcript since the last call.
+/// finished on any transcript since the last call.
 ///
 /// # Errors
-/// No thread could be started.
+/// A thread or its async runtime could not be created.
 pub fn evaluate(request: &EvalRequest<'_>, mut progress: impl FnMut(usize)) -> io::Result<Evaluation> {
     let count = request.transcripts.len();
     let jobs = request.jobs.min(count).max(1);

@@ -50,7 +50,7 @@ pub(crate) struct StoredOverlays {
 }
 
 impl StoredOverlays {
-    /// Adds the elements of an array. Returns whether it has any.
+    /// Adds the elements of an array. Returns whether there are any.
     pub(crate) fn extend(&mut self, array: &[u8]) -> bool {
         let elements = array.trim_ascii().strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
         let elements = elements.unwrap_or_default();

@@ -47,7 +47,7 @@ pub(crate) async fn evaluate_transcript(
     describe: &DescribeError<'_>,
     progress: &(dyn Fn() + Sync),
 ) -> TranscriptOutcome {
-    // Existing overlays would hide events from a strategy that are part of the test.
+    // Existing overlays are ignored, because they would hide events that the strategy must compact.
     let base = opened.stream.with_part(opened.stream.without_overlays());
     let opened = Opened { stream: base, sidecar_file: None, ..opened };
     let subject = Subject::new(&opened, options);

@@ -11,8 +11,8 @@ static BINDING: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(words).expect("the expression is constant")
 });
 
-/// Returns the constraints in a text of the user, in order. Sentences end with their line, and after `.`, `!`, or `?` and
-/// a space.
+/// Returns the constraints in a text of the user, in order. A sentence ends at the end of its line, or at `.`, `!`, or
+/// `?` before a space.
 pub fn constraints(text: &str) -> impl Iterator<Item = &str> {
     // Most texts have no binding word, and some are very long.
     let text = if BINDING.is_match(text) { text } else { "" };
@@ -40,10 +40,11 @@ fn sentences(line: &str) -> impl Iterator<Item = &str> {
 /// The number of a sentence. Equal sentences have the same number.
 pub(crate) type SentenceId = u32;
 
-/// The number of bytes of a sentence that are searched for. The rest is compared, so long sentences need little memory.
+/// The search is for this number of bytes of each sentence. The rest is then compared, so long sentences need little
+/// memory.
 const PREFIX_BYTES: usize = 24;
 
-/// All sentences of a session that bind. A text is searched for all of them at once, because a large session has thousands.
+/// The constraints of a session. A text is searched for all of them at once, because a large session has thousands.
 #[derive(Debug, Default)]
 pub(crate) struct Sentences {
     texts: Vec<String>,

@@ -20,7 +20,7 @@ pub struct Cut {
     pub events: usize,
     /// The number of tool results in the prefix.
     pub results: usize,
-    /// The number of events of the model after the prefix.
+    /// The number of events of the assistant after the prefix.
     pub assistant_after: usize,
 }
 
@@ -34,7 +34,7 @@ impl Cut {
         }
     }
 
-    /// Returns the reason to skip the cut.
+    /// Returns the reason to skip the cut. `None` if the session has enough data.
     #[must_use]
     pub fn reason_to_skip(&self) -> Option<String> {
         if self.results < RESULTS_MIN {

@@ -1,5 +1,5 @@
-//! The text of an event, as the definitions use it: decoded, and for a call only the values of its arguments. Names of
-//! tools and keys of arguments are not part of it.
+//! The text of an event, as `docs/reference/evidence.md` defines it: decoded, and for a call only the values of its
+//! arguments. Names of tools and keys of arguments are not part of the text.
 
 use std::borrow::Cow;
 

@@ -12,11 +12,11 @@ use crate::scan::{AnchorHash, for_each_path};
 /// The numbers of different paths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PathCounts {
-    /// In the stripped arguments and results.
+    /// The paths in the stripped arguments and results.
     pub stripped: usize,
     /// Of these, the paths that the view does not name.
     pub lost: usize,
-    /// Of these, the paths that no stripped argument names. They are lost even if the arguments stay.
+    /// Of the lost paths, those that no stripped argument names. They are lost even if the arguments stay.
     pub lost_in_results: usize,
 }
 
@@ -24,7 +24,7 @@ impl PathCounts {
     /// The minimum number of lost paths for a warning.
     const LOST_MIN: usize = 5;
 
-    /// Reads a view, and the events that it strips.
+    /// Counts the paths in a view and in the events that it strips.
     #[must_use]
     pub fn new(stream: &Stream, view: &View) -> Self {
         let (mut shown, mut in_arguments, mut in_results) = (HashSet::new(), HashSet::new(), HashSet::new());

@@ -12,7 +12,7 @@ use crate::prices::PriceFamily;
 /// The leading tokens of a view that a compaction leaves unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnchangedPrefix {
-    /// Up to the first change.
+    /// The tokens up to the first change.
     pub tokens: u64,
     /// The tokens up to the last end of a request before the first change.
     pub request_tokens: u64,

@@ -71,7 +71,7 @@ impl std::ops::AddAssign for RecallCounts {
     }
 }
 
-/// Counts the anchors at risk that a view has, and the constraints of the prefix.
+/// Counts the anchors at risk and the constraints of the prefix, and how many of them a view has.
 #[must_use]
 pub fn recall(session: &Session<'_>, prefix: usize, at_risk: &[AtRisk], seen: &SeenView) -> RecallCounts {
     let mut counts = RecallCounts::default();

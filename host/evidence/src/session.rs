@@ -33,7 +33,7 @@ pub struct Session<'a> {
     pub(crate) occurrences: Vec<Vec<u32>>,
     pub constraints: Vec<Constraint>,
     sentences: Sentences,
-    /// The events with a sentence that binds, and these sentences.
+    /// The constraints in each event that has any.
     sentences_of_event: HashMap<usize, Box<[SentenceId]>>,
 }
 
