@@ -33,7 +33,7 @@ impl CallCandidate<'_> {
         output + self.arguments.as_ref().map_or(0, String::len)
     }
 
-    /// Leaves its short parts as they are. Returns `None` if both are short.
+    /// Leaves short arguments or a short output as they are. Returns `None` if both are short.
     fn long_parts(self, options: &Options) -> Option<Self> {
         let is_long = |text: &str| text.len() > options.min_bytes;
         let arguments = self.arguments.filter(|arguments| is_long(arguments));
@@ -41,7 +41,7 @@ impl CallCandidate<'_> {
         (arguments.is_some() || shortens_output).then_some(Self { arguments, shortens_output, ..self })
     }
 
-    /// Returns the size of all its texts.
+    /// Returns the size of the output and the arguments, shortened or not.
     pub(crate) fn size(&self) -> usize {
         self.output.len() + self.arguments.as_ref().map_or(0, String::len)
     }

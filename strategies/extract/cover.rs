@@ -132,7 +132,8 @@ pub(crate) fn extract(
     let mut pieces = pieces(&parts, &mut names);
     let without_prose = names.is_shown.clone();
     let mut chosen = choose(&pieces, &mut names, candidates.len(), budget);
-    // Names come first, and prose gets what they leave. The names of its lines then need no line of their own.
+    // Names have priority: prose gets the rest of the budget. A name in a line of prose then needs no other line, so
+    // the choice is repeated.
     let left = budget.saturating_sub(chosen.iter().map(|&piece| pieces[piece].bytes()).sum());
     let prose = keep_prose(conversation, &mut parts, left.min(share_of(bytes, options.prose)));
     if !prose.is_empty() {
@@ -162,7 +163,7 @@ pub(crate) fn extract(
         .collect()
 }
 
-/// Keeps lines of prose that the view does not show otherwise, whole. Returns them.
+/// Keeps whole lines of prose that the view does not show elsewhere, and returns them.
 fn keep_prose<'a>(conversation: &CallHistory, parts: &mut [Parts<'a>], budget: usize) -> Vec<&'a str> {
     if budget == 0 {
         return Vec::new();

@@ -1,8 +1,9 @@
 //! The lines of one text, and which of them always stay.
 
-/// The limits of the size of an error or an exit code. A longer line is cut at three times `line_bytes`.
+/// A line with an error or an exit code is cut at three times `line_bytes`, but at no less and no more than these
+/// sizes.
 const ERROR_BYTES: (usize, usize) = (120, 500);
-/// The limits of the size of a last line that is not an error. A longer line is cut at `line_bytes`.
+/// A last line that is not an error is cut at `line_bytes`, but at no less and no more than these sizes.
 const LAST_LINE_BYTES: (usize, usize) = (40, 160);
 /// Words that mark a line as an error.
 const ERROR_WORDS: [&str; 4] = ["error", "failed", "panicked", "Traceback"];
@@ -94,7 +95,7 @@ mod tests {
         assert_eq!(roles(text, 160, 1, true), [Fixed, Whole, Whole, Whole, Fixed]);
         assert_eq!(roles(text, 160, 2, true), [Fixed, Fixed, Whole, Fixed, Fixed]);
         assert_eq!(roles(text, 160, 0, true), [Whole, Whole, Whole, Whole, Fixed]);
-        assert_eq!(roles(text, 160, 0, false), [Whole; 5], "of arguments, no line always stays");
+        assert_eq!(roles(text, 160, 0, false), [Whole; 5], "no line of arguments is fixed");
     }
 
     #[test]
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn of_long_lines_only_names_stay() {
+    fn only_the_names_of_long_lines_stay() {
         let long = "x".repeat(161);
         assert_eq!(roles(&format!("{long}\nend"), 160, 1, true), [LineRole::Names, LineRole::Fixed]);
     }

@@ -75,7 +75,7 @@ impl Strategy for Extract {
         Description {
             produces: vec![ContentKind::ToolCalls],
             input: Input::Full,
-            // If the rest of the conversation shows a name, it need not be kept twice.
+            // A name that the rest of the conversation shows need not be kept.
             scope: Scope::Conversation,
             determinism: Determinism::Pure,
             wants: vec![HIDDEN.to_owned()],

@@ -91,7 +91,7 @@ fn hash(text: &str) -> u64 {
 }
 
 /// Chooses lines of prose until no other one fits into the budget: those with the largest share of plain words first,
-/// and of equal ones, the newest. Returns their indexes. Each line has an index, and lines are in order.
+/// and of equal ones, the newest. `lines` are in order, each with its index. Returns the chosen indexes.
 pub(crate) fn choose_prose<'a>(
     lines: impl Iterator<Item = (usize, &'a str)>,
     shown: &mut ShownLines,

@@ -102,7 +102,7 @@ fn one_line_stays_for_each_name() {
     let found = replaced("Look.", &[row(0, &content), row(1, &content)], &bare(0.2));
     let count = found.iter().filter(|(_, text)| text.contains("src/lexer.rs")).count();
     assert_eq!((found.len(), count), (2, 1));
-    assert!(found[1].1.contains("src/lexer.rs"), "of equal lines, the newest is kept: {found:?}");
+    assert!(found[1].1.contains("src/lexer.rs"), "the newest of equal lines stays: {found:?}");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn prose_stays_once_and_whole() {
     options["line_bytes"] = json!(10);
     let found = replaced("Say it to the user only once.", &[row(0, &content)], &options);
     let text = format!("[2/94 lines]\n  12\u{2192}{comment}\ndone");
-    assert_eq!(found, [(0, text)], "of equal lines, the newest stays, and none that a message shows");
+    assert_eq!(found, [(0, text)], "the newest of equal lines stays, and no line that a message shows");
     options["prose"] = json!(0.01);
     assert_eq!(replaced("Look.", &[row(0, &content)], &options)[0].1, "[1/94 lines]\ndone");
 }
