@@ -1,4 +1,4 @@
-//! The bytes of a file that are not in memory, and the offsets in the file of those that are.
+//! The bytes of a file that are not in memory, and the file offsets of the bytes that are.
 
 use std::ops::Range;
 
@@ -30,7 +30,8 @@ impl Holes {
         offset + self.removed_before(self.0.partition_point(|hole| hole.at <= offset))
     }
 
-    /// Converts ranges of the remaining bytes to ranges of the file. Ascending ranges cost no search.
+    /// Converts ranges of the remaining bytes to ranges of the file. Each search continues at the previous range, so
+    /// ascending ranges are converted in one pass.
     pub(crate) fn file_ranges(&self) -> impl FnMut(Range<usize>) -> Range<usize> + '_ {
         let mut next = 0;
         let mut file_offset = move |offset: usize| {

@@ -2,9 +2,9 @@
 //! reads stay in memory. Memory grows with the number of events, and not with the size of their texts. The pieces of the
 //! compacted transcript are ranges of the file and new bytes.
 //!
-//! The removed bytes are holes. A hole is always inside of an event, and never next to a boundary of a piece, so each
-//! boundary has one offset in the file. The remaining bytes of an event are not JSON. Nothing outside of this crate may
-//! therefore see the stream.
+//! The removed bytes are holes. A hole is always inside an event, and never next to a boundary of a piece, so each
+//! boundary has one offset in the file. The remaining bytes of an event are not JSON. Therefore, nothing outside this
+//! crate may see the stream.
 //!
 //! This crate does no input or output. The interface is not stable.
 
@@ -36,12 +36,12 @@ pub struct Condenser {
     holes: Holes,
 }
 
-/// Space is reserved for one event in this many bytes. Unused space costs no memory, but a growing vector is copied, and
-/// page faults are a fifth of the cost of a print.
+/// The assumed size of an event, for reserving space. Unused space costs no memory, but a growing vector is copied, and
+/// page faults take a fifth of the time of `print`.
 const BYTES_OF_EVENT: usize = 1 << 10;
 
 impl Condenser {
-    /// Starts a file of about this size.
+    /// Makes a condenser for a file of about this size.
     #[must_use]
     pub fn for_file_of(bytes: usize) -> Self {
         let mut condenser = Self::default();
@@ -75,10 +75,10 @@ impl Condenser {
         self.buffer.len()
     }
 
-    /// Ends the transcript.
+    /// Scans the rest, and returns the condensed transcript.
     ///
     /// # Errors
-    /// The bytes are not a transcript of JP. The error is the same as for the whole bytes.
+    /// The bytes are not a transcript of JP. The error is the same as if all bytes were in memory.
     pub fn finish(self) -> Result<Condensed, Unreadable> {
         let Self { mut buffer, len, indexer, holes, .. } = self;
         buffer.truncate(len);
@@ -115,19 +115,19 @@ impl Condenser {
 struct Shift<'a> {
     buffer: &'a mut [u8],
     holes: &'a mut Holes,
-    /// Offset of the first byte that was not moved yet.
+    /// Offset of the first byte that has been neither moved nor removed.
     read_end: usize,
-    /// Offset of its destination.
+    /// Offset to which the next byte is moved.
     written_end: usize,
 }
 
 impl Shift<'_> {
-    /// Moves the bytes before an event, and those of the event that are needed.
+    /// Moves the bytes before an event, and the bytes of the event that are needed.
     fn add(&mut self, event: &mut Event) {
         let span = event.span;
         self.keep_until(span.start);
         let start = self.written_end;
-        // An overlay is read completely.
+        // Overlays and receipts keep all of their bytes.
         if !event.kind.is_overlay() && event.kind != Kind::Receipt {
             let body = event.body;
             let mut members = [&mut event.id, &mut event.name, &mut event.body];
