@@ -1,5 +1,5 @@
-//! Appends valid compactions to a stream. Each becomes one or more overlays with time stamps, and a receipt follows
-//! each overlay. They are inserted before the closing bracket. No byte of the history changes
+//! Appends valid compactions to a stream. Each becomes one or more overlays with timestamps, and a receipt follows each
+//! overlay. Overlays and receipts are inserted before the closing bracket. No byte of the history changes
 //! (docs/reference/store.md#append).
 
 use jiff::{SignedDuration, Timestamp};
@@ -41,7 +41,7 @@ pub struct Entry {
     pub receipt: Receipt,
 }
 
-/// An overlay with its time stamp, ready to be stored.
+/// An overlay with its timestamp, ready to be stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewOverlay {
     /// The number of the overlay in the list that `show` prints, from 1.
@@ -95,12 +95,12 @@ pub fn check_loadable(stream: &Stream) -> Result<(), NotAppendable> {
     }
 }
 
-/// Makes the overlays of entries, with time stamps. If JP can read all compactions, and they have the same range, they
+/// Makes the overlays of entries, with timestamps. If JP can read all compactions, and all have the same range, they
 /// share one overlay. If JP can read only a part of a compaction, the compaction becomes several overlays. JP reads the
 /// overlays for whole turns. Only this program reads the overlays for steps and for policies that JP lacks.
 ///
-/// Each stamp is at least 1 ns later than the previous overlay's, and not earlier than `now`. Otherwise an old overlay
-/// would win after the clock was set back.
+/// Each timestamp is at least 1 ns later than the previous overlay's, and not earlier than `now`. Otherwise an old
+/// overlay would win after the clock was set back.
 ///
 /// # Errors
 /// If the newest overlay has the latest possible time.
@@ -126,7 +126,7 @@ pub fn stamped_overlays(
     Ok(stamped)
 }
 
-/// Returns the overlays of all entries, without stamps, each with the indexes of its entries.
+/// Returns the overlays of all entries, without timestamps, each with the indexes of its entries.
 fn unstamped_by_entry(stream: &Stream, entries: &[Entry]) -> Vec<(Overlay, Vec<usize>)> {
     let by_entry: Vec<_> =
         entries.iter().map(|entry| unstamped_overlays(stream, &entry.compaction)).collect();
@@ -168,7 +168,7 @@ fn shared_overlay(by_entry: &[Vec<Overlay>]) -> Option<Overlay> {
     shared
 }
 
-/// Returns the overlays of a compaction, without stamps. JP cannot read ranges with steps. Therefore, in JP's own
+/// Returns the overlays of a compaction, without timestamps. JP cannot read ranges with steps. Therefore, in JP's own
 /// conversations, the whole turns of such a range get a separate overlay, which JP can apply. A policy with hints gets
 /// overlays for the part of it that JP can apply.
 #[must_use]

@@ -19,7 +19,7 @@ pub enum Bound {
     Ago(SignedDuration),
     /// `last`: the turn or step after the newest compaction's range.
     AfterLast,
-    /// The first turn that began later than this time after the first event: `keep_first = "5h"` in JP's own rules.
+    /// The first turn that began more than this long after the first event: `keep_first = "5h"` in JP's own rules.
     WithinFirst(SignedDuration),
 }
 

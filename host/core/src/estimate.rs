@@ -80,7 +80,7 @@ impl Estimator {
         }
     }
 
-    /// Returns the weight of a byte of an id, in addition to its text.
+    /// Returns the weight of each byte of an id, in addition to the weight of its text.
     fn id_byte_weight(self) -> u64 {
         match self {
             Self::Pieces => Frames::ID_BYTE,
@@ -176,12 +176,12 @@ impl Estimate {
         Self { estimator, measures: measures.collect() }
     }
 
-    /// Adds the elements after these.
+    /// Adds the measures of the next elements.
     pub fn append(&mut self, next: &Self) {
         self.measures.extend_from_slice(&next.measures);
     }
 
-    /// Returns the estimate of a part of the stream: its first elements, and then overlays, which have no text.
+    /// Returns the estimate of a stream with the first elements of this one, followed by overlays, which have no text.
     #[must_use]
     pub fn for_part(&self, part: &Stream) -> Self {
         let is_own = |event: &&Event| !event.kind.is_overlay() && event.kind != Kind::Receipt;

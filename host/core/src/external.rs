@@ -1,5 +1,6 @@
-//! Events that a reader of another format supplies. The core knows three things about such an event: the values in the
-//! file that can be replaced, and the metadata and the signature that must be sent back to its provider.
+//! Events that a reader of another format supplies. The core knows four things about such an event: the values in the
+//! file that can be replaced, the metadata and the signature that must be sent back to its provider, and the response
+//! of the model that it belongs to.
 //!
 //! The core must not know any format of another program. The reader has all other knowledge about the file.
 

@@ -1,8 +1,10 @@
-//! Finds the event for an entry of a stored `selective`. Event numbers are not stable: JP's next save can insert a
-//! `turn_start`, or responses to interrupted calls, before the event (docs/reference/store.md#on-disk). The position of
-//! a half among the halves with its kind and id is stable, because JP inserts a response only for an id without one.
+//! Finds the event for an entry of a stored `selective` policy. The event is a half of a call: its request or its
+//! response. Event numbers are not stable: JP's next save can insert a `turn_start`, or responses to interrupted calls,
+//! before the event (docs/reference/store.md#on-disk). The position of a half among the halves with the same kind and
+//! id is stable, because JP inserts a response only for an id without one.
 //!
-//! An entry must match the event that it was made for, or no event. If the count or the tool differs, it matches none.
+//! An entry must match the event that it was made for, or no event. If the number of halves or the tool has changed, it
+//! matches none.
 
 use std::borrow::Cow;
 
@@ -16,7 +18,8 @@ use crate::turn::TurnRange;
 /// The reason why an entry matches no event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoMatch {
-    /// An entry of 0.1.0 whose number and id disagree, or an entry without a half.
+    /// An entry of version 0.1.0 whose number and id disagree, or an entry that has no policy for its half, or whose
+    /// overlay has no effect.
     Disagrees,
     /// The number of halves has changed.
     Count {
@@ -115,7 +118,7 @@ impl<'a> Halves<'a> {
         }
     }
 
-    /// Returns the element for an entry of 0.1.0, whose number and id must agree.
+    /// Returns the element for an entry of version 0.1.0. Its number and its id must agree.
     fn by_number(&self, overlay: &Overlay, call: &StoredCall) -> Option<usize> {
         let element = self.stream.element(call.seq)?;
         let event = &self.stream.events()[element];

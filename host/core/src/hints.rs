@@ -1,5 +1,5 @@
 //! The user's policies for single tools, called hints (RFD D17). They are stored with a `strip` policy, because the
-//! projection knows only the stream. A hint must not change the view of an existing overlay.
+//! projection knows only the stream. A new or changed hint must not change the effect of an existing overlay.
 
 use std::collections::BTreeMap;
 

@@ -32,7 +32,7 @@ pub struct Difference {
     pub over: Vec<usize>,
 }
 
-/// Returns the view of a stream with `overlays` that JP sends. `None` if it equals our view.
+/// Returns the view that JP sends of a stream with `overlays`. `None` if it equals our view.
 #[must_use]
 pub fn jp_view(stream: &Stream, overlays: &[Overlay]) -> Option<JpView> {
     let difference = difference(overlays)?;

@@ -2,7 +2,7 @@
 //! arguments. There must be no access to files, processes, the clock, or the environment: `now` is an argument.
 //!
 //! The data flow: bytes become a [`Stream`], and bounds resolve to a [`TurnRange`]. Requests are made from the stream.
-//! The payloads in a strategy's reply are validated into compactions, which are appended after the raw events. The
+//! The payloads in a strategy's reply are validated. The resulting compactions are appended after the raw events. The
 //! projection makes a [`View`] of the stream.
 //!
 //! The interface is not stable. The crate is published because `cargo install jp-compact` needs it.

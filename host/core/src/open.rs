@@ -41,7 +41,7 @@ pub fn open_reason(stream: &Stream, pairs: &Pairs, for_summary: bool) -> Option<
 }
 
 /// Returns the number of closed steps of the last turn: all steps before the first call that waits for its response. A
-/// call does not wait if another event than a tool event follows it.
+/// call no longer waits if an event other than a tool event follows it.
 #[must_use]
 pub fn closed_steps(stream: &Stream, pairs: &Pairs) -> usize {
     let Some(last) = stream.turns().checked_sub(1) else { return 0 };

@@ -66,7 +66,7 @@ pub enum ToolPolicy {
 #[serde(deny_unknown_fields)]
 pub struct StoredCall {
     /// The number of the event when the overlay was made. With a `half`, it is informative only. Version 0.1.0 wrote
-    /// entries without a `half`: these refer to the event with this number, if it has the id.
+    /// entries without a `half`: these refer to the event with this number, if that event has the id.
     pub seq: u64,
     /// The call's id.
     pub id: String,

@@ -115,9 +115,9 @@ impl Pairs {
     #[must_use]
     pub fn shrink(&self, stream: &Stream, range: TurnRange) -> Option<TurnRange> {
         let mut shrunk = range;
-        // The first loop visits the calls by response and only moves the start forward. The second loop visits them by
-        // request, from the last one, and only moves the end backward. So each loop needs one pass. The second loop
-        // cannot split a call at the start.
+        // The first loop visits the calls in the order of their responses, and only moves the start forward. The second
+        // loop visits them in the reverse order of their requests, and only moves the end backward. So each loop needs
+        // one pass. The second loop cannot split a call at the start.
         for &(request, response) in &self.cross_turn {
             if !stream.is_in(shrunk, request) && stream.is_in(shrunk, response) {
                 let start = position(stream, shrunk, response).after();

@@ -190,7 +190,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the run whose synthetic pair precedes the user events in `slot`. It covers the first steps of their
+    /// Returns the run whose synthetic pair precedes the user events in `slot`. The run covers the first steps of that
     /// turn, but not the user events.
     fn run_after_user_events(&self, slot: usize) -> Option<SummaryRun> {
         let next =
@@ -298,7 +298,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Replaces a response with its status line if the line is shorter. In JP's own conversations it replaces every
-    /// response, because JP does, and the view must equal JP's.
+    /// response, because JP does so, and the view must equal JP's.
     fn stripped(&self, element: usize) -> Outcome {
         let line = self.status_line(element);
         if self.stream.is_jp() || (self.is_longer_than(element, &line) && self.fits(element, &line)) {
@@ -408,7 +408,7 @@ fn summary_runs(slots: &Slots<'_>, winners: &[Winners], overlays: &[Overlay]) ->
         newest = Some((run, index));
         runs[slot] = Some(run);
     }
-    // Until here, the run of a slot ends with the slot. The last slot of a run has the whole run.
+    // So far, the run of each slot ends with that slot, so only the last slot has the whole run.
     let mut whole: Option<SummaryRun> = None;
     for run in runs.iter_mut().rev().flatten() {
         *run = whole.filter(|whole| whole.first == run.first).unwrap_or(*run);
@@ -417,8 +417,8 @@ fn summary_runs(slots: &Slots<'_>, winners: &[Winners], overlays: &[Overlay]) ->
     runs
 }
 
-/// Returns whether a user message, and not a synthetic pair, replaces the run that starts at a position. The pair of a
-/// run of steps precedes the user events of the turn, so the run's overlay must start with the turn.
+/// Returns whether a user message, and not a synthetic pair, replaces the run that starts at a position. A pair
+/// precedes the user events of the turn, so it replaces a run of steps only if the run's overlay starts with the turn.
 fn is_note(start: Position, overlay: &Overlay) -> bool {
     let starts_with_turn = overlay.from_step.is_none() && overlay.from_turn == start.turn;
     start.step.is_some_and(|step| step > 0 || !starts_with_turn)

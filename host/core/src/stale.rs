@@ -1,6 +1,6 @@
 //! The part of a view whose signed thinking is left out, for rendering and for write-back. A provider may reject the
-//! signature of a thought if the content before it has changed. It also rejects results of calls without the thought
-//! that led to the calls, so the open turn must never lose its thinking.
+//! signature of a thought if the content before it has changed. It also rejects the results of calls if the thought
+//! that led to the calls is missing, so the open turn must never lose its thinking.
 
 use std::collections::HashSet;
 

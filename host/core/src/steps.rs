@@ -38,7 +38,7 @@ impl Steps {
             let external_event = external.and_then(|external| external.events.get(element));
             let response = external_event.map_or(NO_RESPONSE, |event| event.response);
             let step = current.add(event, response, index.bytes_at(event.id));
-            // The other elements have no step. Those of a sidecar would set the count of another turn.
+            // Other elements have no step, so they must not set a count.
             if event.kind.is_conversation()
                 && let Some(count) = counts.get_mut(event.turn)
             {

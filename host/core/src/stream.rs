@@ -1,5 +1,5 @@
 //! The stream: a transcript's bytes, the index of its events, and its overlays. It is made from bytes only, so that a
-//! reduced view can never pass for history (RFD 064, "Raw-Stream Invariant").
+//! view can never be used as history (RFD 064, "Raw-Stream Invariant").
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -208,7 +208,7 @@ impl Stream {
     pub fn with_overlays(self, overlays: &Index) -> Result<Self, Unreadable> {
         let mut index = self.index;
         let offset = index.bytes.len() + index.generated.len();
-        // The other index has other turn numbers than this stream.
+        // The turn numbers of the other index are not this stream's.
         let turn = index.turns.saturating_sub(1);
         for event in &overlays.events {
             if event.kind.is_overlay() || event.kind == Kind::Receipt {
@@ -226,17 +226,18 @@ impl Stream {
     #[must_use]
     pub fn without_overlays(&self) -> Self {
         let is_kept = |event: &Event| !event.kind.is_overlay() && event.kind != Kind::Receipt;
-        // In the files of other programs, these are the last elements, so the other elements keep their numbers.
+        // In the files of other programs, overlays and receipts are the last elements, so the others keep their
+        // indexes.
         self.with_events(self.events().iter().filter(|event| is_kept(event)).copied().collect())
     }
 
-    /// Returns the stream of the first elements.
+    /// Returns the stream with only its first `elements` elements, and without overlays.
     #[must_use]
     pub fn prefix(&self, elements: usize) -> Self {
         self.with_events(self.events()[..elements.min(self.events().len())].to_vec())
     }
 
-    /// Returns the stream with these events of its own, and without overlays.
+    /// Returns the stream with only these events, which are some of its own, and without overlays.
     fn with_events(&self, events: Vec<Event>) -> Self {
         let turns = events.iter().filter(|event| event.kind.is_conversation()).map(|event| event.turn + 1);
         let index = Index {

@@ -8,8 +8,8 @@ use jp_compact_tokens::PieceCounts;
 /// The maximum number of keys per object that are compared with each other.
 const KEYS_MAX: usize = 32;
 
-/// Measures every key and value of an object, with base64 decoded if `is_encoded`. `None` for any other value, and if the
-/// result depends on the parser, which selects one of duplicate keys and formats numbers.
+/// Measures every key and value of an object, with base64 decoded if `is_encoded`. `None` for any other value, and if
+/// the result would depend on the parser: on its choice between duplicate keys, or on its format for numbers.
 pub(super) fn measure(raw: &[u8], is_encoded: bool, buffer: &mut Vec<u8>) -> Option<Measure> {
     if raw.first() != Some(&b'{') {
         return None;

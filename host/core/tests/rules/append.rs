@@ -1,4 +1,4 @@
-//! Compactions as appended elements: their stamps, their positions, and the surrounding bytes.
+//! Compactions as appended elements: their timestamps, their positions, and the surrounding bytes.
 
 use bytes::Bytes;
 use jp_compact_core::append::{self, Entry, NotAppendable, Receipt};

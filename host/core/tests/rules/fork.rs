@@ -105,7 +105,7 @@ fn renumbers_positions_of_listed_halves() {
     let calls = |seq: u64, half: Value| json!([{"seq": seq, "id": "c", "half": half, "request": "strip"}]);
     let add_turn = |build: Build| build.turn().ask("a").call("c", "read").answer("c", "x").say("b");
     let build = (0..3).fold(Build::default(), |build, _| add_turn(build));
-    // The number is a hint. The entry matches the third call.
+    // The number has no effect. The entry matches the third call.
     let bytes = build.element(own_overlay(90, 0, 2, selective(calls(99, half(2, 3))))).bytes();
     let (stream, effects) = forked(&bytes, 2);
     assert_eq!(effects, [Clipped]);

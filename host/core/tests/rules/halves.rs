@@ -1,4 +1,4 @@
-//! An entry of a stored `selective` matches the half that it was made for, despite inserted elements.
+//! An entry of a stored `selective` policy matches the half that it was made for, despite inserted elements.
 
 use std::collections::BTreeMap;
 

@@ -338,8 +338,8 @@ proptest! {
         let view_violations = lint::check_view(&stream, stream.overlays(), &view);
         for provider in Provider::ALL {
             let body_violations = lint::check_body(provider, &render::render_unrepaired(&stream, &view, provider));
-            // Views have no rule for the first role (A2, M1, M2), two calls of one message with the same id (A3), and
-            // ids that a single provider rejects (G8).
+            // Views have no rule for the first role (A2, M1, M2), for two calls of one message with the same id (A3),
+            // or for ids that a single provider rejects (G8).
             let is_rule_of_views = |violation: &lint::Violation| {
                 !matches!(violation.rule, Rule::A2 | Rule::M1 | Rule::M2 | Rule::A3 | Rule::G8)
             };

@@ -246,7 +246,8 @@ fn summarized(
     Stream::parse(bytes).unwrap()
 }
 
-/// Returns the first step of the last turn that is shown, if the turn is open and thinks.
+/// Returns whether the first step of the last turn that the view shows begins with signed thinking. `None` if the turn
+/// is closed, or if none of its steps begins so.
 fn first_step_thinks(stream: &Stream, survey: &Survey<'_>) -> Option<bool> {
     open::open_reason(stream, &survey.pairs, true)?;
     let last = stream.turns() - 1;

@@ -1,5 +1,6 @@
 //! Sessions: exchanges with the processes of strategies. A process serves one request, or workers serve many. Requests
-//! and answers are the same in both cases. The output of a failed process must never be used (PROTOCOL.md, "Ends").
+//! and answers are the same in both cases. The output of a failed process must never be used (PROTOCOL.md, "How a
+//! request ends").
 
 mod confined;
 mod connection;
