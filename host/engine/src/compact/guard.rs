@@ -31,7 +31,7 @@ pub enum OnGrowth {
     Append,
     /// Decline it, because the configuration named the strategy or the profile.
     DeclineConfigured,
-    /// Decline it, because a batch needs an option for it.
+    /// Decline it, because in a batch only an option allows growth.
     DeclineInBatch,
 }
 

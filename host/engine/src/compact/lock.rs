@@ -53,7 +53,8 @@ mod tests {
     use super::*;
     use jp_compact_runtime::environment::Environment;
 
-    /// Writes a transcript whose lock another task of this thread holds and, if `releases`, gives up.
+    /// Writes a transcript while another task of this thread holds its lock. With `releases`, that task releases the
+    /// lock.
     async fn write_locked(lock_wait: Duration, releases: bool) -> Result<(), Error> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events.json");

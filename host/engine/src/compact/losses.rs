@@ -1,5 +1,5 @@
-//! The paths that stripped calls lose. RFD 064's default profile for JP strips the arguments too, and JP itself offers
-//! a policy that keeps them (docs/reference/evidence.md).
+//! The file paths that a view loses because the arguments of calls are stripped. RFD 064's default profile for JP
+//! strips the arguments too, and JP itself offers a policy that keeps them (docs/reference/evidence.md).
 
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
 use jp_compact_core::{Stream, View};

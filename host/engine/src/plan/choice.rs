@@ -1,4 +1,4 @@
-//! The user's selection on a command line or in a call of an MCP tool. The configuration replaces each missing part. A
+//! The user's selection on a command line or in a call of an MCP tool. The configuration supplies each missing part. A
 //! strategy or profile that is named here may make a view larger. A configured one may not.
 
 use jp_compact_core::select::RequestedSelection;
@@ -6,7 +6,7 @@ use jp_compact_core::spec::Spec;
 
 use crate::compact::OnGrowth;
 
-/// The user's selection: the strategies or the profile, and the turns. The configuration replaces each missing part.
+/// The user's selection: the strategies or the profile, and the turns. The configuration supplies each missing part.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CommandLineChoice<'a> {
     /// The strategies. They exclude a profile and an inline form.
