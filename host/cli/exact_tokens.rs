@@ -1,9 +1,9 @@
 //! The counter of `--tokens exact`: the tokenizer `o200k`. Only this module names its crate. The first count unpacks
 //! the ranks of the tokens. A text must never make the tokenizer panic.
 
-/// The longest run of blanks that is given to the tokenizer. Its regular expression panics near 1,000,000. The length
-/// of the longest token of spaces, tabs, or no-break spaces divides this number. Therefore, the counts of the parts of
-/// a run of one kind add up to the count of the run.
+/// The longest run of blanks that is given to the tokenizer. The regular expression of the tokenizer panics near
+/// 1,000,000. The length of the longest token of spaces, tabs, or no-break spaces divides this number. Therefore, the
+/// counts of the parts of a run of one kind add up to the count of the run.
 const BLANKS_MAX: usize = 65_536;
 
 /// Returns the number of tokens of a text. The count of a line with more than [`BLANKS_MAX`] blanks of several kinds in

@@ -34,7 +34,7 @@ pub(crate) fn until_interrupted<T>(work: impl Future<Output = Result<T, Report>>
             () = SHUTDOWN.notified() => Err(interrupted()),
         }
     });
-    // A name lookup cannot be cancelled; a normal shutdown would wait for it.
+    // A name lookup cannot be canceled; a normal shutdown would wait for it.
     runtime.shutdown_background();
     result
 }

@@ -28,8 +28,8 @@ pub(crate) fn trust_prompt() -> TrustPrompt {
 pub(crate) async fn ask(question: &'static str) -> io::Result<String> {
     output::question(question);
     let (sender, receiver) = tokio::sync::oneshot::channel();
-    // An interrupt must end the wait, but a read of stdin cannot be cancelled. So a thread reads, and may remain until the
-    // process ends.
+    // An interrupt must end the wait, but a read of stdin cannot be canceled. So a thread reads, and may remain until
+    // the process ends.
     std::thread::spawn(move || {
         let mut line = String::new();
         let result = std::io::stdin().read_line(&mut line).map(|_| line);

@@ -1,4 +1,5 @@
-//! `jp-compact eval`: measures how many of the names that a conversation uses again strategies keep, and their cost.
+//! `jp-compact eval`: measures strategies: how many of the names that a conversation needs later they keep, and their
+//! cost.
 
 use std::ffi::OsString;
 use std::num::NonZero;

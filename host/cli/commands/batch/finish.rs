@@ -25,7 +25,7 @@ pub(super) struct FinishedBatch<'a> {
     pub(super) tally: Tally,
     /// The number of transcripts that failed for lack of trust or consent.
     pub(super) refused: u64,
-    /// The files with the name of a session and another content.
+    /// The files that are named like a session, but have other content.
     pub(super) others: Vec<PathBuf>,
     /// The error: a report line that could not be written, or a thread that could not be started.
     pub(super) result: io::Result<BatchEnd>,

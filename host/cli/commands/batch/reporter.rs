@@ -28,7 +28,7 @@ pub(super) struct BatchReporter {
     /// The hints that were already printed.
     hints: BTreeSet<String>,
     is_interrupted: bool,
-    /// The files with the name of a session and another content.
+    /// The files that are named like a session, but have other content.
     pub(super) others: Vec<PathBuf>,
 }
 

@@ -130,7 +130,7 @@ struct Target {
     path: PathBuf,
     /// None for a folder.
     conversation: Option<Opened>,
-    /// If the target is a folder, it is the current folder here.
+    /// If the target is a folder, that folder is the current folder of this environment.
     environment: Environment,
 }
 

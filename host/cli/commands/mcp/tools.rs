@@ -72,7 +72,7 @@ impl ServerHandler for Handler {
             .with_instructions(INSTRUCTIONS)
     }
 
-    /// Answers a request that replaces a refused line, and an unknown request, with an error.
+    /// Answers with an error: an unknown request, and the request by which the input replaces a line that it refuses.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -197,8 +197,8 @@ impl McpServer {
         tool_output((CompactAnswer { report, takes_effect }, text))
     }
 
-    /// Copies a session of the served folder to a new session next to it. A path is refused: the new session would be
-    /// in the folder that the file names, and the files next to it would be copied.
+    /// Copies a session of the served folder to a new session next to it. Refuses a path, because the client could name
+    /// any file: its content would decide the folder of the new session, and the files next to it would be copied.
     async fn fork(&self, arguments: ForkArguments) -> Result<ToolAnswer, Report> {
         let session = self.session(&arguments.transcript)?.ok_or_else(|| {
             let message = format!("no session of this folder has the id `{}`", arguments.transcript);

@@ -35,7 +35,7 @@ pub(super) fn jail(
     }
 }
 
-/// Opens the plugin at a path, with the grants of the command line and of the user's answer.
+/// Opens the plugin at a path, with the permissions that the user granted on the command line or grants when asked.
 pub(super) fn open_plugin(
     path: &Path,
     grants: &[Grant],

@@ -109,7 +109,7 @@ fn with_granted_questions(args: &Args, candidate: &Candidate) -> Result<Vec<Gran
     Ok(if prompt::is_yes(&answer) { questions } else { Vec::new() })
 }
 
-/// Lets the plugin describe itself in a jail, before the trust is recorded. The inner error is the plugin's.
+/// Lets the plugin describe itself in a jail, before the trust is recorded. The inner error is a failure of the plugin.
 fn describe(
     args: &Args,
     candidate: &mut Candidate,
