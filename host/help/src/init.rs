@@ -56,7 +56,7 @@ fn choice(row: &EvalRow) -> Choice {
     Choice { profile: row.name.clone(), saved: row.saved.percent, recall }
 }
 
-/// Returns the largest saving that keeps enough.
+/// Returns the strategy that saves most, of those that save and keep enough.
 #[must_use]
 pub fn best(choices: &[Choice]) -> Option<&Choice> {
     let keeps_enough = |choice: &&Choice| choice.recall.is_none_or(|recall| recall >= RECALL_MIN);

@@ -43,7 +43,8 @@ impl Shell {
             Self::Bash => script.extend_from_slice(bash::SCRIPT.as_bytes()),
             Self::Zsh => {
                 write(&Zsh)?;
-                // A file in `fpath` is the function itself, so it must also answer when it is loaded.
+                // zsh loads a file in `fpath` as the function itself, so the file must also answer the call that loaded
+                // it.
                 script.extend_from_slice(ZSH_AUTOLOAD.as_bytes());
             }
             Self::Fish => write(&Fish)?,
@@ -102,7 +103,7 @@ fn candidates_for(
     Ok(without_options(answer))
 }
 
-/// Leaves out the options if there are other candidates: they are listed when the user types `-`.
+/// Leaves out the options if there are other candidates. A shell lists the options when the user types `-`.
 fn without_options(answer: Vec<u8>) -> Vec<u8> {
     let lines: Vec<&[u8]> = answer.split_inclusive(|byte| *byte == b'\n').collect();
     if lines.iter().all(|line| line.starts_with(b"-")) {
