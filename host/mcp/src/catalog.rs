@@ -155,7 +155,7 @@ fn tool<I: JsonSchema>(
     description: &'static str,
 ) -> ToolDescription {
     let mut input = generated::<I>().as_object().cloned().unwrap_or_default();
-    // They name the type in Rust.
+    // These members describe the Rust type, and not the tool.
     ["$schema", "title", "description"].iter().for_each(|member| drop(input.remove(*member)));
     with_single_types(&mut input);
     ToolDescription {

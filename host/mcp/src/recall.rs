@@ -1,5 +1,5 @@
-//! The tools that return events that overlays hide, and the tool that lists the sessions of the served folder. They
-//! must not write.
+//! The tools that return raw events, whether or not overlays hide them, and the tool that lists the sessions of the
+//! served folder. They must not write.
 
 use std::path::Path;
 
@@ -74,7 +74,7 @@ pub struct ReadTranscript<'a> {
     pub stream: &'a Transcript,
 }
 
-/// Returns what the overlays remove, one line for each changed event. The document has no hunks.
+/// Returns the changes by the overlays, with one line for each changed event. The document has no hunks.
 #[must_use]
 pub fn changes(read: ReadTranscript<'_>, estimator: Estimator) -> ToolAnswer {
     let stream = read.stream.stream();
@@ -134,8 +134,8 @@ pub fn session_path(id: &str, folder: &Path, environment: &Environment) -> Optio
     Path::new(&row.path?).canonicalize().ok()
 }
 
-/// Returns whether a session belongs to the served folder. The agent of a session worked in this folder. A conversation
-/// of JP is inside of it: the folder can be below a workspace, whose other conversations are not served.
+/// Returns whether a session belongs to the served folder: its agent worked in this folder, or it is a conversation of
+/// JP inside this folder. If the folder is below a workspace, other conversations of the workspace are not served.
 fn is_served(row: &ListedSession, folder: &Path) -> bool {
     let real = |path: &Option<String>| path.as_deref().and_then(|path| Path::new(path).canonicalize().ok());
     match row.agent.as_str() {

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-/// Removes `null` from the types of properties. An optional property is left out, and some clients refuse two types.
+/// Removes `null` from the types of properties. A client leaves out an optional property, so `null` is not needed, and
+/// some clients refuse two types.
 pub(crate) fn with_single_types(schema: &mut Map<String, Value>) {
     for value in schema.values_mut() {
         simplify(value);
