@@ -1,5 +1,5 @@
-//! Replaces an earlier fork by a new one. The agent no longer finds the earlier fork, but its bytes stay, because its agent
-//! may have added turns to it. Only a session that `jp-compact` made can be replaced, never an original.
+//! Replaces an earlier fork by a new one. The agent no longer finds the earlier fork, but the file stays, because the
+//! agent may have added turns to it. Only a session that `jp-compact` made can be replaced, never an original.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -60,8 +60,8 @@ impl EarlierFork {
         &self.path
     }
 
-    /// Moves the fork to a hidden name in its folder, and returns that path. At any time, one of both names leads to the
-    /// bytes.
+    /// Moves the fork to a hidden name in its folder, and returns that path. At any time, one of the two names leads to
+    /// the bytes.
     ///
     /// # Errors
     /// The fork has changed since the check, or the hidden name is taken.

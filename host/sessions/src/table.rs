@@ -50,7 +50,7 @@ pub fn table(
     lines
 }
 
-/// Returns a row without its cut. The title is the last cell, so that only the title is cut.
+/// Returns a row at its full width. The title is the last cell, so that only the title is cut later.
 fn line(row: &[String; 7], widths: [usize; 6], columns: Option<usize>) -> String {
     let [time, agent, id, size, counts, folder] = widths;
     let has_room = |needed: usize| columns.is_none_or(|columns| columns >= needed);
@@ -98,7 +98,8 @@ fn folder(row: &ListedSession, environment: &Environment) -> String {
     format!("…{}", short.chars().skip(chars + 1 - FOLDER_CHARS_MAX).collect::<String>())
 }
 
-/// Returns the beginning of each id that no other id has.
+/// Returns the printed part of each id: beginnings of one length that all differ, or the whole id if its agent accepts
+/// no shorter one.
 #[must_use]
 pub fn short_ids(rows: &[ListedSession]) -> Vec<String> {
     let is_unique = |id: &str, length: usize| {

@@ -1,5 +1,5 @@
 //! `OpenHands`: a new folder with a file for each event, and a copy of the conversation's state with the new id. The
-//! state is written last, because `OpenHands` takes a folder with it for a complete conversation.
+//! state is written last, because `OpenHands` takes a folder with a state for a complete conversation.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
