@@ -59,8 +59,8 @@ pub(super) fn read(
     Ok(None)
 }
 
-/// Returns the origin and the text of the settings of a conversation. Equal results are equal settings. `None` if the
-/// conversation has no settings.
+/// Returns the origin and the text of the settings of a conversation. If two results are equal, so are the settings.
+/// `None` if the conversation has no settings.
 ///
 /// # Errors
 /// The settings cannot be read.

@@ -10,7 +10,7 @@ use jp_compact_core::select::Selection;
 /// Parses an inline form. Without a range, its calls use the range of the run.
 ///
 /// # Errors
-/// When the text is not an inline form.
+/// The text is not an inline form.
 pub fn parse(text: &str) -> Result<Vec<Call>, String> {
     let (policies, turns) = match text.split_once(':') {
         Some((policies, turns)) => (policies, Some(parse_range(turns.trim())?)),
@@ -45,8 +45,8 @@ pub fn parse(text: &str) -> Result<Vec<Call>, String> {
     })
 }
 
-/// Parses `FROM..TO`, both inclusive. A missing end is the end of the conversation. A single number is the first turn
-/// or step, or the last turn if it is negative.
+/// Parses `FROM..TO`, both inclusive. Without `FROM` or `TO`, the range begins or ends with the conversation. A single
+/// number is the first turn or step, or the last turn if it is negative.
 fn parse_range(text: &str) -> Result<Selection, String> {
     const START: Bound = Bound::turn(0);
     const END: Bound = Bound::FromEnd(0);
