@@ -84,7 +84,7 @@ impl Language {
             runtime => format!("\n[permissions]\nruntime = \"{runtime}\"\n"),
         };
         format!(
-            "{build}# Test:   jp-compact strategy test .\n# Look:   jp-compact strategy run . CONVERSATION\n\
+            "{build}# Test:   jp-compact strategy test .\n# Try:    jp-compact strategy run . CONVERSATION\n\
              # Use:    jp-compact --strategy . CONVERSATION\n\
              manifest = 1\nname = \"@NAME@\"\nversion = \"0.1.0\"\n\
              description = \"Strip the output of tool calls\"\nprotocols = [1]\n\n[run]\n{run}\n{permissions}"
