@@ -74,7 +74,7 @@ pub enum Reasoning {
 #[serde(tag = "policy", rename_all = "snake_case", from = "ToolCallsWire")]
 pub enum ToolCalls {
     /// Replaces arguments with `{}` (`request`) and content with a status line (`response`). With both false, every
-    /// call of the range is kept and older policies for it no longer apply.
+    /// call of the range is kept, and older policies no longer apply to the range.
     Strip {
         /// Replace the arguments with `{}`.
         request: bool,
@@ -97,7 +97,7 @@ pub enum ToolCalls {
 #[cfg_attr(feature = "generate", schemars(rename = "ToolCalls"))]
 enum ToolCallsWire {
     /// Replaces arguments with `{}` (`request`) and content with a status line (`response`). With both false, every
-    /// call of the range is kept and older policies for it no longer apply.
+    /// call of the range is kept, and older policies no longer apply to the range.
     Strip {
         /// Replace the arguments with `{}`.
         request: bool,

@@ -22,8 +22,8 @@ pub struct Needs {
     /// Data that the host returns with the answers, at most 64 KiB, or 1 MiB with the feature `needs.many`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// An estimate of the needs of all later rounds. The host compares it with the budget before it asks a model, so that
-    /// a run that cannot end does not begin.
+    /// An estimate of the needs of all later rounds. The host compares it with the budget before it asks a model, so
+    /// that a run that is too expensive does not begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remaining: Option<RemainingNeeds>,
 }

@@ -60,7 +60,7 @@ impl Range {
         !is_before(self.end(), other.start()) && !is_before(other.end(), self.start())
     }
 
-    /// Returns the order of its start. A turn begins before its step 0, with the user's events.
+    /// Returns a key that orders the starts of ranges. A turn begins before its step 0, with the user's events.
     const fn start(&self) -> (usize, usize) {
         match self.from_step {
             None => (self.from_turn, 0),
@@ -68,7 +68,7 @@ impl Range {
         }
     }
 
-    /// Returns the order of its end. A turn ends after its last step.
+    /// Returns a key that orders the ends of ranges. A turn ends after its last step.
     const fn end(&self) -> (usize, usize) {
         match self.to_step {
             None => (self.to_turn, usize::MAX),

@@ -24,9 +24,9 @@ pub struct AutoReport {
     pub always: Vec<AlwaysReport>,
     /// Whether the conversation was too large.
     pub due: bool,
-    /// The reason, for people.
+    /// The reason for `due`, as text for people.
     pub reason: String,
-    /// The reason, in numbers.
+    /// The reason for `due`, in numbers.
     pub trigger: TriggerReport,
     /// The compaction, if there was one.
     pub report: Option<CompactionReport>,
@@ -131,6 +131,6 @@ pub struct QueryReport {
     pub usage: Option<Usage>,
     /// The automatic compaction after the turn, if it is enabled.
     pub auto: Option<AutoReport>,
-    /// The failure. The other members have the finished steps.
+    /// The failure. The other members have the results of the steps before it.
     pub error: Option<ErrorReport>,
 }

@@ -51,7 +51,7 @@ pub struct ShowReport {
     pub by_tool: BTreeMap<String, Sizes>,
 }
 
-/// The origin of a session that `jp-compact` made from another one. The session contains the view, so these overlays are
+/// The origin of a session that `jp-compact` made from another one. The session contains the view, so the overlays are
 /// already applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
@@ -66,7 +66,7 @@ pub struct ForkOrigin {
     pub command: Option<String>,
     /// The number of overlays that the copy applies.
     pub overlays: Option<u64>,
-    /// These overlays, oldest first. Empty in forks of earlier versions.
+    /// The overlays that the copy applies, oldest first. Empty in forks that earlier versions of jp-compact made.
     #[serde(default)]
     pub applied: Vec<AppliedOverlay>,
 }

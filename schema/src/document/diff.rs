@@ -198,11 +198,13 @@ pub struct ViewCharacters {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct DiffHunk {
-    /// The first line in the first view, from 1. For no lines, the line before them.
+    /// The number of the first line in the first view, from 1. Without lines in this view, the number of the line
+    /// before.
     pub old_start: usize,
     /// The number of lines in the first view.
     pub old_lines: usize,
-    /// The first line in the second view, from 1. For no lines, the line before them.
+    /// The number of the first line in the second view, from 1. Without lines in this view, the number of the line
+    /// before.
     pub new_start: usize,
     /// The number of lines in the second view.
     pub new_lines: usize,

@@ -183,7 +183,7 @@ pub struct EvalControl {
     pub recall: EvalRecall,
 }
 
-/// The recall after several compactions, at the 80 % cut.
+/// The recall after several compactions, at the last cut.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalRound {
@@ -197,7 +197,7 @@ pub struct EvalRound {
     pub recall: EvalRecall,
 }
 
-/// A condition of the command line.
+/// A gate of the command line, and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalGate {
@@ -209,7 +209,7 @@ pub struct EvalGate {
     pub failures: Vec<EvalGateFailure>,
 }
 
-/// A row that does not meet a condition.
+/// A row that does not meet a gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalGateFailure {

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct LostPaths {
-    /// The number of these paths.
+    /// The number of different paths in the stripped arguments and results.
     pub stripped: usize,
-    /// Of these, the paths that the view does not name anywhere.
+    /// The number of these paths that the view does not name anywhere.
     pub lost: usize,
-    /// Whether much is lost: at least five paths, and at least a quarter of them.
+    /// Whether much is lost: at least five paths, and at least a quarter of the stripped paths.
     pub is_much: bool,
     /// A policy that JP applies too and that loses fewer. Null if no path is in arguments only.
     pub better: Option<BetterPolicy>,
