@@ -1,6 +1,6 @@
-//! The charts of a page, as SVG text: dots, and lines. Each has numbers in place of names, because names do not fit
-//! next to a dot. A table next to the chart has the names. The classes in `style.css` set the colors, because the
-//! background can be light or dark.
+//! The charts of a page, as SVG text: dots and lines. Their labels are numbers, because names do not fit next to a dot.
+//! A table next to the chart has the names. The classes in `style.css` set the colors, because the background can be
+//! light or dark.
 
 use std::fmt::Display;
 

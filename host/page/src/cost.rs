@@ -1,4 +1,4 @@
-//! The cost of the next requests with and without a compaction, and the recall over rounds: two charts with lines.
+//! Two charts with lines: the cost of the next requests with and without a compaction, and the recall over rounds.
 
 use jp_compact_schema::document::{EvalReport, EvalRow};
 use maud::{Markup, html};
@@ -75,7 +75,7 @@ pub(crate) fn rounds_section(report: &EvalReport) -> Option<Markup> {
     let axes =
         Axes { x: "compactions", y: "names kept, %", x_range: (1.0, most as f64), y_range: (0.0, 100.0) };
     let caption = html! {
-        "The recall at the cut at 80 % of the tool output, after several compactions. The table has the same numbers. A "
+        "The recall at the last cut, after several compactions. The table has the same numbers. A "
         "flat line means that a conversation can be compacted again and again without further loss."
     };
     let table = html! {

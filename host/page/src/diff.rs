@@ -14,11 +14,11 @@ use crate::frame::{Section, page, scrollable};
 use crate::ribbon::{ELEMENTS_MAX, RibbonBlock, draw, legend};
 use crate::text::{cut, grouped};
 
-/// The number of changes with a row.
+/// The maximum number of changes with a row.
 const CHANGES_MAX: usize = 1_000;
-/// The number of characters of a change that the page has.
+/// The maximum number of characters of a change.
 const CHANGE_CHARS: usize = 2_000;
-/// The bytes of the markup of all texts.
+/// The maximum size of the markup of all texts, in bytes.
 const TEXT_BYTES: usize = 700_000;
 const STATES: [&str; 7] = ["kept", "shortened", "replaced", "removed", "summarized", "added", "restored"];
 

@@ -66,7 +66,7 @@ fn sentence(report: &EvalReport, index: usize, row: &EvalRow) -> Markup {
         }
         p {
             @if keeps_names(&row.recall) {
-                "Of the rows that keep 95 % of the paths and 90 % of the numbers and identifiers, it saves most."
+                "Of the rows that keep 95 % of the paths and 90 % of the numbers and identifiers, this one saves most."
             } @else {
                 "No row keeps 95 % of the paths and 90 % of the numbers and identifiers. This one keeps most of them."
             }

@@ -1,6 +1,6 @@
 //! The list of texts that the view no longer has although a later event used them: the text, its source, and its use.
-//! Names come first, then words, then passages. The overlapping passages of one use are one entry, because they would
-//! fill the list, and a use that is lost at several cuts is one entry, too.
+//! Names come first, then words, then passages (the class `quote`). The overlapping passages of one use are one entry,
+//! because they would otherwise fill the list. A use that is lost at several cuts is one entry, too.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -14,9 +14,9 @@ use crate::frame::scrollable;
 use crate::ribbons::kind_name;
 use crate::text::{block, grouped, inline};
 
-/// The number of lost texts in the list.
+/// The maximum number of lost texts in the list.
 const LOST_MAX: usize = 150;
-/// The number of characters of a lost text in a line.
+/// The maximum number of characters of a lost text in a line.
 const LINE_CHARS: usize = 160;
 
 /// The classes in the order of the list.

@@ -3,12 +3,12 @@
 
 use maud::{Markup, html};
 
-/// The number of blocks and arcs that a browser shows without delay.
+/// The maximum number of blocks and arcs that a browser shows without delay.
 pub(crate) const ELEMENTS_MAX: usize = 5_000;
 const WIDTH: f64 = 1_000.0;
 const BLOCK_HEIGHT: f64 = 26.0;
 const ARC_HEIGHT: f64 = 110.0;
-/// A block that is thinner could not be seen.
+/// A thinner block would be invisible.
 const WIDTH_MIN: f64 = 0.4;
 
 /// One event of the ribbon. It has no text of the conversation, because a page without texts has a ribbon too.
@@ -64,7 +64,7 @@ pub(crate) fn draw(blocks: &[RibbonBlock], arcs: &[RibbonArc], label: &str) -> O
             span
         })
         .collect();
-    // Without arcs, their part would be an empty band above the blocks.
+    // Without arcs, the space for them would be an empty band above the blocks.
     let top = if arcs.is_empty() { 0.0 } else { ARC_HEIGHT };
     let center = |index: usize| spans.get(index).map(|(start, width)| start + width / 2.0);
     Some(html! {

@@ -10,9 +10,9 @@ use crate::rows::label;
 use crate::text::grouped;
 use jp_compact_eval::is_fixed_control;
 
-/// The number of transcripts with ribbons.
+/// The maximum number of transcripts with ribbons.
 const TRANSCRIPTS_MAX: usize = 3;
-/// The number of blocks and arcs of a page, because each takes about 130 bytes.
+/// The maximum number of blocks and arcs of a page. Each takes about 130 bytes.
 const PAGE_ELEMENTS_MAX: usize = 9_000;
 
 pub(crate) fn section(report: &EvalReport, cuts: &[PageCut], best: usize) -> Markup {

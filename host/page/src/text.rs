@@ -1,8 +1,9 @@
-//! Texts of a transcript in a page. Long texts are cut, with their size, so that the page stays small.
+//! Texts of a transcript in a page. Long texts are cut, and the number of hidden characters is shown, so that the page
+//! stays small.
 
 use maud::{Markup, html};
 
-/// The number of characters of a text that a page has.
+/// The maximum number of characters of a text.
 const CHARS_MAX: usize = 2_000;
 
 /// A text that may be cut.

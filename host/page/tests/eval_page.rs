@@ -111,7 +111,7 @@ fn sentence_is_about_the_row_that_saves_most_and_keeps_names() {
 }
 
 #[test]
-fn parts_are_in_the_order_of_the_design() {
+fn sections_have_a_fixed_order() {
     let page = eval_page(&evaluation(report()), Texts::Shown);
     let positions = ["result", "frontier", "conversation", "lost", "cost", "rounds"]
         .map(|id| page.find(&format!("<section id=\"{id}\"")).unwrap_or_else(|| panic!("{id} is missing")));
@@ -126,7 +126,7 @@ fn hostile_texts_are_escaped() {
     for element in ["<script", "<img", "<svg onload", "\"><svg onload"] {
         assert!(!page.contains(element), "{element} is not escaped");
     }
-    assert!(page.contains("&lt;script&gt;window.forged=1"), "the text is there, escaped");
+    assert!(page.contains("&lt;script&gt;window.forged=1"), "the page has the escaped text");
 }
 
 #[test]
@@ -171,5 +171,5 @@ fn too_many_events_have_no_ribbon() {
     evaluation.cuts[0].events.resize(6_000, event);
     let page = eval_page(&evaluation, Texts::Shown);
     assert!(!page.contains("<rect class=\"kept\" x="), "no ribbon");
-    assert!(page.contains("too many for a page"), "the page says so");
+    assert!(page.contains("too many for a page"), "the page reports the missing ribbon");
 }
