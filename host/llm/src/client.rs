@@ -85,7 +85,7 @@ pub(super) struct Client {
     plain: OnceLock<Result<Connections, String>>,
 }
 
-/// The same connections, for models and for other requests.
+/// The HTTP connections: in a client for models, and in a plain client for other requests.
 #[derive(Debug)]
 struct Connections {
     models: genai::Client,
@@ -184,7 +184,7 @@ impl Client {
     }
 
     fn build(&self, encrypted: bool) -> Result<Connections, String> {
-        // Fails if another crate has already installed a provider. That provider is then used.
+        // Fails if another crate has already installed a TLS provider. That one is then used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
@@ -337,7 +337,8 @@ fn provider_message(body: &str) -> Option<String> {
     Some(line.chars().take(MESSAGE_CHARS_MAX).collect())
 }
 
-/// Names the address of a server that refuses connections. On this machine, a retry does not help.
+/// Adds the address to the error of a server that refuses connections. If the server is on this machine, a retry does
+/// not help.
 fn unreachable_at(target: &Target, error: RequestError) -> RequestError {
     if !error.message.contains(REFUSED) {
         return error;
@@ -349,7 +350,7 @@ fn unreachable_at(target: &Target, error: RequestError) -> RequestError {
     RequestError { message, retry: if is_local { None } else { error.retry }, ..error }
 }
 
-/// The text of the system for a port without a server.
+/// The operating system's error for a port without a server.
 const REFUSED: &str = "Connection refused";
 
 fn connection_error(error: &reqwest::Error) -> RequestError {

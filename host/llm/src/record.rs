@@ -11,7 +11,7 @@ use jp_compact_runtime::session::{Recorded, key};
 use jp_compact_runtime::small_file;
 use jp_compact_schema::{Answer, NeedRequest};
 
-/// The size limit of a file of recorded answers. It is kept in memory and rewritten for every answer.
+/// The size limit of a file of recorded answers. The file is kept in memory and rewritten for every answer.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// A file of recorded answers is invalid or cannot be written.
@@ -50,7 +50,8 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Returns the answer from this run. A replay has one answer per request, so a run must have one too.
+    /// Returns the answer that this run has recorded for the request. A replay gives equal requests the same answer, so
+    /// the recorded run must do the same.
     pub(super) fn recorded_in_this_run(&self, request: &NeedRequest) -> Option<Answer> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let is_of_run = answers.keys_of_run.contains(&key(request));

@@ -43,8 +43,8 @@ impl Settings {
         configured.or_else(|| Some(WindowSource::BuiltIn.window(built_in()?)))
     }
 
-    /// Returns the smallest window in the family of a model. A server of the user's own may serve a model with a
-    /// smaller window than its family, so a model of Ollama has no family.
+    /// Returns the smallest window in the family of a model. A local server may serve a model with a smaller window
+    /// than its family has, so a model of Ollama has no family.
     pub(super) fn family_window(&self, model: &ModelName) -> Option<ContextWindow> {
         let configured = self.providers.get(model.provider()).and_then(|provider| provider.kind);
         let is_ollama = configured.map_or(model.provider() == "ollama", |kind| kind == ProviderKind::Ollama);

@@ -1,13 +1,13 @@
 //! The context window of a model: typed, configured, from the built-in table, reported by the provider, or assumed from
-//! similar models. A provider is asked without any part of a conversation. Only a provider that the user's own settings or
-//! command name may be asked.
+//! similar models. A provider is asked without any part of a conversation. Only a provider that the user's own settings
+//! or the user's command name may be asked.
 
 use super::provider::{self, Target};
 use super::{ContextWindow, ModelName, Models, WindowSource, window_request};
 
 impl Models {
-    /// Returns the context window of a model, if it is known. The typed window is an upper limit. It replaces a window
-    /// that is only assumed. A window that the provider reports is used after [`Self::ask_for_window`].
+    /// Returns the context window of a model, if it is known. The typed window is an upper limit for a known window,
+    /// and replaces an assumed one. A window that the provider reports is known after [`Self::ask_for_window`].
     #[must_use]
     pub fn context_window(&self, model: &ModelName) -> Option<ContextWindow> {
         let typed = self.window.map(|tokens| WindowSource::Typed.window(tokens));
@@ -22,7 +22,7 @@ impl Models {
     }
 
     /// Asks the provider of a model for its context window, if it is not known otherwise. The answer is cached. Only a
-    /// provider that the user's own settings or the user's own command name is asked. If `may_send` is false, only the
+    /// provider that the user's own settings or the user's command name is asked. If `may_send` is false, only the
     /// cache is read.
     pub async fn ask_for_window(&self, model: &ModelName, may_send: bool) {
         if self.window.is_some() || self.settings.listed_window(model).is_some() || !self.may_ask(model) {
@@ -50,8 +50,8 @@ impl Models {
             || named.into_iter().any(|named| named.provider() == model.provider())
     }
 
-    /// Asks a provider for the context window of a model. The first address must answer. Servers of other programs do
-    /// not have the other addresses.
+    /// Asks a provider for the context window of a model. Only an error from the first address is returned. Some
+    /// servers do not have the other addresses.
     async fn reported_window(&self, target: &Target) -> Result<Option<u64>, String> {
         let requests = window_request::requests(target);
         if requests.is_empty() {

@@ -37,8 +37,8 @@ const WINDOWS: [(&str, &str, u64); 27] = [
     ("openai", "o4-mini", 200_000),
 ];
 
-/// The families, by the start of their names. A more specific family comes first, so that the small windows of old
-/// models do not apply to newer ones.
+/// The families, by the start of their models' names. A more specific family comes first, so that the small windows of
+/// old models do not apply to newer ones.
 const FAMILIES: [&str; 6] = ["claude-", "gemini-", "gpt-3.5-", "gpt-4-", "gpt-", "o"];
 
 /// Returns the window of a model. The name may end in a release date.
@@ -53,7 +53,7 @@ pub(super) fn built_in(provider: &str, name: &str) -> Option<u64> {
 }
 
 /// Returns the smallest window in the family of a model. The provider does not matter, because many providers offer the
-/// models of others. Only the last segment of the name counts, as in `anthropic/claude-opus-4-5`.
+/// models of others. In a name such as `anthropic/claude-opus-4-5`, only the last segment counts.
 pub(super) fn smallest_of_family(name: &str) -> Option<u64> {
     let name = name.rsplit('/').next()?;
     // Amazon's names, such as `us.anthropic.claude-opus-4-5-v1:0`.
