@@ -90,7 +90,7 @@ fn table(report: &Value) -> String {
     text
 }
 
-/// Two tests write the page, and each reads all of it before.
+/// Held while a test reads and writes the page, because two tests write it.
 static PAGE_ACCESS: Mutex<()> = Mutex::new(());
 
 fn page_access() -> MutexGuard<'static, ()> {
@@ -98,7 +98,7 @@ fn page_access() -> MutexGuard<'static, ()> {
 }
 
 #[test]
-fn generated_half_is_current() {
+fn table_of_generated_sessions_is_current() {
     let report = evaluate();
     let _access = page_access();
     let cuts: u64 =
@@ -118,7 +118,8 @@ fn generated_half_is_current() {
 /// The folder with public sessions. They are not in the repository.
 const SESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data/transcripts");
 
-/// `JP_COMPACT_TEST_SESSIONS` is the checkout of `tests/evidence/public.py`. Without it, two tables are not compared.
+/// `JP_COMPACT_TEST_SESSIONS` is the folder that `tests/evidence/public.py` gets as `--checkout`.
+/// Without it, two tables are not compared.
 #[test]
 #[ignore = "needs public sessions and a release build; `.ci/nightly` runs it"]
 fn tables_of_public_sessions_are_current() {

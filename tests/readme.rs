@@ -250,8 +250,8 @@ fn lines_uuid(lines: &[serde_json::Value]) -> serde_json::Value {
 
 const SESSION: &str = "3dee0fbb-c3af-4b3b-a570-dde5a25a4336";
 
-/// Runs a command of a way in, in a home folder with a session. Returns its output.
-fn run_way(home: &Path, command: &str, stdin: &str) -> String {
+/// Runs a command of an integration in a home folder with a session. Returns its output.
+fn run_integration(home: &Path, command: &str, stdin: &str) -> String {
     let programs = cargo_bin("jp-compact").parent().unwrap().to_owned();
     let path = format!("{}:{}:/usr/bin:/bin", home.join("bin").display(), programs.display());
     let mut shell = Command::new("/bin/sh");
@@ -262,7 +262,7 @@ fn run_way(home: &Path, command: &str, stdin: &str) -> String {
 }
 
 #[test]
-fn each_way_in_works() {
+fn each_integration_works() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path().canonicalize().unwrap();
     write_session(&home);
@@ -283,21 +283,21 @@ fn each_way_in_works() {
                 }
                 "cp" => {
                     let command = command.replace("plugins/", &format!("{ROOT}/plugins/"));
-                    run_way(&home, &command, "");
+                    run_integration(&home, &command, "");
                 }
                 "create_agent(...," => {
                     assert!(read("plugins/python/README.md").contains(command), "{command}");
                 }
                 "jp" => {
-                    let described = run_way(&home, "jp-compact", "{\"type\":\"describe\"}\n");
+                    let described = run_integration(&home, "jp-compact", "{\"type\":\"describe\"}\n");
                     assert!(described.contains("\"command\":[\"compact\"]"), "{described}");
                 }
                 "claude" => {
-                    assert_eq!(run_way(&home, command, ""), format!("{command}\n"));
+                    assert_eq!(run_integration(&home, command, ""), format!("{command}\n"));
                     let server = command.split_once(" -- ").unwrap().1;
                     let initialize = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
                         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}});
-                    let answer = run_way(&home, server, &format!("{initialize}\n"));
+                    let answer = run_integration(&home, server, &format!("{initialize}\n"));
                     assert!(answer.contains("\"name\":\"jp-compact\""), "{answer}");
                 }
                 "jp-compact" => {
@@ -305,7 +305,7 @@ fn each_way_in_works() {
                         serde_json::json!({"session_id": SESSION, "hook_event_name": "Stop"}).to_string();
                     let stdin = if command.contains("--hook") { &*input } else { "" };
                     let typed = command.replace("SESSION", SESSION).replace("FOLDER", "logs");
-                    let output = run_way(&home, &typed, stdin);
+                    let output = run_integration(&home, &typed, stdin);
                     match command.split(' ').nth(1).unwrap() {
                         "resume" => assert!(output.starts_with("claude --resume "), "{output}"),
                         "fork" => assert!(output.starts_with("claude --resume "), "{output}"),

@@ -117,7 +117,7 @@ fn lock_timeout_is_respected() {
 }
 
 #[test]
-fn json_log_has_one_value_per_line() {
+fn json_log_has_one_object_per_line() {
     let world = World::new(1);
     world.add_unreadable();
     let output = world.jp_compact(&[&["c0", "bad", "-vv", "--log-format", "json"], &NOW[..]].concat());

@@ -128,7 +128,7 @@ def strategies(session):
 
 
 def automatic(session):
-    """Automatic compaction in an open turn keeps the thinking of that turn. The model goes on with its calls.
+    """Automatic compaction in an open turn keeps the thinking of that turn. The model continues with its calls.
 
     The copies of that turn's responses have the ids of the originals, so a session that is resumed without a terminal shows
     the originals.

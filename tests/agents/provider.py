@@ -1,6 +1,6 @@
 """A loopback provider for the tests of real agents: Anthropic Messages, OpenAI Responses, and OpenAI chat.
 
-The model is a script. A prompt with `jpc-turn-N` gets as many tool calls as `CALLS` says, then a text. Every other
+The model is a script. A prompt with `jpc-turn-N` gets the number of tool calls in `CALLS`, then a text. Every other
 request gets a text. Each request is checked as providers check it, and recorded in a file.
 """
 
@@ -94,7 +94,7 @@ def check_anthropic(body):
             if block["type"] == "thinking":
                 require(block["signature"] == digest(block["thinking"]), f"messages.{number}: invalid signature")
     require(not open_calls, f"tool_use without tool_result: {open_calls}")
-    # In a turn that goes on after results, the last response begins with its thinking.
+    # In a turn that continues after results, the last response begins with its thinking.
     if body.get("thinking", {}).get("type") in ("enabled", "adaptive") and results:
         last = next(message for message in reversed(messages) if message["role"] == "assistant")
         require(last["content"][0]["type"] == "thinking", f"Expected `thinking`, but found {last['content'][0]['type']}")

@@ -1,4 +1,5 @@
-//! Gates: each one passes and fails, is named in the report, and undoes no work.
+//! Gates. Each gate is tested when it is met and when it is not. The report names it, and a gate
+//! that is not met undoes no work.
 
 use serde_json::json;
 

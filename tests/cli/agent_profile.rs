@@ -1,5 +1,5 @@
-//! The profile `agent`, the default for transcripts of other agents' programs, and the fallback when it cannot save
-//! enough.
+//! The profile `agent`, the default for transcripts of agents other than JP, and the fallback
+//! profile of `auto`.
 
 use serde_json::{Value, json};
 
@@ -119,7 +119,7 @@ fn auto_warns_in_each_cycle_without_a_summary() {
 }
 
 #[test]
-fn auto_goes_on_with_the_enabled_summary() {
+fn auto_runs_the_configured_fallback_summary() {
     let world = world();
     let fallback = format!("{AUTO}.fallback_profile=offline");
     let keep = "--set=conversation.compaction.profiles.offline.keep_steps=3";

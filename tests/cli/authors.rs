@@ -91,7 +91,7 @@ fn stderr_of_a_worker_names_the_file_of_its_author() {
 }
 
 #[test]
-fn tracebacks_of_interpreters_name_the_file_of_its_author() {
+fn tracebacks_of_interpreters_name_the_file_of_the_author() {
     let describe = plugin_script("x", &json!({}), "");
     let description =
         describe.lines().find(|line| line.starts_with('{')).unwrap().replace("\"x\"", "\"failing\"");

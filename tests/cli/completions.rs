@@ -71,7 +71,7 @@ impl Terminal {
         Self { child, master: fs::File::from(master), screen: String::new() }
     }
 
-    /// Types keys, and returns the line that begins with `RAN` and that the shell then prints.
+    /// Types keys. Returns the line beginning with `RAN` that the shell then prints.
     #[track_caller]
     fn line_after(&mut self, keys: &str) -> String {
         let seen = self.screen.len();

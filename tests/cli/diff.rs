@@ -205,7 +205,7 @@ fn turn_and_step_select_events() {
 }
 
 #[test]
-fn terminal_codes_are_only_the_hosts() {
+fn terminal_codes_of_transcripts_are_escaped() {
     let world = World::new();
     let conversation = Conversation::new()
         .turn("Read it.")

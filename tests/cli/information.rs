@@ -33,7 +33,7 @@ fn strategy_list_prints_bundled_strategies() {
 }
 
 #[test]
-fn known_descriptions_of_bundled_strategies_are_their_own() {
+fn listed_descriptions_equal_those_of_the_executables() {
     let world = World::new();
     let list = world.run(&["strategy", "list", "--json"]).exits(0).line();
     for row in list["strategies"].as_array().unwrap() {

@@ -77,14 +77,15 @@ fn add_reads(conversation: Conversation, calls: usize, bytes: usize) -> Conversa
 #[test]
 fn micro_runs_first_then_threshold_triggers_summary() {
     let agent = AgentLoop::with_model(Model::with_answer(SUMMARY));
-    // 306,000 tokens of results. With placeholders for the ten older ones: 153,000.
+    // The results have 306,000 tokens, or 153,000 with placeholders for the ten older ones.
     let conversation = add_reads(Conversation::new().turn("FIRST: follow the skill."), 20, 30_000);
     let transcript = agent.world.write_conversation("conversation", &conversation.message("Step 1 is done."));
     let report = agent.iterate();
     assert_eq!((&report["due"], agent.model.requests().len()), (&json!(false), 0), "{report}");
     assert_eq!(agent.result_lengths(), [[21; 10], [30_000; 10]].concat());
 
-    // Ten more results of 450,000 bytes in total: 229,500 tokens, with placeholders for the ten older ones.
+    // Ten more results have 450,000 bytes together. With placeholders for the ten older ones, the
+    // view has 229,500 tokens.
     let transcript = agent.extend(&transcript, |conversation| {
         add_reads(conversation.turn("Go on."), 10, 45_000).message("LAST: step 3 of 5 is done.")
     });

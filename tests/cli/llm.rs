@@ -79,7 +79,7 @@ impl Scene {
         self.runtime.block_on(Mock::given(method("POST")).respond_with(response).mount(&self.server));
     }
 
-    /// Returns the prompts so far. Other requests ask only about a model.
+    /// Returns the prompts so far, without the requests that only ask about a model.
     fn requests(&self) -> Vec<Value> {
         let requests = self.runtime.block_on(self.server.received_requests()).unwrap();
         let prompts = requests.iter().filter(|request| request.method == "POST");

@@ -320,7 +320,8 @@ fn check(simulation: &Simulation) {
         );
     }
     if simulation.cycles >= 200 {
-        // A profile that seldom needs a model may have no request in the early cycles. Its first request stands for them.
+        // A profile that seldom needs a model may have no request in the early cycles. Its first
+        // request is used in their place.
         let first = figures.prompt_tokens.first().map_or(0, |(_, tokens)| *tokens);
         let early = Some(figures.median(11..=60)).filter(|tokens| *tokens > 0).unwrap_or(first);
         let late = figures.median(151..=200);

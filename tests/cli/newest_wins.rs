@@ -105,7 +105,7 @@ fn only_the_shown_policy_counts() {
 }
 
 #[test]
-fn changed_hints_are_another_policy() {
+fn changed_hints_count_as_a_different_policy() {
     let (world, transcript) = world();
     let strip = ["--strategy", "strip-tools"];
     compact(&world, &strip);
@@ -247,7 +247,7 @@ fn batch_proposes_a_policy_again_that_a_newer_one_replaced() {
     let with_hint =
         [&["batch", "conversation", "--strategy", "strip-tools", "--restore", "--json"][..], &[KEEP_READ]]
             .concat();
-    assert_eq!(status(&world.run(&with_hint).exits(0)), "compacted", "the hints are others");
+    assert_eq!(status(&world.run(&with_hint).exits(0)), "compacted", "the hints have changed");
     assert_eq!(status(&world.run(&with_hint).exits(0)), "skipped");
 }
 

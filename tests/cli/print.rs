@@ -297,7 +297,7 @@ fn large_malformed_transcript_has_the_error_of_a_small_one() {
 }
 
 #[test]
-fn added_message_is_left_out_on_request() {
+fn option_no_continue_leaves_out_the_added_message() {
     let world = World::new();
     world.write_conversation("closed", &Conversation::new().turn("Hello").message("Hello."));
     world

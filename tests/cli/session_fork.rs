@@ -13,7 +13,7 @@ const CLAUDE: &str = "3dee0fbb-c3af-4b3b-a570-dde5a25a4336";
 const CODEX: &str = "01a206c7-5456-7963-9d02-3eda7702011e";
 const PI: &str = "01a206c7-8054-76ac-8be4-909bf4178ba7";
 
-/// Writes a file in the home folder, with the time of its sessions in the list.
+/// Writes a file in the home folder, and captures its state.
 fn write_home(world: &World, name: &str, bytes: &[u8]) -> Transcript {
     let path = world.home(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -44,7 +44,7 @@ fn cap_applies_to_every_result() {
 }
 
 #[test]
-fn least_gain_is_not_reached() {
+fn does_nothing_below_min_gain() {
     let world = world(&[900; 5]);
     world
         .run(&[

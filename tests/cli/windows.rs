@@ -176,7 +176,7 @@ fn check_sample(name: &str, model: &str, window: u64, origin: &str) {
     let found = ["model", "context_window", "window_origin"].map(|key| trigger[key].clone());
     assert_eq!(found, [json!(model), json!(window), json!(origin)], "{name}");
     let trigger = world.run(&["auto", &file, "--json", "--model", "openai/gpt-5"]).exits(0).line();
-    assert_eq!(trigger["trigger"]["model"], "openai/gpt-5", "a typed model precedes it");
+    assert_eq!(trigger["trigger"]["model"], "openai/gpt-5", "a typed model takes precedence");
     let shown = world.run(&["show", &file, "--json"]).exits(0).line();
     assert_eq!((&shown["model"], &shown["context_window"]), (&json!(model), &json!(window)), "{name}");
     let output = world.run(&["show", &file]).exits(0);

@@ -116,5 +116,5 @@ fn misplaced_configuration_is_one_warning_for_all_transcripts_of_a_workspace() {
             wrong.push((command, count));
         }
     }
-    assert!(wrong.is_empty(), "commands with another number of warnings: {wrong:?}");
+    assert!(wrong.is_empty(), "commands with a different number of warnings: {wrong:?}");
 }

@@ -1,8 +1,8 @@
 """Counts the anchors at risk and the kept ones, by the definitions in docs/reference/evidence.md.
 
 It shares no code with the host. `check.py cut SESSION PERCENT` prints the number of events of the prefix, and
-`check.py recall SESSION CUT VIEW` prints kept and at risk of each class. SESSION and VIEW are the output of
-`jp-compact print --json` for a conversation of JP. The view is that of the prefix.
+`check.py recall SESSION CUT VIEW` prints the numbers of kept anchors and of anchors at risk for each class. SESSION
+and VIEW are the output of `jp-compact print --json` for a conversation of JP. VIEW is the view of the prefix.
 """
 
 import json

@@ -1,7 +1,7 @@
 //! The module graph of each crate of the workspace, and its cycles.
 //!
-//! Cargo refuses cycles between crates, but not between the modules of a crate. A module in a cycle cannot be read or
-//! moved alone. There must never be a list of exceptions.
+//! Cargo refuses cycles between crates, but not between the modules of a crate. A module in a cycle
+//! cannot be read or moved alone. The list of known cycles must stay empty.
 //!
 //! The rules:
 //!

@@ -50,7 +50,7 @@ impl Model {
         command.env("OPENAI_BASE_URL", self.server.uri()).env("OPENAI_API_KEY", "sk-0123456789")
     }
 
-    /// Returns the prompts so far. Other requests ask only about a model.
+    /// Returns the prompts so far, without the requests that only ask about a model.
     pub(crate) fn requests(&self) -> Vec<Value> {
         let requests = self.runtime.block_on(self.server.received_requests()).unwrap();
         let prompts = requests.iter().filter(|request| request.method == "POST");
