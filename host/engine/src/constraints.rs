@@ -48,7 +48,7 @@ pub fn lost_constraints(
         }
     }
     retain_missing(&mut lost, stream, new_view);
-    // Only a result that hides the sentence has lost it.
+    // A result does not lose a sentence that the old view lacks and that no new summary replaces.
     let mut lost_before: Vec<_> = lost.iter().filter(|(_, is_summarized)| !is_summarized).cloned().collect();
     retain_missing(&mut lost_before, stream, old_view);
     lost.retain(|constraint| !lost_before.contains(constraint));

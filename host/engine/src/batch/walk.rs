@@ -360,7 +360,8 @@ fn join(root: &Path, relative_path: &Path) -> PathBuf {
     if relative_path.as_os_str().is_empty() { root.to_path_buf() } else { root.join(relative_path) }
 }
 
-/// Returns the bytes that select the shard. They do not depend on the location of the root.
+/// Returns the bytes that select the shard: the relative path, which does not depend on the location of the searched
+/// folder, or the path of a file as the user typed it.
 fn shard_key<'a>(root: &'a Root, relative_path: &'a Path) -> &'a [u8] {
     if relative_path.as_os_str().is_empty() {
         root.typed.as_os_str().as_bytes()

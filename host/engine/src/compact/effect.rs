@@ -54,7 +54,7 @@ impl Effect<'_> {
         if view_before != project_with_pairs(stream, pairs, &after) {
             return false;
         }
-        // Here both views are equal, and JP sends its own view or this one.
+        // Our view stays the same. JP sends this view, or a view of its own, which may change.
         let sent_by_jp = |overlays: &[Overlay]| jp_view_with(stream, pairs, overlays).map(|jp| jp.view);
         !stream.is_jp()
             || sent_by_jp(&before).as_ref().unwrap_or(&view_before)

@@ -50,8 +50,9 @@ impl ProposalCollector<'_> {
         first
     }
 
-    /// Returns the number of an overlay that `matches`, that this strategy made from the same raw events, and whose
-    /// policies the view still shows. `matches` gets the overlay with the policies of this strategy only.
+    /// Returns the number of the first overlay that meets three conditions: `matches` accepts it, this strategy made it
+    /// from the same raw events with the same hints, and the view still shows its policies. `matches` gets the overlay
+    /// with the policies of this strategy only.
     fn find_overlay(
         &mut self,
         strategy: &PreparedStrategy,

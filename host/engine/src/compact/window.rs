@@ -15,7 +15,7 @@ pub fn model_of(stream: &Transcript) -> Option<ModelName> {
 /// Returns the context window of a model. Asks its provider if that is needed, allowed by the user's settings, and
 /// `may_send` is true.
 pub(crate) async fn look_up(models: &Models, model: &ModelName, may_send: bool) -> Option<ContextWindow> {
-    // Boxed, because a request over the network has a large future, which every future around it would contain and move.
+    // Boxed, because the future of a network request is large, and every enclosing future would contain and move it.
     Box::pin(models.ask_for_window(model, may_send)).await;
     models.context_window(model)
 }

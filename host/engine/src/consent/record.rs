@@ -89,7 +89,7 @@ impl Approvals {
             sha256.retain(|previous| *previous != digest);
             sha256.push(digest);
         }
-        // The limit keeps the record small. The user must approve the values beyond it again.
+        // The limit keeps the record small. The user must approve the oldest values again.
         sha256.drain(..sha256.len().saturating_sub(DIGESTS_MAX));
         serde_json::to_vec_pretty(&Approval { record: RECORD_VERSION, path, sha256 })
             .map_err(io::Error::from)

@@ -29,7 +29,7 @@ const NAME: &str = "the record's transcript";
 /// The options for every record.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordOptions {
-    /// Answer with the view instead of the overlays.
+    /// Answer with the view instead of the transcript.
     pub view: bool,
     /// A strategy needs a model, so the model of each conversation is read.
     pub needs_model: bool,
@@ -53,7 +53,7 @@ impl From<Error> for RecordFailure {
 /// Returns the line that answers a record.
 ///
 /// # Errors
-/// The record is invalid, or its transcript could not be compacted. [`refusal`] makes the answer.
+/// The record is invalid, or its transcript could not be compacted. [`error_answer`] makes the answer.
 pub async fn answer(
     mut run: RunSettings,
     record: Record,

@@ -130,8 +130,8 @@ impl<'a> BatchPlanner<'a> {
         })
     }
 
-    /// Rejects the profile of `--profile` if neither the configuration of the current folder nor the configuration of
-    /// one of these transcripts defines it.
+    /// Rejects the profile of `--profile` if no configuration defines it: neither that of the current folder nor that
+    /// of one of these transcripts.
     ///
     /// # Errors
     /// No configuration has the profile.
@@ -194,7 +194,7 @@ impl<'a> BatchPlanner<'a> {
         if let Some(run) = thread.plans.borrow().find(&key) {
             return Ok(run);
         }
-        // Boxed, because most transcripts have a cached plan, and would only move the large future.
+        // Boxed, because the future is large, and most transcripts have a cached plan and would only move it.
         let run = Arc::new(Box::pin(self.plan_for_thread(&key, thread, opened)).await?);
         thread.plans.borrow_mut().insert(key, Arc::clone(&run));
         Ok(run)

@@ -1,4 +1,4 @@
-//! The names that the search depends on: of transcripts, of other files of JP, of hidden folders, and patterns.
+//! The names and patterns that the search depends on: names of transcripts, of JP's other files, and of hidden folders.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
