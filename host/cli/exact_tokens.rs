@@ -2,8 +2,8 @@
 //! the ranks of the tokens. A text must never make the tokenizer panic.
 
 /// The longest run of blanks that is given to the tokenizer. The regular expression of the tokenizer panics near
-/// 1,000,000. The length of the longest token of spaces, tabs, or no-break spaces divides this number. Therefore, the
-/// counts of the parts of a run of one kind add up to the count of the run.
+/// 1,000,000. The length of the longest token of spaces, tabs, or no-break spaces divides this number. Therefore,
+/// splitting a run of one kind does not change its count.
 const BLANKS_MAX: usize = 65_536;
 
 /// Returns the number of tokens of a text. The count of a line with more than [`BLANKS_MAX`] blanks of several kinds in
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn counts_long_runs_of_blanks() {
-        // Without splitting the text, the tokenizer panics here.
+        // If the text were not split, the tokenizer would panic here.
         check(&format!("{}x", " ".repeat(1_048_576)), 8_194);
         check(&"\t".repeat(200_000), 12_500);
         check(&format!("{}x", "\u{a0}".repeat(200_000)), 25_003);

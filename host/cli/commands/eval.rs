@@ -1,5 +1,4 @@
-//! `jp-compact eval`: measures strategies: how many of the names that a conversation needs later they keep, and their
-//! cost.
+//! `jp-compact eval`: measures strategies: the part of the needed names that their views keep, and their cost.
 
 use std::ffi::OsString;
 use std::num::NonZero;

@@ -89,7 +89,7 @@ impl Config {
     /// Returns the profile that the value of a key selects. The key is below `conversation.compaction`.
     fn selected_by(&self, key: &'static str, profile: &str) -> Result<PlannedCalls<'_>, Error> {
         let mut planned = self.calls_of(profile)?;
-        // If the profile is foreign too, its definition has the calls, and the user approves them with it.
+        // If the profile is foreign too, its definition has the calls. The user approves the definition separately.
         let calls = if planned.provenance.0.is_empty() { planned.calls.clone() } else { Vec::new() };
         let path = compaction_key(&key.split('.').collect::<Vec<_>>());
         let foreign_choice = ForeignValue::from_origin(self.merged.origin(&path), || ModelDecision::Choice {

@@ -155,7 +155,7 @@ pub async fn test(
         Some((description, options)) => {
             match Spool::make(setup.temp_dir) {
                 Ok(spool) => {
-                    // Created before any process is started, as in a run.
+                    // As in a run, the spool exists before any process is started.
                     let jail = match setup.confinement {
                         Confinement::Isolated(jail) => Some(jail.clone().with_spool(spool.folder())),
                         Confinement::Contained => None,

@@ -100,7 +100,7 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
         let call = Arc::clone(&self.0).call(request.name.into_owned(), arguments);
-        // In a separate task, a bug fails only this call.
+        // The call runs in a separate task, so that a bug fails only this call.
         let mut task = AbortOnDrop(tokio::spawn(call));
         let outcome = tokio::select! {
             joined = &mut task.0 => joined.unwrap_or_else(|_| Err(Report::bug())),

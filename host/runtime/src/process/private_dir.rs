@@ -41,7 +41,7 @@ pub fn left_behind() -> Vec<String> {
     std::mem::take(&mut *LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// A folder that only its owner can enter. Dropping it removes it with its content.
+/// A folder that only its owner can enter. It is removed with its content when it is dropped.
 #[derive(Debug)]
 pub(crate) struct PrivateDir {
     path: PathBuf,

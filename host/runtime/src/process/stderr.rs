@@ -54,7 +54,7 @@ impl Stderr {
             0 => String::new(),
             dropped => format!("\n[{dropped} bytes dropped]\n"),
         };
-        // Joined before decoding, because a character may cross the boundary.
+        // The parts are joined before decoding, because a character may cross the boundary.
         String::from_utf8_lossy(&[head, gap.as_bytes(), tail].concat()).into_owned()
     }
 

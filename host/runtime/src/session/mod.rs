@@ -236,7 +236,8 @@ impl Sessions {
         }
         let deadline = self.deadline(described);
         match self.workers(described) {
-            // Boxed, because a batch, whose strategies are workers, would move the large future with every request.
+            // Boxed, because the future is large. In a batch, where strategies are workers, every request would only
+            // move it.
             0 => {
                 let compact = self.starter.compact(described, &header.id, lines, deadline, &*self.watch);
                 Box::pin(compact).await

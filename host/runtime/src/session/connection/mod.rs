@@ -150,7 +150,7 @@ impl<'a> WorkerConnection<'a> {
     ) -> ExitReason {
         let (queue, mut stdin, mut idle) = (self.queue, Some(stdin), None);
         loop {
-            // Created before the queue is checked, so no notification is missed.
+            // The future is created before the queue is checked, so no notification is missed.
             let change = queue.change();
             if stdin.is_some() {
                 self.take_jobs();
