@@ -187,7 +187,7 @@ fn jp_reads_an_overlay_that_strategies_share() {
     let jp = Jp::new();
     jp.save();
     check_view(&jp, 0, &["--strategy", "strip-tools", "--strategy", "strip-reasoning"]);
-    // One is ours, and two are from JP's saves.
+    // Of the three compactions, one is ours, and two are from JP's saves.
     assert_eq!((jp.elements("compaction"), jp.elements("jp_compact_receipt")), (3, 2));
     let elements: Vec<Value> = serde_json::from_slice(&fs::read(&jp.copies(ID)[0]).unwrap()).unwrap();
     let is_shared = |element: &&Value| element["tool_calls"].is_object() && element["reasoning"] == "strip";
