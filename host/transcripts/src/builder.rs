@@ -215,13 +215,13 @@ impl EventBuilder {
         self.map.coverage.count_lost(record.raw());
     }
 
-    /// Counts text of known events that are left out deliberately, because the model no longer receives them.
+    /// Counts the text of known events that are left out because the model no longer receives them.
     pub(crate) fn count_unsent(&mut self, text: u64) {
         self.map.coverage.understood += text;
     }
 
-    /// Counts events that cannot be reached because a record that links to them is missing. `texts` has the length of
-    /// the text of each such record.
+    /// Counts records that cannot be reached because a record that links to them is missing. `texts` has the length of
+    /// the text of each unreachable record.
     pub(crate) fn count_unreachable(&mut self, texts: &[u64]) {
         let (text, records): (u64, _) = (texts.iter().sum(), texts.len());
         if records == 0 {

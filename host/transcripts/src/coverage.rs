@@ -1,14 +1,14 @@
-//! The amount of text that a reader understood. While it reads, it counts the text of the events that it found and
-//! the text of records that it does not know. Known records that the model does not receive (snapshots, progress,
-//! usage, side chains, rewound branches, system prompts) count as neither.
+//! The amount of text that a reader understood. While it reads, it counts the text of the events that it found, even if
+//! the model no longer receives them (side chains, rewound branches), and the text of records that it does not know.
+//! Known records without events (snapshots, progress, usage, system prompts) count as neither.
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Coverage {
     /// Bytes of text in events.
     pub(crate) understood: u64,
-    /// Bytes of text in unknown records.
+    /// Bytes of text in records that are unknown or cannot be reached.
     pub(crate) lost: u64,
-    /// Unknown records that contain text.
+    /// The number of those records that contain text.
     pub(crate) records: u64,
 }
 

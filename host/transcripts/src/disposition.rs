@@ -1,4 +1,4 @@
-//! The disposition of an event: the action of an edit on it when a view is written back.
+//! The disposition of an event: whether it stays, changes, or is removed when a view is written back.
 
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Disposition<'a> {

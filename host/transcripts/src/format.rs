@@ -106,7 +106,7 @@ impl Format {
         }
     }
 
-    /// Returns whether an agent's program other than JP writes this format. The others are JP's, and request bodies.
+    /// Returns whether an agent other than JP writes this format. The rest are JP's own format and request bodies.
     #[must_use]
     pub fn is_of_other_agent(self) -> bool {
         self != Self::Jp && self.provider().is_none()

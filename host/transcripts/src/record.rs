@@ -140,7 +140,7 @@ fn read_array(raw: &Bytes, format: Option<Format>) -> Result<(Bytes, RecordForm,
     let as_value = |format| Ok((raw.clone(), RecordForm::Value, format));
     let as_lines = |format| Ok((join_lines(&items), RecordForm::Lines, format));
     let sample = join_lines(&items[..items.len().min(SAMPLE_ITEMS)]);
-    // A line that contains a whole JP transcript is not a line of a transcript.
+    // If an item is a whole JP transcript, the items are not the lines of one transcript.
     let line_format = readers::detect(&sample).filter(|format| *format != Format::Jp);
     // One line of these formats identifies the format. An array of lines does not: each line has a type and a
     // timestamp, or a role, so the array resembles other formats.

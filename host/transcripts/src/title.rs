@@ -29,7 +29,7 @@ pub fn title(bytes: &[u8], format: Format) -> Option<String> {
     (!title.is_empty()).then_some(title)
 }
 
-/// Returns the title of the user, else a generated title, else the older `summary`.
+/// Returns the user's title, otherwise a generated title, otherwise the `summary` of older versions.
 fn claude_code(bytes: &[u8]) -> Option<String> {
     let kinds = [("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary")];
     kinds.iter().find_map(|(kind, member)| lines(bytes, |line| text(line, kind, member)).last())

@@ -42,7 +42,7 @@ fn is_factory_droid(line: JsonNode<'_>) -> bool {
     line.text_of("type").as_deref() == Some("session_start") && line.string("id").is_some()
 }
 
-/// Returns a line with a role that holds a message without one.
+/// Returns whether a line has a role, and contains a message without a role.
 fn is_cursor(line: JsonNode<'_>) -> bool {
     let has_no_role = |message: JsonNode<'_>| {
         message.get("role").is_none() && message.get("content").is_some_and(JsonNode::is_array)
@@ -52,7 +52,7 @@ fn is_cursor(line: JsonNode<'_>) -> bool {
         && line.get("message").is_some_and(has_no_role)
 }
 
-/// Returns an event of a session, in the log that the program calls `events.jsonl`.
+/// Returns whether a line is an event of a session, from the log `events.jsonl`.
 fn is_copilot_cli(line: JsonNode<'_>) -> bool {
     let kind = line.text_of("type");
     let is_event = || {

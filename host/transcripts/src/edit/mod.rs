@@ -100,7 +100,7 @@ fn dispositions<'a>(
             Part::SummaryStart { .. } | Part::SummaryRequest { .. } => {}
         }
     }
-    // The ranges are in order and apart.
+    // The ranges are in order and do not overlap.
     for (element, disposition) in dispositions.iter_mut().enumerate() {
         let turn = stream.events()[element].turn;
         let before = ranges.partition_point(|(range, _)| range.from() <= turn);
@@ -224,7 +224,7 @@ impl Edits {
         map: &SourceMap,
         mut pairs: BTreeMap<ElementRef, Vec<String>>,
     ) -> Vec<Piece> {
-        // A list that becomes empty is deleted with its holder, which may be the last element of another list.
+        // A list that becomes empty is deleted with its holder. Then the holder's own list may be empty too.
         let mut by_list: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for record in &self.deleted {
             by_list.entry(record.list).or_default().push(record.element);
@@ -256,7 +256,7 @@ impl Edits {
                 self.written.push(list.replacement(stream.bytes(), from, to, &new_records));
             }
         }
-        // A pair before a record that stays, or after the last one.
+        // The remaining pairs precede a record that stays, or follow the last record.
         for (record, new_records) in pairs {
             self.written.push(map.lists[record.list].insertion(stream.bytes(), record.element, &new_records));
         }

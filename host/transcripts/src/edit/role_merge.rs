@@ -37,7 +37,7 @@ struct Group {
     new_blocks: Vec<String>,
 }
 
-/// Deletes the signed reasoning of turns after a change, except of the open turn.
+/// Deletes the signed reasoning of turns after a change, except for the open turn.
 pub(super) fn delete_stale_reasoning(stream: &Stream, view: &View, dispositions: &mut [Disposition<'_>]) {
     let stale = StaleItems::new(stream, view);
     for (_, item) in view.items().iter().enumerate().filter(|(index, item)| stale.contains(*index, item)) {
@@ -100,7 +100,7 @@ pub(super) fn merge(
                     open.new_blocks.push(block);
                     new_records.remove(0);
                 }
-                // After a note alone, the next message is still the user's or the assistant's.
+                // A note has no answer, so the next message can still be merged into the group.
                 if !new_records.is_empty() {
                     group.take().into_iter().for_each(|group| group.write(stream, written));
                 }
@@ -162,7 +162,7 @@ impl Group {
         self.messages.first().map(|first| &*first.role)
     }
 
-    /// Returns whether a message has the same role and did not already follow the last one directly.
+    /// Returns whether a message has the role of the last one, and became its neighbor by the edit.
     fn accepts(&self, message: &Message) -> bool {
         self.messages
             .last()

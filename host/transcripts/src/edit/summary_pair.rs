@@ -38,8 +38,8 @@ pub(super) struct Summary<'a> {
 }
 
 impl Summary<'_> {
-    /// Returns the record of the user's request that the pair precedes, if the summary replaces steps of the request's turn
-    /// from the first one on. `record` is the first record that it replaces.
+    /// Returns the record of the user's request if the pair precedes it, because the summary replaces the first steps
+    /// of the request's turn. `record` is the first record that the summary replaces.
     fn next_record(&self, map: &SourceMap, record: ElementRef) -> Option<ElementRef> {
         let next = map.sources.get(self.next?)?.record?;
         (next.list == record.list && next.element < record.element).then_some(next)
@@ -175,7 +175,7 @@ impl<'a> LinkIndex<'a> {
         Self { stream, map, by_name: OnceCell::new() }
     }
 
-    /// Returns the index of the link that a link leads to.
+    /// Returns the index of the parent's link.
     pub(super) fn parent(&self, index: usize) -> Option<usize> {
         let links = &self.map.links;
         if links[index].previous.is_some() {
@@ -191,7 +191,7 @@ impl<'a> LinkIndex<'a> {
     }
 }
 
-/// Follows links from a record to the first record that stays, or to a pair on the way. Returns its name as JSON.
+/// Returns the name, as JSON, of the record that a link leads to after the edit: one that stays, or one of a pair.
 pub(super) fn follow(
     link_index: &LinkIndex<'_>,
     start: Option<usize>,

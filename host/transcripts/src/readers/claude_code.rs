@@ -1,4 +1,4 @@
-//! The reader of Claude Code's sessions: JSONL, one content block per line, linked to a tree by `uuid` and
+//! The reader of Claude Code's sessions: JSONL, one content block per line, linked into a tree by `uuid` and
 //! `parentUuid`. The model received the path from the root to the last line. Side chains, rewound lines, and the
 //! program's own records are kept in the file and are not events. A deleted line must not break the tree.
 
@@ -54,7 +54,7 @@ struct Line {
     uuid: Span,
     parent: Span,
     parent_tail: Tail,
-    /// Whether the parent is the previous line. It nearly always is.
+    /// Whether the parent is the previous line, as it nearly always is.
     follows_last: bool,
     /// The id of the API message. Lines of one message belong together.
     message: Span,
@@ -359,8 +359,8 @@ pub(super) fn known_block_event(
 }
 
 /// Marks the lines on the path from the last one to the root. Also returns the line whose parent is missing. Parallel
-/// calls fork the path. Their results and the other lines of their message belong to it too, except for lines that
-/// were written twice.
+/// calls fork the path. Their results and the other lines of their message belong to the path too, except for lines
+/// that were written twice.
 fn path(bytes: &[u8], lines: &[Line]) -> (Vec<bool>, Option<usize>) {
     let by_uuid: OnceCell<HashMap<Cow<'_, [u8]>, usize>> = OnceCell::new();
     let name = |span: Span| text::canonical(span.slice(bytes));

@@ -55,7 +55,7 @@ impl Log {
         ensure(line.is_object(), "Gemini CLI", line, "a line is not an object")?;
         let messages_of = |value: JsonNode<'a>| value.array("messages");
         if let Some(target) = line.text_of("$rewindTo") {
-            // A rewind to an unknown message drops all of them.
+            // A rewind to an unknown message drops all messages.
             let remaining = self.by_id.get(&*target).copied().unwrap_or_default();
             self.messages.truncate(remaining);
             self.by_id.retain(|_, index| *index < remaining);

@@ -1,7 +1,7 @@
 //! The reader of `OpenAI`'s chat: the body of a request, a bare list of messages, or a line of a file for
 //! fine-tuning or a batch. A record is a message. Arguments are JSON in a string. Messages have neither times nor
-//! marks for failed tools. Reasoning is in members of vendors, often in several at once; deleting it must delete all
-//! of them. System messages are kept and are not events.
+//! marks for failed tools. Reasoning is in vendor-specific members, often in several at once. If reasoning is deleted,
+//! all of these members must be deleted. System messages are kept and are not events.
 
 use serde_json::json;
 

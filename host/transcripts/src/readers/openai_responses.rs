@@ -138,8 +138,8 @@ fn read_items(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), 
     Ok(())
 }
 
-/// Returns deletions of the ids of the items after a reasoning item. The API refuses an item with an id without its
-/// reasoning, and accepts it without an id.
+/// Returns the deletions of the ids of the items after a reasoning item. If the reasoning is missing, the API rejects
+/// an item with an id, and accepts an item without one.
 fn output_ids<'a>(
     builder: &mut EventBuilder,
     following: impl Iterator<Item = JsonNode<'a>>,
@@ -154,7 +154,7 @@ fn output_ids<'a>(
         item.string("id")?;
         Some(builder.members(item).deletion("id"))
     };
-    // Other items refer to these by id, and they do not belong to the reasoning.
+    // The other kinds do not belong to the reasoning, and other items refer to them by id.
     let is_output = |item: &JsonNode<'_>| {
         let kind = item_kind(*item);
         !kind.starts_with("mcp_approval_")

@@ -34,7 +34,7 @@ const WANTED: MemberFilter = |key| {
 /// The members of `metadata` that hold data for a provider.
 const PROVIDERS: [&str; 8] =
     ["anthropic", "openai", "google", "vertex", "google-vertex", "azure", "bedrock", "openrouter"];
-/// The data that must be sent back to providers: `OpenCode`'s name and JP's name.
+/// The names of the data that must be sent back to providers, in `OpenCode` and in JP.
 const PROVIDER_DATA: [(&str, &str); 5] = [
     ("signature", "anthropic_thinking_signature"),
     ("redactedData", "anthropic_redacted_thinking"),

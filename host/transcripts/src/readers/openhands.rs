@@ -69,7 +69,7 @@ struct Record {
     events: Vec<FoundEvent>,
     /// The ids that a condenser forgot, and the elements that contain these ids.
     forgotten: Vec<(String, ElementRef)>,
-    /// Copies of other events' content in this record. The string is a name that the event lists in its own `twins`.
+    /// Copies of other events' content in this record, each with the name that the other event has in its `twins`.
     twins: Vec<(String, EditSite)>,
 }
 

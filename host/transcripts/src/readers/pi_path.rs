@@ -52,8 +52,8 @@ pub(super) fn path(entries: &[PiEntry]) -> (Vec<usize>, Option<usize>) {
     (path, broken_at)
 }
 
-/// Returns the position on the path of the first entry that is still sent. Without a reference it is the entry after
-/// the summary.
+/// Returns the position on the path of the first entry that is still sent. If there is none before the summary, it is
+/// the summary's own position.
 pub(super) fn first_kept(entries: &[PiEntry], path: &[usize], compaction: usize) -> usize {
     let Reference::Kept { first, .. } = &entries[path[compaction]].reference else { return compaction };
     let index = match first {
@@ -66,7 +66,7 @@ pub(super) fn first_kept(entries: &[PiEntry], path: &[usize], compaction: usize)
     index.unwrap_or(compaction)
 }
 
-/// Redirects references to an entry on the path, so that they name the next entry when that one is deleted.
+/// Redirects the references to entries on the path: when an entry is deleted, they name the next one.
 pub(super) fn redirect_references(
     builder: &mut EventBuilder,
     entries: &[PiEntry],

@@ -1,6 +1,6 @@
-//! The reader of Qwen Code's sessions: JSONL, linked to a tree by `uuid` and `parentUuid`, with messages in Google's
-//! form. The model received the messages on the path from the root to the last line. A compression of Qwen Code replaces
-//! all messages before it. Other branches and the program's own records are kept in the file and are not events.
+//! The reader of Qwen Code's sessions: JSONL, linked into a tree by `uuid` and `parentUuid`, with messages in Google's
+//! form. The model received the messages on the path from the root to the last line. A compression of Qwen Code
+//! replaces all messages before it. Other branches and the program's own records stay in the file and are not events.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -113,8 +113,8 @@ fn parent(pair: &SummaryPair<'_>) -> Value {
     serde_json::from_str(pair.parent).unwrap_or_default()
 }
 
-/// Returns a compression with the messages of the summary, if the summary replaces a compression. Without it, the model
-/// would receive the older messages again.
+/// Returns a compression with the messages of the summary, if the summary replaces a compression. Without a
+/// compression, the model would receive the older messages again.
 fn compression(pair: &SummaryPair<'_>, contents: &[Value], id: &str) -> Option<String> {
     pair.first.inner("systemPayload", "compressedHistory")?;
     Some(record(pair, id, parent(pair), ("systemPayload", &json!({ "compressedHistory": contents }))))
@@ -142,7 +142,7 @@ fn record(pair: &SummaryPair<'_>, id: &str, parent: Value, (member, value): (&st
     Value::Object(line).to_string()
 }
 
-/// Adds the events of a line. The messages of a compression are parts of its line. Returns whether they replace all earlier ones.
+/// Adds the events of a line. The messages of a compression are parts of its line. Returns whether it is a compression.
 fn add_events(builder: &mut EventBuilder, line: JsonNode<'_>, at: ElementRef, calls: &mut Calls) -> bool {
     let time = time_of(line, "timestamp");
     if line.text_is("type", "system") {
@@ -165,7 +165,7 @@ fn add_events(builder: &mut EventBuilder, line: JsonNode<'_>, at: ElementRef, ca
     false
 }
 
-/// Adds the events of a message. `holder` is the element of a compression that is deleted with its last part.
+/// Adds the events of a message. `holder` is the element of a compression with the message, deleted with its last part.
 fn add_message(
     builder: &mut EventBuilder,
     message: JsonNode<'_>,
@@ -184,7 +184,7 @@ fn add_message(
     let result = events.iter_mut().find(|(kind, _)| kind.is_tool());
     let has_results = result.is_some();
     if let Some((_, result)) = result {
-        // The displayed form of the result.
+        // A copy of the result for display.
         let display = line.get("toolCallResult").and_then(|result| result.non_null("resultDisplay"));
         result.edits.extend(display.map(|display| display.edit_site(values::text)));
     }

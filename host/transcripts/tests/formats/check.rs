@@ -222,8 +222,8 @@ fn event_texts(stream: &Transcript, view: &View) -> Vec<String> {
     events.collect()
 }
 
-/// Reads damaged samples: cut at 20 places, with one of 50 bytes flipped, and as every other format. Each is read, or
-/// refused with an offset inside the file.
+/// Reads damaged samples, which are cut at 20 places or have one of 50 bytes changed, and the sample in every format.
+/// Each is read, or refused with an offset inside the file.
 fn check_damaged(format: Format, sample: &Sample) {
     let bytes = &sample.bytes;
     let check_read = |format: Format, bytes: Vec<u8>| {

@@ -70,7 +70,7 @@ fn subagent_session_in_its_own_file_is_a_conversation() {
         "0 asks Look it up\n0 thinks Let me see.\n0 calls Read {\"path\":\"x\"}\n0 answers text of t1\n0 says Done.\n\
          1 asks Once more\n1 says Done again.",
     );
-    // A summary of its first turn is part of it too.
+    // The lines of a summary belong to the subagent's session too.
     let summarized = event_text::summarized(&stream, 0, 0);
     assert_eq!(summarized.lines().count(), 4);
     assert!(

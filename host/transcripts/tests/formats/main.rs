@@ -1,7 +1,7 @@
 //! Tests of the transcript formats. Each sample is read, and written back with and without overlays. The samples in
 //! `samples/` are ours. Samples of the programs themselves are read if they are present.
 
-#![expect(clippy::unwrap_used, reason = "a test that panics is a test that fails")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod anthropic;
 mod atif;

@@ -78,7 +78,7 @@ pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, record: &mut
             action if is_user || NOT_CALLS.contains(&action) => {}
             action => {
                 add_thoughts(event, args, record);
-                // A `think` action without a call is what an edit left of a deleted call.
+                // A `think` action without a call remains if an edit deleted the call.
                 if action != "think" || event.get("tool_call_metadata").is_some() {
                     add_call(builder, event, args, record);
                 }
@@ -229,7 +229,7 @@ fn add_result(builder: &mut EventBuilder, event: JsonNode<'_>, observation: &str
     record.add(Kind::ToolResponse { is_error }, draft);
 }
 
-/// Adds the copies in a model response. Every event of one response contains it.
+/// Adds the copies in a model response, which is stored in each of its events.
 fn add_response_twins(response: JsonNode<'_>, record: &mut Record) {
     for choice in response.items_of("choices") {
         let Some(message) = choice.get("message") else { continue };
