@@ -1,6 +1,6 @@
 //! Creates the folder of a new conversation, completely or not at all. The folder is on disk before success is
 //! reported. This module never replaces an existing path, and never reuses the id of another conversation, because JP
-//! would take the two for copies of one conversation.
+//! would treat the two as copies of one conversation.
 
 use std::{
     fs::{self, OpenOptions},

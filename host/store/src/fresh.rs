@@ -13,8 +13,8 @@ use jp_compact_runtime::private_file;
 
 use super::{StoreError, error::unwritable};
 
-/// Writes a view to a new file. The file has the permissions of the transcript at `mode_source`. Without it, only the
-/// owner can read it.
+/// Writes a view to a new file. The file has the permissions of the transcript at `mode_source`. Without `mode_source`,
+/// only the owner can read the file.
 ///
 /// # Errors
 ///

@@ -42,7 +42,7 @@ struct FileState {
     modified: Option<SystemTime>,
     /// The time of the last change of the metadata. A program that sets `modified` back cannot set this one.
     changed: (i64, i64),
-    /// A rename over the file changes `changed`, too. Then the number of links changes.
+    /// A rename over the file also changes `changed`, but then the number of links changes as well.
     links: u64,
 }
 
@@ -63,7 +63,7 @@ impl FileState {
 }
 
 /// Reads a transcript of JP if it is large. `None` if it is small or of another program, or if `output` is the same
-/// file: then it must be read completely. The inner error is the error of the whole bytes.
+/// file: then it must be read completely. The inner error is the one that a complete read would report.
 ///
 /// # Errors
 ///

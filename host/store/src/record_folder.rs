@@ -29,8 +29,8 @@ pub(super) fn find(folder: &Path) -> Option<PathBuf> {
     [folder.to_path_buf(), folder.join(events::FOLDER)].into_iter().find(|folder| is_record_folder(folder))
 }
 
-/// Returns the path, relative to the parent of `folder`, of the file that has the owner and mode of the conversation. A
-/// file has them itself.
+/// Returns the path, relative to the parent of `folder`, of the file that has the owner and mode of the conversation:
+/// the first event's file, or `folder` itself if it is a file.
 pub(super) fn owner_file(folder: &Path) -> OsString {
     let name = folder.file_name().unwrap_or_default();
     let names = if folder.is_dir() { names_in(&OpenFolder::by_path(folder), folder) } else { Ok(Vec::new()) };

@@ -86,8 +86,9 @@ pub fn check_writable(place: &Place) -> Result<(), StoreError> {
 ///
 /// Other copies of the conversation with the same raw events get the same bytes first.
 ///
-/// The first `kept_bytes` of `snapshot` must still be there. `build` gets a file that grew after them. Any other
-/// change is a conflict. The function waits for the lock for at most `wait`.
+/// The first `kept_bytes` bytes of `snapshot` must be unchanged, and the file must not be shorter than `snapshot`. If
+/// the bytes after them have changed, `build` gets all current bytes. Any other change is a conflict. The function
+/// waits for the lock for at most `wait`.
 ///
 /// # Errors
 ///
@@ -140,7 +141,8 @@ pub fn replace<E>(
     Ok(())
 }
 
-/// Reads a file that differs from the snapshot. Returns its bytes if it only grew.
+/// Reads a file that differs from the snapshot. Returns its bytes if only bytes after the kept ones have changed, and
+/// it is not shorter.
 fn read_grown(
     original: &mut fs::File,
     path: &Path,

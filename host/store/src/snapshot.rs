@@ -52,7 +52,7 @@ pub fn read_with_progress(place: &Place, on_bytes: impl FnMut(&[u8])) -> Result<
     }
 }
 
-/// Reads a file, a folder of events, or the file of a stored session, that may be a transcript.
+/// Reads a path that may be a transcript: a file, a folder of events, or the file of a stored session.
 ///
 /// # Errors
 ///
@@ -114,7 +114,7 @@ fn read_open_seen(file: &mut File, path: &Path, on_bytes: impl FnMut(&[u8])) -> 
         return Err(changed(path, "grew"));
     }
     let after = file.metadata().map_err(read_error)?;
-    // Not the whole stamp: if JP replaces the file during the read, the open file only loses its name.
+    // Not the whole stamp is compared: if JP replaces the file during the read, the open file only loses its name.
     if (before.len(), before.modified().ok()) != (after.len(), after.modified().ok()) {
         return Err(changed(path, "was written to"));
     }

@@ -1,5 +1,5 @@
-//! A session that an agent keeps in several folders of its storage, one file for each message and part. The path of the
-//! session's file names it. The files are never opened for writing.
+//! A session that an agent keeps in several folders of its storage, one file for each message and part. The session is
+//! named by the path of its file. The files are never opened for writing.
 
 use std::{
     ffi::OsString,

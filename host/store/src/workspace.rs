@@ -75,7 +75,7 @@ impl Workspace {
         Self { roots: vec![root], user }
     }
 
-    /// Returns the workspace of a user's storage: the current one if its id matches, else all that the storage
+    /// Returns the workspace of a user's storage: the current one if its id matches, otherwise all that the storage
     /// records.
     fn of_user(user: PathBuf, environment: &Environment) -> Self {
         let has_this_id =
@@ -157,8 +157,9 @@ fn user_storages(environment: &Environment) -> Option<PathBuf> {
     Some(environment.jp_user_data()?.join("workspace"))
 }
 
-/// Returns the user's storage of the workspace at `root`. If there are several, JP merges them at its next start. Then
-/// this is the one that JP merges into: the one named after the workspace's folder, else the last changed one.
+/// Returns the user's storage of the workspace at `root`. If there are several, JP merges them at its next start. In
+/// this case, returns the one that JP merges into: the one named after the workspace's folder, otherwise the one that
+/// was changed last.
 fn user_storage(root: &Path, id: &str, environment: &Environment) -> Option<PathBuf> {
     let mut candidates = entries(&user_storages(environment)?).ok()?;
     candidates.retain(|folder| is_storage_of(folder, id) && folder.is_dir());

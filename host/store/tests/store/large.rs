@@ -1,4 +1,5 @@
-//! Large transcripts: the compacted bytes are those of the whole transcript, and a change during the print is an error.
+//! Large transcripts: the compacted bytes are the same as after a complete read, and a change during the print is an
+//! error.
 
 use std::fs::{self, File, FileTimes, OpenOptions};
 use std::io::Write as _;
@@ -52,7 +53,7 @@ fn read_new(world: &World, bytes: &[u8]) -> (Place, LargeTranscript) {
 }
 
 #[test]
-fn compacted_bytes_are_those_of_the_whole_transcript() {
+fn compacted_bytes_are_the_same_as_after_a_complete_read() {
     let (world, bytes) = (World::new(), transcript());
     let (_, large) = read_new(&world, &bytes);
     assert!(large.is_understood());
@@ -109,7 +110,7 @@ fn change_with_a_restored_time_is_an_error() {
 }
 
 #[test]
-fn malformed_transcript_has_the_error_of_the_whole_bytes() {
+fn malformed_transcript_has_the_same_error_as_in_a_complete_read() {
     let (world, mut bytes) = (World::new(), transcript());
     let end = bytes.len() - 100;
     bytes[end] = b'\x01';
