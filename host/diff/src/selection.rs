@@ -1,4 +1,4 @@
-//! The overlays of a comparison: a set of overlays is compared with the overlays before its last one.
+//! The overlays of a comparison: all overlays, some of them, or those that a run adds.
 
 use jp_compact_core::overlay::Overlay;
 

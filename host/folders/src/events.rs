@@ -1,11 +1,11 @@
-//! The folder `events` of `OpenHands`: one file for each event. The name of a file has the number of the event and its
-//! id. The transcript is JSONL with one event in each line.
+//! The folder `events` of `OpenHands`: one file for each event. The name of a file contains the number and the id of
+//! the event. The transcript is JSONL with one event in each line.
 
 use std::ffi::{OsStr, OsString};
 
 /// The name of the folder with the files of the events.
 pub const FOLDER: &str = "events";
-/// The file next to that folder with the state of the conversation, and the conversation's id.
+/// The file next to that folder, with the state and the id of the conversation.
 pub const STATE: &str = "base_state.json";
 
 /// Returns the files of events in the order of their numbers. Other files, such as locks, are left out.

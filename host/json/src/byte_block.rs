@@ -11,7 +11,7 @@ pub(crate) struct Block {
     pub(crate) quotes: u64,
     /// Backslashes and control characters.
     pub(crate) others: u64,
-    /// Bytes outside of ASCII.
+    /// Non-ASCII bytes.
     pub(crate) non_ascii: u64,
 }
 

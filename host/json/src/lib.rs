@@ -53,7 +53,8 @@ impl Span {
     }
 }
 
-/// The start of the block before one is loaded. It is more than a block away from any offset, also if a difference wraps.
+/// The start of the block before one is loaded. It is more than a block away from any offset, even if a difference
+/// wraps.
 const NO_BLOCK: usize = usize::MAX / 2;
 
 pub struct Scanner<'a> {

@@ -13,8 +13,8 @@ impl Scanner<'_> {
         self.long_string()
     }
 
-    /// Skips a string that is ASCII without escapes and ends in the current block. Most strings are. Returns `false` for
-    /// any other string, and skips nothing.
+    /// Skips a string that is ASCII without escapes and ends in the current block, as most strings do. For any other
+    /// string, returns `false` and skips nothing.
     #[inline]
     fn ends_in_block(&mut self) -> bool {
         let start = self.at + 1;

@@ -165,7 +165,7 @@ struct LetterRuns {
     one: u64,
     two: u64,
     four: u64,
-    /// The letters after the tenth of a word: they and the nine letters before them continue it.
+    /// The letters after the tenth of a word: each of them and each of the nine letters before it continues a word.
     ten_letters: u64,
 }
 

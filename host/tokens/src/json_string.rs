@@ -3,8 +3,8 @@
 
 use crate::byte_classes::{BLOCK_BYTES, ByteClasses, padded, positions};
 
-/// The blocks of a JSON string. Both bytes of an escape get a class, so that all neighbors stay neighbors: the bytes of
-/// an escaped quote are one run of punctuation, and the backslash before a line break has no class.
+/// The blocks of a JSON string. The bytes of an escape get the class of the decoded character, so that pieces keep
+/// their neighbors: an escaped quote is one run of punctuation. The backslash of an escaped line break has no class.
 #[derive(Debug, Default)]
 pub(crate) struct EscapedBlocks {
     /// 1 if the previous block ends in the backslash of an escape.

@@ -71,7 +71,7 @@ fn counts_line_breaks_and_runs_of_spaces() {
 }
 
 #[test]
-fn counts_bytes_outside_of_ascii() {
+fn counts_non_ascii_bytes() {
     check("h\u{e9}llo \u{1F600}", [2, 0, 0, 0, 0, 0, 6]);
 }
 
