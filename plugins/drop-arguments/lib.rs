@@ -53,7 +53,7 @@ impl Strategy for DropArguments {
             .as_ref()
             .ok_or_else(|| StrategyError::new("request_invalid", "the request has no outline"))?;
         let range = request.requested_range;
-        // A turn whose arguments are already stripped has no such tokens.
+        // Turns whose arguments are already stripped are skipped. They have 0 `tool_request_tokens`.
         let turns: HashSet<usize> = request
             .turns_in(range)
             .filter(|row| row.kinds.tool_request_tokens > 0)

@@ -98,7 +98,7 @@ export default function (pi: ExtensionAPI) {
   })
 
   pi.on('session_before_compact', async (event, ctx) => {
-    // At the end of `pi -p`, the context is gone while this runs, so nothing reads it after the first `await`.
+    // At the end of `pi -p`, `ctx` becomes invalid while this function runs, so it is not read after the first `await`.
     const { ui } = ctx
     try {
       const entries = event.branchEntries as unknown as Entry[]

@@ -16,7 +16,7 @@ export function record(before: readonly Row[], after: readonly Row[], facts: Omi
   return { ...facts, results: Object.fromEntries(changed.map(([id]) => [id, kept.get(id) ?? -1])) }
 }
 
-/** Returns whether the messages show a result longer than the compaction left it. */
+/** Returns whether the messages have a result that is longer than after the compaction. */
 export function isLost(applied: Applied, rows: readonly Row[]): boolean {
   return lengths(rows).some(([id, length]) => length > (applied.results[id] ?? Infinity))
 }

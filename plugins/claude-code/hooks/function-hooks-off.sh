@@ -1,6 +1,6 @@
 #!/bin/sh
-# A command hook for PreCompact: reports that function hooks are off. Then Claude Code loads no module of a plugin, and its
-# own compaction runs. The module sets the variable, because versions differ in whether they need
+# A command hook for PreCompact: reports that function hooks are off. Without them, Claude Code loads no module of a plugin,
+# and its own compaction runs. The module of this plugin sets JP_COMPACT_FUNCTION_HOOKS, because only some versions need
 # CLAUDE_CODE_ENABLE_FUNCTION_HOOKS. The hook never blocks a compaction.
 cat > /dev/null
 [ -n "${JP_COMPACT_FUNCTION_HOOKS:-}" ] ||

@@ -78,11 +78,11 @@ function reasonOf(error: unknown): string {
 
 export const register: Register = (on, config) => {
   const options = (config ?? {}) as Options
-  // A compaction that this module started. It never asks the model.
+  // Whether this module started the compaction. Such a compaction never asks the model.
   let isRepeated = false
 
   on('session.compact', async ($, e, next) => {
-    // Claude Code prepares compactions ahead of time, because its own take long. This compaction is fast, so it is made on demand.
+    // Claude Code prepares compactions ahead of time, because its own are slow. This one is fast, so it is made on demand.
     if (e.trigger === 'precompute') {
       return { skip: `${NAME} compacts when it is needed` }
     }
@@ -124,7 +124,7 @@ export const register: Register = (on, config) => {
   on('session.start', async ($, e, next) => {
     const started = await next(e)
     try {
-      // For command hooks and commands, which run with or without this module.
+      // Command hooks and commands read this variable, because they run with or without this module.
       await $.env.set('JP_COMPACT_FUNCTION_HOOKS', '1')
       const applied = (await $.store.get(`applied:${await $.session.id()}`)) as Applied | undefined
       if (applied !== undefined) {

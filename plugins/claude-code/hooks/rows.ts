@@ -3,8 +3,8 @@
 // A message that is returned with its handle stays unchanged, with images and attachments. One without is built from its
 // fields. Each block of the request has the number of its message in `row`, a member that jp-compact leaves in the view.
 //
-// A response of a closed turn, and a result without an image, must not keep the handle. At the next `--resume`, Claude
-// Code joins responses with one id, and puts such a result after the original call: all original messages come back.
+// A response of a closed turn, and a result without an image, must not keep the handle. Otherwise, at the next `--resume`,
+// Claude Code joins responses with one id, and puts such a result after the original call: all original messages come back.
 
 export type ToolUse = { tool_use_id: string; tool: string; input: Record<string, unknown>; result?: unknown }
 export type ToolResult = { tool_use_id: string; text: string; isError: boolean }
@@ -69,7 +69,8 @@ export function toBody(rows: readonly Row[], model: string): Body {
 
 /**
  * Returns the message that begins the open turn, or the number of messages. A prompt directly after results does not begin
- * a turn, because it is sent in one message with them. After a text of the model, no turn is open. The rule of `fork`.
+ * a turn, because it is sent in one message with them. After a text of the model, no turn is open.
+ * `fork` has the same rule.
  */
 export function openTurn(rows: readonly Row[]): number {
   let prompt: number | undefined

@@ -1,5 +1,5 @@
 """The view of messages, as the adapters for agent frameworks need it. Each block has the member `row`, the key of the part
-that it was made from, and jp-compact leaves it in the view. On any failure, the messages stay as they are.
+that it was made from. jp-compact leaves `row` in the view. On any failure, the messages stay as they are.
 """
 
 from __future__ import annotations

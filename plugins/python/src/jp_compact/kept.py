@@ -156,7 +156,7 @@ def append_facts(summary: str, known: Iterable[Fact], bytes_max: int) -> tuple[s
     parts = []
     if chosen:
         parts.append(f"appended {_counts(chosen)} that the summary lacked")
-        # The newest fact is the first, and the last in the section.
+        # The newest fact is the first in `chosen`, and the last in the section.
         text = text.strip() + _section(chosen[::-1])
     if left_out:
         parts.append(f"left out {_counts(left_out)} for lack of room")
