@@ -2,7 +2,7 @@
 
 use jp_compact_strategy::schema::{CompactionRef, Range, Turn};
 
-/// A turn with fewer steps in range is not divided. Turns of a conversation have few steps, and are read as a whole.
+/// A turn with fewer steps in range is not divided. In a chat, turns have few steps, and are read as a whole.
 const DIVIDED_STEPS_MIN: usize = 5;
 
 /// The reason why there is nothing to collapse.
@@ -42,7 +42,8 @@ pub(crate) struct StepWeight {
 pub(crate) struct Facts<'a> {
     pub(crate) turns: &'a [Turn],
     pub(crate) compactions: &'a [CompactionRef],
-    /// The turns of request and response of tool calls with a response in a later turn. These calls are not split.
+    /// For each tool call with a response in a later turn, the turns of its request and its response. These calls are
+    /// not split.
     pub(crate) calls: &'a [(usize, usize)],
     /// All steps of the last turn in the range. Empty if the host does not send steps.
     pub(crate) last_steps: &'a [StepWeight],
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_an_older_summary_are_free() {
+    fn steps_of_an_older_summary_count_no_tokens() {
         let older = CompactionRef {
             from_turn: 0,
             to_turn: 0,

@@ -4,9 +4,9 @@
 //! It selects whole turns, from the oldest on, until they have `extract_ratio` of the view's tokens in range, and never
 //! the last turn. If the other turns have too few tokens, it also selects the oldest steps of the last turn. The model
 //! reads all raw events of these turns, even if an earlier summary replaces them in the view. The prompt also includes
-//! the earlier summaries, and the newest events as a reference. An earlier summary must never replace raw events. If
-//! the selected turns end inside an older summary, no model is asked, because nothing would be saved. Therefore,
-//! repeated runs merge summaries and then stop.
+//! the earlier summaries, and the newest events as a reference. In the prompt, an earlier summary must never replace
+//! raw events. If the selected turns end inside an older summary, no model is asked, because nothing would be saved.
+//! Therefore, repeated runs merge summaries and then stop.
 
 mod cut;
 mod scan;

@@ -15,7 +15,7 @@ use crate::verbatim::CodeBlocks;
 /// The results of reading all events once.
 pub(crate) struct EventScan {
     pub(crate) pieces: Vec<TranscriptPiece>,
-    /// The turns of request and response of each tool call with a response in a later turn.
+    /// For each tool call with a response in a later turn, the turns of its request and its response.
     calls: Vec<(usize, usize)>,
     /// The steps of the last turn in the request's range.
     last_steps: Vec<StepWeight>,

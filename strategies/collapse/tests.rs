@@ -81,7 +81,7 @@ fn play(
             all.push(need);
         }
     }
-    panic!("it asks for ever");
+    panic!("the strategy never stops asking");
 }
 
 /// Returns the turns and the text of the summary, without its section of facts.

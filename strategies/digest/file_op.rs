@@ -1,6 +1,6 @@
 //! The operations of tools on files.
 
-/// Ordered by how much it changes.
+/// An operation on a file. The order is that of the extent of the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FileOp {
     Read,

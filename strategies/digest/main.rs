@@ -83,7 +83,7 @@ impl Strategy for Digest {
         let ledger = ledger.end();
         let section = match facts_tokens {
             Some(tokens) => {
-                // The lists get the other half.
+                // Half of the tokens are for the section, and the other half for the lists.
                 let bytes = tokens.saturating_mul(BYTES_PER_TOKEN) / 2;
                 SectionLimit { bytes, other_bytes: bytes }
             }

@@ -51,7 +51,7 @@ impl StripMode {
     }
 
     /// Returns whether the policy of this mode changes what an older overlay shows. A policy for single calls strips
-    /// only a part of the calls. The modes of this strategy strip or omit that part, too.
+    /// only a part of the calls. The modes `strip` and `omit` remove that part, too, so they show nothing again.
     fn replaces(self, older: &CompactionRef) -> bool {
         match (self, &older.tool_calls) {
             (Self::Strip | Self::Omit, Some(ToolCallsRef::Selective { .. })) => false,

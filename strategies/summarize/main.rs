@@ -1,9 +1,9 @@
 //! The strategy `summarize`: a model writes a summary that replaces the range (RFD 064, "`summarize`").
 //!
-//! It reads raw events only, asks through the host's `needs`, and proposes the model's text. The facts that the text
-//! lacks are appended to it. If the range does not fit into the model's window, it is cut into parts, and the notes on
-//! them are merged. The host may have notes of an earlier run, which were made from the same raw events. They never
-//! contain an older summary, because the strategy does not get its text (the raw-stream invariant).
+//! It reads raw events only, asks the host's model with `needs`, and proposes the model's text. It appends the facts
+//! that the text lacks. If the range does not fit into the model's window, it is cut into parts, and the notes on them
+//! are merged. The host may have notes of an earlier run, which were made from the same raw events. Notes never contain
+//! an older summary, because the strategy does not get the texts of summaries (the raw-stream invariant).
 
 use std::process::ExitCode;
 

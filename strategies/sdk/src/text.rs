@@ -7,7 +7,7 @@ use std::ops::Range;
 const SLACK: usize = 100;
 
 /// Shortens a text to about `chars_max` characters: its beginning, a note with the number of removed characters, and
-/// its end. Returns a text that is only slightly longer unchanged.
+/// its end. A text that is only slightly longer is returned unchanged.
 #[must_use]
 pub fn shorten(text: &str, chars_max: usize) -> Cow<'_, str> {
     removed_part(text, chars_max).map_or(Cow::Borrowed(text), |removed| without(text, &removed).into())

@@ -1,6 +1,6 @@
 //! Tests of the strategy's side of the protocol, in memory.
 
-#![expect(clippy::unwrap_used, reason = "a test that panics is a test that fails")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::io::{self, Write};
 

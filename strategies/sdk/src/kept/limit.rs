@@ -5,7 +5,8 @@ use jp_compact_schema::version::SUMMARY_BYTES_MAX;
 /// The limit of a summary divided by the limit of its section.
 const LIMIT_DIVISOR: u64 = 10;
 
-/// The maximum size of a section, in bytes. The bytes of a name count twice, because names have more tokens than prose.
+/// The maximum size of a section, in bytes. The bytes of a name count twice, because names have more tokens per byte
+/// than prose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SectionLimit {
     /// The limit of the whole section.

@@ -188,14 +188,14 @@ impl KeptFacts {
     }
 }
 
-/// Returns a summary without its section. A strategy shows an older summary to a model without it, because the facts
-/// are read from the raw events again.
+/// Returns a summary without its section. A strategy shows older summaries to a model without their sections, because
+/// the facts are read from the raw events again.
 #[must_use]
 pub fn without_section(summary: &str) -> String {
     without_known_facts(summary, |_, _| true)
 }
 
-/// Returns a text without its sections. Facts that are not known stay, so that no text of a model is lost.
+/// Returns a text without its sections. Unknown facts stay, so that no text of a model is lost.
 fn without_known_facts(text: &str, is_known: impl Fn(FactKind, &str) -> bool) -> String {
     let kept = section::read(text).into_iter().filter_map(|line| match line {
         Line::Text(line) => Some(line),

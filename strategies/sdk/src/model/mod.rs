@@ -29,10 +29,10 @@ pub use transcript::{TranscriptFormatter, TranscriptPiece, pieces_in, read_piece
 use window::Window;
 pub use window::{background_tokens_max, context_window};
 
-/// The maximum number of parts for a host without the feature `needs.many`. It fulfills 256 needs. Each merge has at
-/// least eight notes, except for three.
+/// The maximum number of parts for a host without the feature `needs.many`. Such a host fulfills 256 needs. All merges
+/// but three have at least eight notes each.
 const PARTS_MAX: usize = 200;
-/// The size of a reply without its needs and its state.
+/// The maximum size of a reply without its needs and its state.
 const REPLY_REST_BYTES: usize = 1024;
 /// The share of a reply for the state, with the feature `needs.many`.
 const STATE_SHARE: u64 = 8;
@@ -189,8 +189,8 @@ impl<'a> TextWriter<'a> {
         prompt.whole(&text, self.last_words())
     }
 
-    /// Returns a step for a blank note. The note would be lost among the others, and the summary would lack a part of
-    /// the range. If it is returned alone, the host rejects it.
+    /// Returns a step with a blank text if a note is blank, so that the host rejects the text. In a merge, the blank
+    /// note would not be noticed, and the summary would lack a part of the range.
     fn blank(&self, state: &TextState) -> Result<Option<TextStep>, StrategyError> {
         for note in &state.notes {
             let text = note.text(self.request)?;
@@ -284,7 +284,8 @@ impl<'a> TextWriter<'a> {
     }
 
     /// Returns a need that asks for the text again. It contains the last prompt, the `written` text, and its problem.
-    /// If the window is too small for that, the prompt has no background, or no transcript and no notes.
+    /// If the window is too small for that, the prompt has no background. If it is still too small, the prompt has no
+    /// transcript and no notes either.
     ///
     /// # Errors
     ///
@@ -316,8 +317,8 @@ impl<'a> TextWriter<'a> {
         Ok(need)
     }
 
-    /// Appends the facts that the text lacks, and returns it with all remarks for the user. The request for the text
-    /// leaves room for them within the limit of the summary.
+    /// Appends the facts that the text lacks. Returns the text, and all remarks for the user. The request for the text
+    /// left room for the facts within the limit of the summary.
     #[must_use]
     pub fn finish(&self, written: &WrittenText, facts: &KeptFacts) -> (String, Vec<Diagnostic>) {
         let limit = SectionLimit::of_tokens(self.window.summary_tokens);

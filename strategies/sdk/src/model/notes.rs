@@ -1,5 +1,5 @@
 //! The notes of one text, and their order. Every eight notes of one level are merged into a note of the next level,
-//! from the left. So an inner note depends only on events before its end, and stays the same while the conversation
+//! from the left. So a merged note depends only on the events before its end, and stays the same while the conversation
 //! grows.
 //!
 //! The state between two rounds holds these notes. There must never be more than three merges between a text and the
@@ -115,7 +115,7 @@ impl TextState {
         format!("m{level}.{}", self.merged - 1)
     }
 
-    /// Returns the ranges of complete groups of notes, the last group first. A group of the newest part is not
+    /// Returns the ranges of complete groups of notes, the last group first. A group with the newest part is not
     /// complete, because the part may grow.
     pub(super) fn groups(&self) -> Vec<std::ops::Range<usize>> {
         let stable = self.notes.len() - usize::from(self.asked == self.parts && !self.notes.is_empty());
@@ -134,8 +134,8 @@ impl TextState {
         groups
     }
 
-    /// Returns the newest notes of the lowest levels, which are merged if the last merge has no room for all notes.
-    /// They are at least two.
+    /// Returns the newest notes of the lowest levels, at least two. They are merged if the last merge has no room for
+    /// all notes.
     pub(super) fn newest(&self) -> Option<std::ops::Range<usize>> {
         (0..LEVEL_MAX).find_map(|level| {
             let older = self.notes.iter().take_while(|note| note.level > level).count();

@@ -1,6 +1,6 @@
 //! The form in which a model sees an event. Messages are complete. Long reasoning, arguments, output, and attachments
-//! are shortened to the budget of an event, which depends on the model's window. What was left out is counted, so that
-//! the user learns of it.
+//! are shortened to the budget of an event, which depends on the model's window. The omitted text is counted, and the
+//! user gets the count.
 
 use std::ops::AddAssign;
 
