@@ -406,7 +406,7 @@ fn check_dies_with_the_host(flags: &[&str]) {
     check_command_dies_with_the_host(flags, &["/bin/cat"]);
 }
 
-/// Checks that a strategy, which copies its input to its output, dies with the host.
+/// Checks that a strategy that copies its input to its output dies with the host.
 #[track_caller]
 fn check_command_dies_with_the_host(flags: &[&str], strategy: &[&str]) {
     let test_dir = TestDir::new();

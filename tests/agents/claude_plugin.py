@@ -113,9 +113,9 @@ def compaction(session):
     small = session.resumed_parts(6)
     run.same("plugin", "the resumed session", small, expected)
     run.same("plugin", "the session resumed again", session.resumed_parts(7)[: len(small)], small)
-    said, saved = 1 - after / before, 1 - size(small) / size(run.conversation(session.parts(whole)))
-    assert abs(saved - said) / said <= 0.1, f"the request is {saved:.1%} smaller, and the status said {said:.1%}"
-    return f"{saved:.1%} less, the status said {said:.1%}"
+    reported, saved = 1 - after / before, 1 - size(small) / size(run.conversation(session.parts(whole)))
+    assert abs(saved - reported) / reported <= 0.1, f"the request is {saved:.1%} smaller, and the status reported {reported:.1%}"
+    return f"{saved:.1%} less, the status reported {reported:.1%}"
 
 
 def strategies(session):
@@ -175,7 +175,7 @@ def sub_agent(session):
 
 
 def terminal(session):
-    """In a terminal, the status line shows the saving, and a compaction that `--resume` lost is made once more."""
+    """In a terminal, the status line shows the saving, and a compaction that `--resume` lost is repeated."""
     for path in session.app.glob("out-*.txt"):
         path.write_text(path.read_text() * 3)
     session.turns(1, 2, CLAUDE_CODE_AUTO_COMPACT_WINDOW="100000")

@@ -271,7 +271,7 @@ def whole_chat(chunks):
 
 
 def parts_once(content):
-    """Returns the parts of a content. Gemini CLI 0.61 sends a response once more for each time it resumes a session."""
+    """Returns the parts of a content. Gemini CLI 0.61 sends a response again each time it resumes a session."""
     parts = {}
     for part in content["parts"]:
         response = part.get("functionResponse")

@@ -202,10 +202,10 @@ class Agent:
         before, after = (len(json.dumps(parts, ensure_ascii=False)) for parts in (whole, small))
         tokens = report["report"]["tokens"]
         # In shares, because a token has no fixed number of characters.
-        said, saved = 1 - tokens["view_after"] / tokens["view_before"], 1 - after / before
-        error = abs(saved - said) / said
-        assert error <= self.error, f"the request is {saved:.1%} smaller, and the report said {said:.1%}"
-        return f"{self.name}: {before:,} -> {after:,} characters, {saved:.1%} less, the report said {said:.1%}"
+        reported, saved = 1 - tokens["view_after"] / tokens["view_before"], 1 - after / before
+        error = abs(saved - reported) / reported
+        assert error <= self.error, f"the request is {saved:.1%} smaller, and the report has {reported:.1%}"
+        return f"{self.name}: {before:,} -> {after:,} characters, {saved:.1%} less, the report has {reported:.1%}"
 
 
 def same(agent, what, request, printed):

@@ -1,5 +1,6 @@
-//! `jp-compact mcp`: the tools that give back what overlays hide, the sessions of the served folder, and the results of
-//! all tools. The client of these tests validates each result against its published schema.
+//! `jp-compact mcp`: the tools that return hidden events, the sessions of the served folder, and
+//! the results of all tools. The client of these tests validates each result against its published
+//! schema.
 
 use std::fs;
 
