@@ -1,4 +1,4 @@
-//! Error messages: one snapshot for every exit code.
+//! Error messages: snapshots for most exit codes.
 
 use std::fs;
 
