@@ -335,7 +335,8 @@ pub(crate) fn providers() -> impl TypedValueParser<Value = Providers> {
     })
 }
 
-/// Parses the value of `--from`. The value is optional, so it can be the next argument, such as the conversation.
+/// Parses the value of `--from`. The option may have no value, so clap may take the next argument, such as the
+/// conversation, for the value.
 pub(crate) fn parse_from(text: &str) -> Result<Bound, String> {
     text.parse().map_err(|error| {
         format!("{error}\n\nhint: if `{text}` is the conversation, write `--from last {text}`")

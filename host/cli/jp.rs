@@ -1,6 +1,7 @@
 //! The answers to JP. JP starts `jp-compact` without arguments, and writes one line: `describe`, or `init` with the
 //! arguments of `jp compact [ARGS]`. A command then runs in JP's workspace, and its output becomes messages. A person
-//! or another program that starts the executable in this way gets the usage hint, and nothing else happens.
+//! or another program that starts the executable in this way gets the overview of the current folder, or the usage
+//! hint.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead as _};

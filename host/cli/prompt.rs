@@ -51,7 +51,7 @@ pub(crate) fn grants_for(subject: &TestedPlugin) -> Result<Vec<Grant>, Report> {
     }
     let mut text = EscapedLines::for_consent();
     text.line(format_args!(
-        "Strategy `{}` asks for permissions. It is not trusted and runs in a jail.",
+        "Strategy `{}` is not trusted, and asks for permissions.",
         subject.name
     ));
     missing.iter().for_each(|grant| text.line(format_args!("  asks      {grant}")));

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeptTurns {
     Count(usize),
-    /// The turns that began within this time of the end.
+    /// The turns that began in the first or in the last period of this length.
     Within(SignedDuration),
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct SessionForkRequest<'a> {
     pub(crate) is_started: bool,
     /// An earlier fork that the new one replaces.
     pub(crate) replace: Option<&'a OsStr>,
-    /// The models and the consent of the server's client. `None` if the user typed the command.
+    /// The models of the server, and its client as the origin of the request. `None` if the user typed the command.
     pub(crate) client: Option<(Arc<Models>, Asker)>,
 }
 

@@ -22,7 +22,7 @@ use crate::selection::SelectionArgs;
 use crate::setup::Setup;
 use crate::transcript_results::TranscriptResults;
 
-/// The time of a hook.
+/// The time limit of a hook.
 const HOOK_TIME: Duration = Duration::from_secs(2);
 
 /// Compact conversations that are too large for their model

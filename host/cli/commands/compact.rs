@@ -60,7 +60,7 @@ fn reset_number(text: &str) -> Result<Reset, String> {
     }
 }
 
-/// The id of a conversation counts tenths of seconds since 1970, so a shorter number is not an id.
+/// A number with fewer digits is not the id of a conversation: an id counts tenths of seconds since 1970.
 const ID_DIGITS_MIN: usize = 6;
 /// The maximum number of transcripts in memory.
 const TRANSCRIPTS_MAX: usize = 16;

@@ -27,7 +27,7 @@ pub(super) struct FinishedBatch<'a> {
     pub(super) refused: u64,
     /// The files that are named like a session, but have other content.
     pub(super) others: Vec<PathBuf>,
-    /// The error: a report line that could not be written, or a thread that could not be started.
+    /// The end of the run, or its error: a report line could not be written, or a thread could not be started.
     pub(super) result: io::Result<BatchEnd>,
     pub(super) environment: &'a Environment,
 }
@@ -67,7 +67,7 @@ impl FinishedBatch<'_> {
         }
     }
 
-    /// Returns the transcripts that the gates require.
+    /// Returns which part of all transcripts the gates cover.
     fn gate_scope(&self) -> GateScope {
         if self.args.gates.allow_empty {
             GateScope::AllOrEmpty

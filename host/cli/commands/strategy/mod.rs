@@ -40,7 +40,7 @@ enum Command {
 }
 
 impl Args {
-    /// Returns the arguments of `strategy dev`. It shows a difference, so it is not run here.
+    /// Returns the arguments of `strategy dev`. That command needs `diff`, so it is run by `commands`.
     pub(crate) fn dev(&self) -> Option<&dev::Args> {
         match &self.command {
             Command::Dev(args) => Some(args),
