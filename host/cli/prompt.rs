@@ -50,10 +50,7 @@ pub(crate) fn grants_for(subject: &TestedPlugin) -> Result<Vec<Grant>, Report> {
         return Ok(Vec::new());
     }
     let mut text = EscapedLines::for_consent();
-    text.line(format_args!(
-        "Strategy `{}` is not trusted, and asks for permissions.",
-        subject.name
-    ));
+    text.line(format_args!("Strategy `{}` is not trusted, and asks for permissions.", subject.name));
     missing.iter().for_each(|grant| text.line(format_args!("  asks      {grant}")));
     let permissions: Vec<_> = missing.iter().map(ToString::to_string).collect();
     output::info("asks for permissions", &json!({ "name": subject.name, "permissions": permissions }), &text);

@@ -23,7 +23,7 @@ pub struct Candidate {
     pub asked: Permissions,
     /// Whether a record trusts other bytes at this path.
     pub changed: bool,
-    /// The description, if the plugin returned one.
+    /// The result of asking the plugin for its description.
     pub outcome: DescribeOutcome,
     pub(super) identity: Identity,
     /// The path of `--trust-lock`.

@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use jp_compact_schema::{Permissions, Runtime};
 
-/// Variables that cannot be granted. The host sets them for every strategy, or they would affect the runner.
+/// Variables that cannot be granted, because the host sets them for every strategy. Variables of the dynamic
+/// loader cannot be granted either.
 const NEVER_GRANTED: [&str; 6] = ["PATH", "LANG", "TZ", "HOME", "TMPDIR", "JP_COMPACT_PROTOCOL"];
 
 /// A single permission.

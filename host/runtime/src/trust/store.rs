@@ -1,5 +1,5 @@
-//! The copies of trusted plugins, stored by digest. Plugins run only from here. A change of the original file
-//! after hashing therefore has no effect.
+//! The copies of trusted plugins, stored by digest. Plugins that are not bundled run only from here. A change of the
+//! original file after hashing therefore has no effect.
 
 use std::fs;
 use std::io;
