@@ -194,8 +194,8 @@ pub struct BatchTotal {
     /// The sizes of all transcripts that did not fail.
     #[serde(flatten)]
     pub size: Size,
-    /// The raw tokens that are not sent to a model. For conversations of JP, they are counted with the tokens that JP
-    /// sends, for other transcripts with the view.
+    /// The raw tokens that are not sent to a model. For a conversation of JP, these are the raw tokens minus the tokens
+    /// that JP sends. For another transcript, they are the raw tokens minus the tokens of the view.
     pub saved: Saved,
     /// The duration, in milliseconds.
     pub elapsed_ms: f64,
