@@ -121,7 +121,7 @@ pub(crate) fn extract(
 ) -> Vec<String> {
     let argument_texts = arguments_that_stay(conversation, candidates);
     let mut names = Names::default();
-    show_the_rest(conversation, candidates, &argument_texts, &mut names);
+    show_texts_that_stay(conversation, candidates, &argument_texts, &mut names);
     let mut parts: Vec<Parts<'_>> = candidates.iter().map(|candidate| parts(candidate, options)).collect();
     let bytes: usize = candidates.iter().map(CallCandidate::bytes).sum();
     let mut budget = share_of(bytes, options.budget);
@@ -217,7 +217,7 @@ fn arguments_that_stay(conversation: &CallHistory, candidates: &[CallCandidate<'
 }
 
 /// Marks the names of all texts that stay in the view.
-fn show_the_rest<'a>(
+fn show_texts_that_stay<'a>(
     conversation: &'a CallHistory,
     candidates: &[CallCandidate<'_>],
     argument_texts: &'a [String],
