@@ -1,6 +1,6 @@
-//! The anchors of a whole session, extracted once for all cuts and strategies. Only anchors that the model itself writes
-//! somewhere can be at risk, so only these are kept, as numbers. The memory of a session depends on the text of its model
-//! and not on the size of its tool results.
+//! The anchors of a whole session, extracted once for all cuts and strategies. Only anchors that the model itself
+//! writes somewhere can be at risk, so only these are kept, as numbers. The memory of a session depends on the size of
+//! the model's texts, and not on the size of the tool results.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! Model names. Some providers use the name in the path of a request, and it may come from a transcript or a
+//! Model names. Some providers use the name in the path of a request, and the name may come from a transcript or a
 //! repository. A text that could change the address must be rejected.
 
 use std::fmt;

@@ -1,5 +1,5 @@
-//! The requests that ask a provider for the context window of a model, and the readers of its answers. An answer with
-//! another form counts as no window. A request must not contain any part of a conversation.
+//! The requests that ask a provider for the context window of a model, and the readers of its answers. An answer in
+//! another form counts as an answer without a window. A request must not contain any part of a conversation.
 
 use serde_json::{Value, json};
 

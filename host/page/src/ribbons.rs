@@ -1,5 +1,5 @@
-//! The ribbons of a page: for the last cut of the first transcripts, one for the recommended row, and one for each other row
-//! in a part that opens on demand.
+//! The ribbons of a page: for the last cut of each of the first transcripts, one for the recommended row, and one for
+//! each other row in a part that opens on demand.
 
 use jp_compact_eval::page::{PageCut, PageEventKind, PageRow, Shown};
 use jp_compact_schema::document::EvalReport;

@@ -12,8 +12,8 @@ pub(crate) fn strategies(report: &EvalReport) -> impl Iterator<Item = (usize, &E
     rows.filter(|(_, row)| row.status == EvalStatus::Ok && !is_fixed_control(row))
 }
 
-/// Returns the recommended row: among the rows that keep names, the row that saves most; otherwise, the row that keeps
-/// most. Returns `None` if no row has enough data.
+/// Returns the recommended row: among the rows that keep names, the row that saves most. If there is no such row,
+/// returns the row that keeps most. Returns `None` if no row has enough data.
 pub(crate) fn best(report: &EvalReport) -> Option<(usize, &EvalRow)> {
     let rows = || strategies(report).filter(|(_, row)| pooled_recall(&row.recall).is_some());
     let most_saved = rows()
