@@ -102,7 +102,7 @@ pub fn changes(read: ReadTranscript<'_>, estimator: Estimator) -> ToolAnswer {
     ToolAnswer { text, json: serde_json::to_value(report).ok() }
 }
 
-/// Lists the sessions of agents that worked in this folder, and the conversations of its workspace.
+/// Lists the sessions of agents that worked in this folder, and JP's conversations inside it.
 #[must_use]
 pub fn sessions_of(
     folder: &Path,

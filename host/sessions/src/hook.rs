@@ -22,7 +22,7 @@ pub struct HookInput {
 /// with the given id.
 ///
 /// # Errors
-/// The agent names no file, and no session has the id.
+/// The agent names no existing file, and no session has the id.
 pub fn session_of_hook(input: &HookInput, environment: &Environment) -> Result<PathBuf, SessionError> {
     let named = input.transcript_path.as_ref().filter(|path| !path.as_os_str().is_empty());
     if let Some(path) = named.map(|path| environment.cwd.join(path)).filter(|path| path.is_file()) {

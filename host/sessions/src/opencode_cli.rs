@@ -53,7 +53,7 @@ impl OpenCode {
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     }
 
-    /// Returns the commands that import a file and resume its session, for a machine without the program.
+    /// Returns the command that imports a file, for a machine on which the program was not found.
     #[must_use]
     pub fn manual_import(file: &Path) -> String {
         format!("{OPENCODE} import {}", quoted(&file.display().to_string()))

@@ -50,7 +50,7 @@ pub fn table(
     lines
 }
 
-/// Returns a row at its full width. The title is the last cell, so that only the title is cut later.
+/// Returns a row before it is cut. The title is the last cell, so that only the title is cut.
 fn line(row: &[String; 7], widths: [usize; 6], columns: Option<usize>) -> String {
     let [time, agent, id, size, counts, folder] = widths;
     let has_room = |needed: usize| columns.is_none_or(|columns| columns >= needed);
