@@ -37,7 +37,7 @@ function textOf(content: string | Part[]): string {
   return typeof content === 'string' ? content : content.map(part => part.text ?? '').join('\n')
 }
 
-/** Returns the messages that have results and calls, changed. */
+/** Returns the messages with the changed results and arguments. */
 function apply(messages: Message[], changes: Changes): Message[] {
   return messages.map(message => {
     const text = message.role === 'toolResult' ? changes.results[message.toolCallId ?? ''] : undefined
