@@ -1,5 +1,5 @@
-//! The configuration: layers of TOML, merged key by key. `find` reads the files of this program, and `jp` reads JP's
-//! own files. All other modules are pure functions of their texts.
+//! The configuration: layers of TOML, merged key by key. `find` and `conversation` read the files of this program, and
+//! `jp` reads JP's own files. Only `conversation` writes. All other modules are pure functions of their texts.
 //!
 //! Each layer overrides the earlier ones: built-in defaults, the user's file, the workspace's
 //! `.jp-compact.toml`, the settings of the conversation, `--config FILE`, `--set key=value`. A workspace file and the

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A layer of the configuration. Later variants override earlier ones.
+/// The source of a configured value: a layer, or a file of JP. The layers are in their order, and later ones override
+/// earlier ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// The built-in defaults.
