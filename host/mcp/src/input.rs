@@ -147,7 +147,7 @@ impl LineFilter {
         }
     }
 
-    /// Refuses a line that is too long: at once without an id, and again as soon as the id is known.
+    /// Refuses a line that is too long: immediately without an id, and again as soon as the id is known.
     fn refuse_long(&mut self, out: &mut Vec<u8>) {
         if self.replacement == Replacement::Refused {
             return;

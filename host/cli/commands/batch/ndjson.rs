@@ -79,7 +79,7 @@ pub(crate) struct Request<'a> {
 }
 
 /// Answers every record. An interrupt ends the reading, and the records in progress are still answered. A second
-/// interrupt ends the command at once.
+/// interrupt ends the command immediately.
 pub(crate) fn run(request: &Request<'_>, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {

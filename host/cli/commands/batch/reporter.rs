@@ -81,7 +81,7 @@ impl BatchReporter {
                 let path = files.path(index);
                 self.others.extend((path.extension() != Some("json".as_ref())).then_some(path));
             }
-            // A second interrupt ends the run at once.
+            // A second interrupt ends the run immediately.
             BatchEvent::Interrupted if self.is_interrupted => {}
             BatchEvent::Interrupted => {
                 self.is_interrupted = true;

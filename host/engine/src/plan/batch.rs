@@ -163,7 +163,7 @@ impl<'a> BatchPlanner<'a> {
     }
 
     /// Creates the state of a thread, with one process per strategy. More processes would not help, because a batch
-    /// starts as many threads as can work at once.
+    /// starts as many threads as can work at the same time.
     #[must_use]
     pub fn thread_plans(&self) -> ThreadPlans {
         ThreadPlans { sessions: Arc::new(self.launcher.sessions(1)), plans: RefCell::default() }
