@@ -1,6 +1,6 @@
 //! The operations of tools on files.
 
-/// An operation on a file. The order is that of the extent of the change.
+/// An operation on a file. A later variant changes more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FileOp {
     Read,

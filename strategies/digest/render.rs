@@ -56,7 +56,7 @@ pub(crate) fn render(range: Range, ledger: &Ledger, limits: ListLimits) -> Strin
     out
 }
 
-/// Returns the files, the commands, and the open errors, next to another summary.
+/// Returns only the files, the commands, and the open errors, for use next to another summary.
 pub(crate) fn render_facts(range: Range, ledger: &Ledger, limits: ListLimits) -> String {
     let mut out = origin(range);
     errors(&mut out, ledger, limits);
