@@ -75,7 +75,7 @@ pub struct PageRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     Kept,
-    /// The view shows the event with less text. Has the number of its tokens in the view.
+    /// The view shows the event with less text. The value is the number of its tokens in the view.
     Shortened(u64),
     Removed,
     /// A summary replaces the event.

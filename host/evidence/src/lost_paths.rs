@@ -55,7 +55,7 @@ impl PathCounts {
         }
     }
 
-    /// Returns whether much is lost: at least a quarter of the stripped paths.
+    /// Returns whether much is lost: at least five paths, and at least a quarter of the stripped paths.
     #[must_use]
     pub fn is_much(&self) -> bool {
         self.lost >= Self::LOST_MIN && self.lost * 4 >= self.stripped

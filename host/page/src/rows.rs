@@ -6,7 +6,7 @@ use jp_compact_schema::document::{EvalRecall, EvalReport, EvalRow, EvalStatus};
 /// The recall of paths, numbers, and identifiers that a recommended row has, in percent.
 const RECOMMENDED: [f64; 3] = [95.0, 90.0, 90.0];
 
-/// Returns the rows with results that are not controls, with their indexes in the report.
+/// Returns the rows that have results and are not controls, with their indexes in the report.
 pub(crate) fn strategies(report: &EvalReport) -> impl Iterator<Item = (usize, &EvalRow)> {
     let rows = report.strategies.iter().enumerate();
     rows.filter(|(_, row)| row.status == EvalStatus::Ok && !is_fixed_control(row))

@@ -216,7 +216,7 @@ fn summaries_added(count: u64) -> String {
     if count == 1 { "1 summary added".to_owned() } else { format!("{} summaries added", grouped(count)) }
 }
 
-/// Adds a sentence in lines of at most 60 columns, if its words are not longer.
+/// Adds a sentence in lines of at most 60 columns, unless a word is longer.
 fn add_words(text: &mut EscapedLines, sentence: &str) {
     let words: Vec<_> = sentence.split_whitespace().map(escape::line).collect();
     wrapped(&words, " ", COLUMNS).iter().for_each(|line| text.line(line));
