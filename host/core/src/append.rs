@@ -34,7 +34,7 @@ pub struct Receipt {
     pub merges: Option<u32>,
 }
 
-/// One overlay to append, with its origin.
+/// One compaction to append, with its origin. It becomes one or more overlays.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub compaction: Compaction,
@@ -85,7 +85,7 @@ impl std::error::Error for NotAppendable {}
 /// Checks that JP can load a stream. Otherwise nothing may be appended to it.
 ///
 /// # Errors
-/// Names the first element that JP would not load.
+/// The error names the first element that JP would not load.
 pub fn check_loadable(stream: &Stream) -> Result<(), NotAppendable> {
     match stream.index().unloadable {
         Some(element) => {
@@ -292,7 +292,6 @@ pub struct NewTurn<'a> {
     pub answered_at: Timestamp,
 }
 
-/// Appends a turn to the stream.
 #[must_use]
 pub fn append_turn(stream: &Stream, exchange: &NewTurn<'_>) -> Vec<Piece> {
     let elements = [
@@ -371,7 +370,7 @@ fn element_header(overlay: &Overlay, kind: &str) -> Map<String, Value> {
     element
 }
 
-/// Returns the ranges of all summaries. A later summary of the same run must include them completely.
+/// Returns the ranges of all summaries. A later summary of the same run must not split any of them.
 #[must_use]
 pub fn summary_ranges(entries: &[Entry]) -> Vec<TurnRange> {
     let summaries = entries.iter().filter(|entry| entry.compaction.summary().is_some());

@@ -1,6 +1,6 @@
 //! The estimation of tokens. The default counts the pieces of each text (`jp-compact-tokens`). The alternative is a
-//! tokenizer that the caller passes. The unit is a token of a request body: its texts as JSON strings, tool names, ids,
-//! arguments, and the JSON around each message, call, and result (docs/decisions/0024-pieces.md).
+//! tokenizer that the caller passes. Both count the tokens of a request body: its texts as JSON strings, tool names,
+//! ids, arguments, and the JSON around each message, call, and result (docs/decisions/0024-pieces.md).
 //!
 //! Metadata, inquiries, and base64 do not count. An image and encrypted reasoning have fixed estimates
 //! ([`IMAGE_TOKENS`], [`ENVELOPE_BYTES`]). An event's *content* is the part that a strip can remove. The *frame* is the
@@ -115,7 +115,7 @@ pub struct Estimate {
     measures: Vec<Measure>,
 }
 
-/// The weights and the size of an event or a text. They are measured while it is decoded once.
+/// The weights and the size of an event or a text. All are measured while the text is decoded once.
 #[derive(Debug, Clone, Copy, Default)]
 struct Measure {
     content: u64,

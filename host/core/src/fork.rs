@@ -23,7 +23,6 @@ use jp_compact_json::{Scanner, Span};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fork {
     pub pieces: Vec<Piece>,
-    /// The number of removed turns.
     pub removed_turns: usize,
     /// The effect on each overlay, in order.
     pub effects: Vec<ForkEffect>,

@@ -93,7 +93,6 @@ impl Index {
         &self.bytes
     }
 
-    /// Returns the bytes at a span.
     #[must_use]
     pub fn bytes_at(&self, span: Span) -> &[u8] {
         match span.start.checked_sub(self.bytes.len()) {

@@ -46,7 +46,7 @@ impl Pairs {
             };
             last_id = Some((id, id_index));
             ids.resize_with(ids.len().max(id_index + 1), IdState::default);
-            // This is the index in `ids` until all requests are known.
+            // Until all requests are known, the entry is an index in `ids`.
             last_requests[element] = Some(id_index);
             let state = &mut ids[id_index];
             if event.kind == Kind::ToolRequest {

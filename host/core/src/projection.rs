@@ -120,9 +120,7 @@ struct Winners {
 /// Consecutive slots with the same winning summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SummaryRun {
-    /// The first slot.
     first: usize,
-    /// The last slot.
     last: usize,
     /// Whether one user message replaces it, because it begins inside a turn. Otherwise a synthetic pair replaces it.
     is_note: bool,

@@ -31,7 +31,6 @@ pub enum Terminal {
     Error(ErrorReply),
 }
 
-/// One line of output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyLine {
     /// A blank line, or a message of a later protocol version.

@@ -62,11 +62,8 @@ pub struct Selection {
 /// The properties of a strategy that its range depends on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StrategyTraits {
-    /// Whether it accepts ranges with steps.
     pub accepts_steps: bool,
-    /// Whether it removes reasoning.
     pub strips_reasoning: bool,
-    /// Whether it writes summaries.
     pub writes_summary: bool,
 }
 

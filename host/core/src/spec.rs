@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
-    /// The name of the strategy.
     pub name: String,
     pub options: Options,
 }

@@ -16,7 +16,6 @@ pub enum Piece {
 }
 
 impl Piece {
-    /// Returns the bytes of the piece.
     #[must_use]
     pub fn bytes<'a>(&'a self, old: &'a [u8]) -> &'a [u8] {
         match self {

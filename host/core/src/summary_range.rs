@@ -11,7 +11,7 @@ use crate::render::is_signed;
 use crate::stream::Stream;
 use crate::turn::TurnRange;
 
-/// Returns the last position at or before `end` at which a summary may end. `None` if a summary can end at no position.
+/// Returns the last position at or before `end` at which a summary may end. `None` if there is no such position.
 #[must_use]
 pub fn last_end(stream: &Stream, pairs: &Pairs, end: Position) -> Option<Position> {
     let Some(step) = end.step.filter(|_| end.turn + 1 == stream.turns()) else { return Some(end) };

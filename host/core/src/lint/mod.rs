@@ -171,7 +171,6 @@ struct BodyLinter<'a> {
 }
 
 impl<'a> BodyLinter<'a> {
-    /// Returns the messages in the body.
     fn messages(&self) -> &'a [Value] {
         let messages = self.rendered.body.get(self.provider.conversation()).and_then(Value::as_array);
         messages.map(Vec::as_slice).unwrap_or_default()

@@ -115,7 +115,6 @@ impl Message {
     }
 }
 
-/// The requirements of a provider.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Requirements {
     /// Returns whether the provider accepts a thought.

@@ -179,7 +179,8 @@ pub fn is_signed(stream: &Stream, element: usize) -> bool {
         .any(|name| metadata.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty()))
 }
 
-/// Appends blocks to the last message if it has this role, or else as a new message. `content` is the member with blocks.
+/// Appends blocks to the last message if it has this role, otherwise as a new message. `content` is the member with
+/// blocks.
 fn merge(
     messages: &mut Vec<(ViewPosition, Value)>,
     role: &str,
