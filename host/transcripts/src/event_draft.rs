@@ -9,7 +9,7 @@ use jp_compact_json::Span;
 use crate::json_index::{JsonNode, span_of};
 use crate::source_map::{Deletion, ElementRef};
 
-/// An event that was not added yet.
+/// An event that has not been added yet.
 pub(crate) type NewEvent = (Kind, EventDraft);
 
 #[derive(Debug, Clone, Default)]

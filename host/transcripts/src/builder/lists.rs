@@ -61,7 +61,6 @@ impl Members<'_> {
         Some(ElementRef { list: self.list, element: self.object.position(name)? })
     }
 
-    /// Returns the deletion of a member.
     pub(crate) fn deletion(&self, name: &str) -> Deletion {
         self.find(name).map_or(Deletion::Nothing, Deletion::Element)
     }

@@ -198,7 +198,8 @@ impl Edits {
         }
     }
 
-    /// Makes each value that names a deleted first record name the first remaining one, or the pair before it.
+    /// Changes the values that name a deleted first record. They then name the first remaining one, or the pair before
+    /// it.
     fn rename_first_records(
         &mut self,
         stream: &Stream,

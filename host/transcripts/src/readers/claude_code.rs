@@ -241,7 +241,6 @@ fn is_bookkeeping(line: JsonNode<'_>) -> bool {
     line.string("type").is_some() && line.string("sessionId").is_some()
 }
 
-/// Returns whether a message has an empty content.
 fn has_empty_content(message: Option<JsonNode<'_>>) -> bool {
     let content = message.and_then(|message| message.get("content"));
     content.is_some_and(|content| content.raw().len() <= 2 || content.is_null())

@@ -207,7 +207,6 @@ impl Rollout {
         }
     }
 
-    /// Drops the events from an index on.
     fn drop_events(&mut self, from: usize) {
         let text = self.events.drain(from..).map(|event| event.draft.body.len() as u64);
         self.unsent_text += text.sum::<u64>();

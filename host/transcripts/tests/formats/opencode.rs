@@ -69,7 +69,6 @@ fn provider_data_is_kept_under_jps_names() {
     assert!(without.contains("dGg="), "the signature of a call goes with the call");
 }
 
-/// Returns the part with this id.
 fn part(text: &str, id: &str) -> Option<Value> {
     let document: Value = serde_json::from_str(text).unwrap();
     let parts = document["messages"]

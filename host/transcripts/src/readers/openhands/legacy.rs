@@ -184,7 +184,6 @@ fn add_call(builder: &mut EventBuilder, event: JsonNode<'_>, args: JsonNode<'_>,
     }
 }
 
-/// Returns the arguments that the model gave.
 fn arguments_of_model(args: JsonNode<'_>) -> impl Iterator<Item = (String, JsonNode<'_>)> {
     let members = args.members().map(|(key, value)| (String::from_utf8_lossy(&key).into_owned(), value));
     members.filter(|(key, _)| !SETTINGS.contains(&&**key))
