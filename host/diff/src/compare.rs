@@ -76,7 +76,6 @@ impl<'a> Comparison<'a> {
         (before.chars().count() as u64, after.chars().count() as u64)
     }
 
-    /// Returns the place of an entry.
     #[must_use]
     pub fn place(&self, entry: &DiffEntry) -> EntryPlace {
         let item = entry.before.map(|index| &self.before.items()[index]);

@@ -25,7 +25,6 @@ fn number(name: &OsStr) -> Option<u64> {
     number.parse().ok().filter(|_| is_digits && is_id)
 }
 
-/// Returns the name of an event's file.
 #[must_use]
 pub fn file_name(number: usize, id: &str) -> String {
     format!("event-{number:05}-{id}.json")

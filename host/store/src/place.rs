@@ -109,7 +109,6 @@ impl Place {
         }
     }
 
-    /// Returns the folder for reading only.
     pub(super) fn folder_to_read(&self) -> Result<OpenFolder, StoreError> {
         match self.allowed_root {
             Some(_) => self.open_folder().map_err(unreadable("open the folder of", &self.path)),

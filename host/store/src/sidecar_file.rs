@@ -50,7 +50,6 @@ pub struct SidecarFile {
     source: OsString,
 }
 
-/// The content of a sidecar.
 #[derive(Debug)]
 pub struct SidecarContent {
     pub path: PathBuf,

@@ -18,7 +18,6 @@ use super::{
     open_folder::{OpenFolder, is_absent},
 };
 
-/// Opens a folder by its path.
 type OpenPath<'a> = &'a dyn Fn(&Path) -> io::Result<OpenFolder>;
 /// Reads an open file. The path is for messages.
 type ReadOpen = fn(&mut File, &Path) -> Result<Bytes, StoreError>;

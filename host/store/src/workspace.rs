@@ -191,7 +191,6 @@ fn workspace_id(root: &Path, environment: &Environment) -> Option<String> {
     is_workspace_id(id).then(|| id.to_owned())
 }
 
-/// Returns whether the text is a workspace id.
 fn is_workspace_id(text: &str) -> bool {
     text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
 }

@@ -9,7 +9,6 @@ use crate::byte_classes::{BLOCK_BYTES, ByteClasses, padded, positions};
 pub(crate) struct EscapedBlocks {
     /// 1 if the previous block ends in the backslash of an escape.
     first_is_escaped: u64,
-    /// The number of escapes.
     pub(crate) escapes: u64,
 }
 
