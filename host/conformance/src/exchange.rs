@@ -1,4 +1,4 @@
-//! Sends one request to one process, through all rounds of `needs`, and determines which check the reply fails.
+//! Sends one request, with a new process for each round of `needs`, and determines which check the reply fails.
 
 use std::collections::BTreeSet;
 use std::path::Path;

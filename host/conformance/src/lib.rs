@@ -3,7 +3,7 @@
 //!
 //! A check tests whether the host would accept a reply, never which events a strategy chooses. Some checks compare two
 //! replies: to an unusual and to an ordinary request, or from a worker and from a single process. The strategy is
-//! jailed with the grants of its manifest, as with `--trust-dir`, and may also start `env`.
+//! jailed with the permissions that the user granted, and may also start `env`.
 //!
 //! Rules that the host enforces itself have no check: to exit after SIGTERM (SIGKILL follows), to write little to
 //! stderr (the host drains and truncates it), to read all of stdin (a broken pipe is not an error).

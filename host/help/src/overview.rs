@@ -47,7 +47,7 @@ pub fn overview(now: &Zoned, environment: &Environment) -> Option<Vec<String>> {
     Some(lines)
 }
 
-/// Returns whether a conversation belongs to the current folder. The list has only JP's conversations of this
+/// Returns whether a conversation belongs to the current folder. Of JP's conversations, the list has only those of this
 /// workspace.
 fn is_here(session: &ListedSession, environment: &Environment) -> bool {
     session.agent == JP

@@ -6,7 +6,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use super::draw_target;
 use super::line::ProgressLine;
 
-/// The progress bar of a batch, with its rate and remaining time. The line of the strategies is below it.
+/// The progress bar of a batch, with the number of transcripts and the remaining time. The line of the strategies is
+/// below it.
 #[derive(Debug)]
 pub struct BatchProgress {
     /// The bar and the line of the strategies.
