@@ -253,7 +253,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the `selective` entry of a half of a call, and the index of its overlay, if it wins over `winner`.
+    /// Returns the `selective` entry of a half of a call, and the index of its overlay, if the entry wins over
+    /// `winner`.
     fn listed_winner(&self, element: usize, winner: Option<usize>) -> Option<(usize, &StoredCall)> {
         let rank = |index: usize| (self.overlays[index].stamp, index);
         let (index, call) = *self.listed.get(&element)?;

@@ -112,7 +112,7 @@ pub enum Note {
         /// The remaining range.
         to: TurnRange,
     },
-    /// A summary begins with a turn or its first step, so the range was extended at its start.
+    /// A summary begins with a turn or with the first step of a turn, so the range was extended at its start.
     FirstStep {
         /// The requested range.
         from: TurnRange,

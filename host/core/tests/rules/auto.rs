@@ -44,7 +44,7 @@ fn unknown_window_disables_ratio_but_not_threshold() {
 }
 
 #[test]
-fn last_compaction_is_per_kind() {
+fn position_after_last_overlay_depends_on_kind() {
     let stream = Build::turns(6)
         .element(compaction(60, 0, 3, json!({"reasoning": "strip"})))
         .element(own_overlay(61, 0, 1, json!({"tool_calls": {"policy": "omit"}})))

@@ -39,7 +39,7 @@ fn newest_overlay_of_each_kind_is_shown() {
 }
 
 #[test]
-fn time_and_not_position_decides() {
+fn newest_time_wins_regardless_of_position() {
     let strip = json!({"reasoning": "strip"});
     let stream = Build::turns(1)
         .element(compaction(70, 0, 0, strip.clone()))

@@ -54,7 +54,7 @@ fn check(build: &Build, selection: RequestedSelection, expected: &str) {
 }
 
 #[test]
-fn bounds_name_steps() {
+fn bounds_can_name_steps() {
     check(&long_turn(5).say("end"), between("", "2.3"), "turns 0-2.3");
     check(&long_turn(5).say("end"), between("2.1", "2.3"), "steps 2.1-2.3");
     check(&long_turn(5).say("end"), between("2.1", "2"), "turns 2.1-2");
@@ -93,7 +93,7 @@ fn keep_tokens_keeps_the_newest_steps_that_fit() {
 }
 
 #[test]
-fn typed_rules_combine() {
+fn requested_rules_are_combined() {
     check(&long_turn(5), keeping(Some(1), Some(2), None), "turns 0-1");
     check(&long_turn(5), keeping(Some(0), Some(3), Some(520)), "turns 0-2.1");
     let to = RequestedSelection {
@@ -161,7 +161,7 @@ fn signed_reasoning_stays_in_an_open_turn() {
 }
 
 #[test]
-fn nearer_rules_replace_farther_ones() {
+fn given_rules_replace_the_fallback() {
     let steps = KeepLast { steps: Some(5), ..KeepLast::default() };
     assert_eq!(steps.or(KeepLast::turns(3)), steps);
     assert_eq!(KeepLast::default().or(steps), steps);
