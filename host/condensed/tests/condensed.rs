@@ -80,7 +80,7 @@ fn members() -> impl Strategy<Value = Value> {
         3 => (id(), text(), any::<bool>()).prop_map(|(id, text, is_error)| {
             json!({"content": text, "type": "tool_call_response", "is_error": is_error, "id": id})
         }),
-        // Members that stay in memory directly before those that do not.
+        // Members that stay in memory are directly before members that do not.
         2 => (id(), text(), text()).prop_map(|(id, text, other)| {
             json!({"type": "tool_call_response", "id": id, "is_error": false, "other": other, "content": text})
         }),

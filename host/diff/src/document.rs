@@ -55,7 +55,7 @@ impl ChangeSizes {
 }
 
 impl<'a> SizedChanges<'a> {
-    /// Measures the changed entries. With a range, only those in it.
+    /// Measures the changed entries: all of them, or those in a range.
     #[must_use]
     pub fn new(comparison: &'a Comparison<'a>, estimate: &Estimate, range: Option<TurnRange>) -> Self {
         let (mut changes, mut counts) = (Vec::new(), ChangeCounts::default());

@@ -40,7 +40,7 @@ pub struct LargeTranscript {
 struct FileState {
     size: u64,
     modified: Option<SystemTime>,
-    /// The time of the last change of the metadata. A program that sets `modified` back cannot set this one.
+    /// The time of the last change of the metadata. A program that sets `modified` back cannot set `changed`.
     changed: (i64, i64),
     /// A rename over the file also changes `changed`, but then the number of links changes as well.
     links: u64,

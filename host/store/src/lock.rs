@@ -194,8 +194,8 @@ fn open_locks(place: &Place, path: &Path, create: bool) -> io::Result<OwnedFd> {
     }
 }
 
-/// Locks an open file, and checks that it still has its name. JP unlinks a lock file after it releases it, and a lock
-/// on an unlinked file excludes no other process.
+/// Locks an open file, and checks that it still has its name. JP unlinks a lock file after releasing it, and a lock on
+/// an unlinked file excludes no other process.
 fn lock(file: File, current_id: impl FnOnce() -> io::Result<(u64, u64)>) -> io::Result<Attempt<File>> {
     let file_id = file.metadata().map(|metadata| (metadata.dev(), metadata.ino()))?;
     match file.try_lock() {

@@ -288,7 +288,7 @@ impl EventBuilder {
         text::unquote(self.raw(span)).into_owned()
     }
 
-    /// Sets the current model, by its provider's name for it.
+    /// Sets the current model to the name that its provider uses.
     pub(crate) fn set_model(&mut self, name: &str) {
         if self.map.model.as_deref() != Some(name) {
             self.map.model = Some(name.to_owned());

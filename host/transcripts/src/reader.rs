@@ -38,7 +38,7 @@ pub(crate) trait Reader: Sync {
     }
 
     /// Returns whether reasoning may be the only content of a message, because it is visible text in this format. In
-    /// all other formats reasoning is deleted with the output that it led to, because providers reject it alone.
+    /// all other formats reasoning is deleted with the output that it led to, because providers reject reasoning alone.
     fn shows_reasoning(&self) -> bool {
         false
     }

@@ -1,6 +1,6 @@
 //! Writes a view in the form of its source. Bytes of the source are copied, except where an overlay changes an
-//! event. A record without remaining events is deleted, records that followed it are linked to the record before it,
-//! and the pair of records of a summary is inserted in place of the first record that it replaces.
+//! event. A record without remaining events is deleted, and the records that followed it are linked to the one before
+//! it. The pair of records of a summary is inserted in place of the first record that the summary replaces.
 
 mod deletions;
 mod record_name;

@@ -195,7 +195,7 @@ fn neither_compacted_nor_reverted_messages_are_sent() {
 }
 
 #[test]
-fn summary_of_a_compaction_still_compacts() {
+fn summary_of_a_compaction_does_not_restore_messages() {
     let stream = sample(Format::Opencode, "opencode-compacted.json");
     let read = |text: &str| -> Transcript {
         transcripts::read(Format::Opencode, text.as_bytes().to_vec().into()).unwrap()
