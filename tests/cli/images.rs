@@ -40,8 +40,9 @@ fn body(provider: &str, lost: usize) -> Value {
     world.write_file("s.jsonl", &session());
     let output = world.run(&["print", "s.jsonl", "--as", provider]).exits(0);
     let are = if lost == 1 { "is" } else { "are" };
-    let output = output
-        .reports(&format!("{lost} of 3 images {are} not in the request: {provider} has no form for it"));
+    let warning =
+        format!("{lost} of 3 images {are} not in the request, because {provider} has no form for such");
+    let output = output.reports(&warning);
     serde_json::from_slice(&output.stdout).unwrap()
 }
 

@@ -184,7 +184,7 @@ fn without_calls() -> Stream {
     stream(events)
 }
 
-/// Returns the plain conversation with overlays of every kind in the middle.
+/// Returns the plain conversation with overlays on its first turns.
 fn overlaid() -> Stream {
     let mut events = events("x");
     events.push(json!({"type": "compaction", "from_turn": 0, "to_turn": 1, "summary": {"summary": "They read a.rs and mended it."}}));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::ImageTexts;
 use crate::source::Image;
 
-/// Returns the number of images that were put into the body.
+/// Puts the images of the texts into the body, and returns their number.
 pub(crate) fn place(
     provider: Provider,
     body: &mut Value,

@@ -36,8 +36,8 @@ impl ImageCounts {
         let images = if kept + lost == 1 { "image" } else { "images" };
         (lost > 0).then(|| {
             format!(
-                "{lost} of {} {images} {are} not in the request: {provider} has no form for it, or its data is not in \
-                 the transcript; the line `[image]` is in its place",
+                "{lost} of {} {images} {are} not in the request, because {provider} has no form for such an image, or \
+                 because its data is not in the transcript; the line `[image]` is in its place",
                 kept + lost
             )
         })

@@ -9,7 +9,7 @@ pub enum Image {
     Data { media_type: String, data: String },
     /// An address that the provider loads.
     Url(String),
-    /// A document, or a file that only one provider has.
+    /// A document, a file that only one provider has, or data in an unknown form.
     Other,
 }
 

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<'a> {
     pub text: &'a str,
-    /// The characters of the whole text.
+    /// The number of characters of the whole text.
     pub total: usize,
     /// The offset of the next page, if there is one.
     pub next: Option<usize>,

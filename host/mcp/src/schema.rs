@@ -10,7 +10,7 @@ pub(crate) fn with_single_types(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Lists the values that a property accepts.
+/// Adds the list of values that a property accepts.
 pub(crate) fn with_choices(schema: &mut Map<String, Value>, property: &str, choices: &[&str]) {
     let property = schema.get_mut("properties").and_then(|properties| properties.get_mut(property));
     if let Some(Value::Object(property)) = property {

@@ -25,7 +25,7 @@ pub const RECORD: u64 = 64 << 10;
 pub const DESCRIPTION: u64 = 16 << 20;
 /// A `plugins.lock`.
 pub const LOCK: u64 = 1 << 20;
-/// A file in `/etc` or `/proc`.
+/// A file in `/etc`, `/proc`, or `/sys`.
 const SYSTEM_FILE: u64 = 16 << 20;
 
 /// Reads a file from a standard location. Returns `None` if it does not exist.
@@ -53,7 +53,7 @@ pub fn read_through_links(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<
     none_if_missing(open(path, OFlags::empty()).and_then(|file| read_all(file, bytes_max)))
 }
 
-/// Reads a file in `/etc` or `/proc`, if it is valid UTF-8.
+/// Reads a file in `/etc`, `/proc`, or `/sys`, if it is valid UTF-8.
 pub fn read_system_text(path: &str) -> Option<String> {
     String::from_utf8(read_system_bytes(path)?).ok()
 }
@@ -63,7 +63,7 @@ pub fn read_system_bytes(path: &str) -> Option<Vec<u8>> {
     read_through_links(Path::new(path), SYSTEM_FILE).ok()?
 }
 
-/// Reads a file that the user named. It may be a link or a pipe, and has the same limit.
+/// Reads a file that the user named. It may be a link or a pipe.
 ///
 /// # Errors
 /// The file does not exist, cannot be read, or is larger than `bytes_max`.

@@ -1,6 +1,5 @@
-//! Tables of tokens with a bar in each row. The full part of a bar represents the tokens in the view, the light part those
-//! that the view hides. A table is as wide as the terminal, from
-//! 60 to 80 columns.
+//! Tables of tokens with a bar in each row. The full part of a bar represents the tokens in the view, the light part
+//! those that the view hides. A table is as wide as the terminal, but has at least 60 and at most 80 columns.
 
 use crate::escape;
 use crate::lines::{EscapedLines, LISTED_MAX};

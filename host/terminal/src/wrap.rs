@@ -1,9 +1,10 @@
-//! Wraps lines to the width of a terminal, between words. The terminal itself would break words, and its continuation
-//! lines have no indent. A continuation line is always indented, so it never looks like a line of the host.
+//! Wraps lines to the width of a terminal, between words. The terminal itself would break words, and would not indent
+//! continuation lines. A continuation line is always indented, so it never looks like a line of the host.
 
 /// A narrower terminal gets the lines as they are.
 const COLUMNS_MIN: usize = 30;
-/// The minimum width of the last column of a line. A narrower one continues on the next line.
+/// The minimum width of the last column of a line. With less room, the text next to a command begins on the next line,
+/// and any other line is wrapped as a whole.
 const LAST_COLUMN_MIN: usize = 20;
 /// The beginning of a command of this program.
 const COMMAND: &str = "jp-compact ";

@@ -155,8 +155,8 @@ impl<'a, F: Future<Output = Result<(), PumpError>>> Pump<'a, F> {
         // event must not starve.
         let mut event = pin!(unconstrained(event));
         loop {
-            // Reads available bytes before checking the event. Bytes that arrived in time are then not lost
-            // to a clock that is read late.
+            // Reads available bytes before checking the event, so that bytes that arrived before a deadline
+            // are not lost if the clock is read late.
             tokio::select! {
                 biased;
                 ended = self.pipes.as_mut(), if !self.ended => {

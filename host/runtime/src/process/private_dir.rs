@@ -85,7 +85,7 @@ fn lock_new(path: &Path) -> io::Result<Option<OwnedFd>> {
     Ok((current == FileId::at(&folder)).then_some(folder))
 }
 
-/// Runs once per folder, because a run creates many private directories.
+/// Runs once per temporary directory, because a run creates many private directories.
 fn remove_leftovers_once(temp_dir: &Path) {
     static DONE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     if DONE.lock().unwrap_or_else(PoisonError::into_inner).insert(temp_dir.to_owned()) {

@@ -40,7 +40,8 @@ impl WorkerEnded {
 }
 
 impl Worker {
-    /// Starts a worker. `stdin` and the limits of the launch are ignored, because the caller handles them.
+    /// Starts a worker. `stdin`, the time limits, and the limit of stdout in the launch are ignored, because the caller
+    /// handles them.
     ///
     /// # Errors
     /// The runner could not be started.

@@ -36,7 +36,7 @@ pub(crate) struct Additions<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// Returns a view as a session with new ids. On failure, returns the name of the record that the view lacks.
+/// Returns a view as a session with new ids. On failure, returns the record or member that the view lacks.
 pub(crate) fn renumber(
     agent: Agent,
     view: &[u8],
@@ -55,7 +55,7 @@ pub(crate) fn renumber(
     }
 }
 
-/// Returns a file that belongs to a session, such as the session of a sub-agent, with the ids of the new session.
+/// Returns the content of a file that belongs to a session. The session of a sub-agent gets the ids of the new session.
 pub(crate) fn renumber_belonging(path: &Path, bytes: Vec<u8>, ids: &NewIds, id: &str) -> Vec<u8> {
     let is_session = path.extension().is_some_and(|extension| extension == "jsonl");
     if is_session { claude_code::renumber_lines(&bytes, ids, id) } else { bytes }

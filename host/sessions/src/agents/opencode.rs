@@ -1,5 +1,5 @@
-//! OpenCode: new ids of the session, its messages, and their parts, in the order of the old ones. With an old id,
-//! `opencode import` would do nothing, or edit the original.
+//! OpenCode: new ids of the session, its messages, and their parts. Messages and parts keep their order. With an old
+//! id, `opencode import` would do nothing, or edit the original.
 
 use serde_json::Value;
 
