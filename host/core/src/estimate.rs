@@ -2,9 +2,9 @@
 //! tokenizer that the caller passes. Both count the tokens of a request body: its texts as JSON strings, tool names,
 //! ids, arguments, and the JSON around each message, call, and result (docs/decisions/0024-pieces.md).
 //!
-//! Metadata, inquiries, and base64 do not count. An image and encrypted reasoning have fixed estimates
-//! ([`IMAGE_TOKENS`], [`ENVELOPE_BYTES`]). An event's *content* is the part that a strip can remove. The *frame* is the
-//! rest: names, ids, and JSON.
+//! Metadata, inquiries, and base64 do not count. The estimate of an image is fixed ([`IMAGE_TOKENS`]), and the estimate
+//! of encrypted reasoning depends on its size ([`ENVELOPE_BYTES`]). An event's *content* is the part that a strip can
+//! remove. The *frame* is the rest: names, ids, and JSON.
 //!
 //! The estimate of a view is the sum of its events, so an overlay changes only the events that it hides or replaces.
 //! Weights are summed before they are rounded up to tokens. A nonempty text never counts as 0, so a strategy can
