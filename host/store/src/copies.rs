@@ -34,7 +34,7 @@ pub(super) struct EqualCopy {
     metadata: Metadata,
 }
 
-/// A copy whose new version is on disk, but not yet renamed.
+/// A copy whose new version is on disk, but has not been renamed into place.
 pub(super) struct PreparedCopy {
     copy: EqualCopy,
     temporary: Temporary,

@@ -25,7 +25,7 @@ pub(super) struct RangeCopier<'a> {
     output: &'a File,
     /// Whether the system can copy between the two files.
     by_system: bool,
-    /// Bytes that are not written yet.
+    /// Bytes that have not been written yet.
     pending: Vec<u8>,
     /// Bytes of the source.
     window: Vec<u8>,
@@ -57,7 +57,7 @@ impl<'a> RangeCopier<'a> {
         Ok(())
     }
 
-    /// Writes bytes after those written so far.
+    /// Appends bytes to the output.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.pending.len() + bytes.len() > WINDOW_BYTES {
             self.flush()?;
@@ -92,7 +92,7 @@ impl<'a> RangeCopier<'a> {
         Ok(())
     }
 
-    /// Writes the bytes that are not written yet.
+    /// Writes the pending bytes.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.output.write_all(&self.pending)?;
         self.pending.clear();

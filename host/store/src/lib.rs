@@ -1,9 +1,9 @@
 //! The store: finds a transcript, reads it, and replaces it completely or not at all. The new file is on disk before
 //! success is reported.
 //!
-//! A write happens under JP's own lock, and only if the file still begins with the bytes that were read. It fails if
-//! a second copy of the conversation has other raw events. A copy with the same events is written first. Until the
-//! rename, the old file is unchanged. A failure before the rename leaves no temporary file.
+//! A write happens under JP's own lock, and only if the file still begins with the events that were read. It fails if a
+//! second copy of the conversation has an event that would be lost. A copy with the same events is written first. Until
+//! the rename, the old file is unchanged. A failure before the rename leaves no temporary file.
 //!
 //! The store handles bytes, not conversations. Core compares copies, and the engine parses transcripts.
 //!

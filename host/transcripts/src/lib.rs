@@ -1,4 +1,4 @@
-//! Transcripts of other agents: Claude Code, Codex, OpenCode, pi, Gemini CLI, and the request bodies of providers.
+//! Transcripts of other agents, such as Claude Code, Codex, and OpenCode, and the request bodies of providers.
 //!
 //! A reader turns a file into a [`Transcript`]: a [`Stream`](jp_compact_core::Stream) of events, and a map from
 //! each event to its bytes in the file. [`render`] writes a view back into the same bytes. Overlays of such a

@@ -94,7 +94,7 @@ fn tokens(format: Format, text: &str) -> u64 {
 }
 
 #[test]
-fn images_and_encrypted_reasoning_have_a_fixed_estimate() {
+fn images_have_a_fixed_estimate_and_encrypted_reasoning_is_estimated_by_size() {
     let chat = |parts: Value| json!([{"role": "user", "content": parts}]).to_string();
     let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}});
     let text = json!({"type": "text", "text": "hi"});
