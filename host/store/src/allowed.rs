@@ -25,7 +25,7 @@ pub fn allowed_root(folder: &Path, environment: &Environment) -> Result<AllowedR
     AllowedRoot::open(&real).map_err(unreadable("open", &path))
 }
 
-/// Finds a transcript by its folder, file, or id. An existing path takes precedence over an id.
+/// Finds a transcript by its folder, file, id, or title. An existing path takes precedence.
 ///
 /// # Errors
 ///

@@ -6,7 +6,7 @@ use std::{error::Error, ffi::OsString, fmt, io, path::PathBuf, time::Duration};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The path does not exist, and is not an id.
+    /// The path does not exist, and is not an id or a title.
     NotFound { path: PathBuf },
     /// No conversation has that id in the storages of the workspace.
     UnknownId {

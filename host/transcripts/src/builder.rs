@@ -67,7 +67,7 @@ impl EventBuilder {
     }
 
     /// Calls `each` for every line that is JSON. The lines are the elements of list 0, numbered from 0. Other lines
-    /// stay in the source and cause a warning, because the agents skip them too. The last line may be
+    /// stay in the source. They are skipped with a warning, because the agents skip them too. The last line may be
     /// incomplete because the program is still writing it.
     ///
     /// # Errors
