@@ -95,9 +95,10 @@ pub fn check_loadable(stream: &Stream) -> Result<(), NotAppendable> {
     }
 }
 
-/// Makes the overlays of entries, with timestamps. If JP can read all compactions, and all have the same range, they
-/// share one overlay. If JP can read only a part of a compaction, the compaction becomes several overlays. JP reads the
-/// overlays for whole turns. Only this program reads the overlays for steps and for policies that JP lacks.
+/// Makes the overlays of entries, with timestamps. If JP can read all compactions, all have the same range, and no two
+/// have a policy of the same kind, they share one overlay. If JP can read only a part of a compaction, the compaction
+/// becomes several overlays. JP reads the overlays for whole turns. Only this program reads the overlays for steps and
+/// for policies that JP lacks.
 ///
 /// Each timestamp is at least 1 ns later than the previous overlay's, and not earlier than `now`. Otherwise an old
 /// overlay would win after the clock was set back.

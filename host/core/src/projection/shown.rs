@@ -1,6 +1,6 @@
 //! The overlays whose policies the view shows in a range. An overlay is not shown if newer overlays replace all of its
-//! policies. In the range of a summary, no policy is shown. Strategies and the host must agree on the result, so it is
-//! computed from the same plan as the view.
+//! policies. In the range of a summary, no other policy is shown. Strategies and the host must agree on the result, so
+//! it is computed from the same plan as the view.
 
 use jp_compact_schema::ContentKind;
 
