@@ -270,7 +270,7 @@ fn request_draft(builder: &mut EventBuilder, message: &Message<'_>) -> Option<Ev
             |name: &str, values: &[&str]| part.text_of(name).is_some_and(|value| values.contains(&&*value));
         match part.text_of("type").as_deref() {
             Some("text") if !part.is_true("ignored") => texts.extend(part.string("text").map(JsonNode::span)),
-            // OpenCode adds the content of these files as text.
+            // OpenCode adds the content of text files and folders as text.
             Some("file") if !member_is("mime", &["text/plain", "application/x-directory"]) => {
                 let is_image = part.text_of("mime").is_some_and(|mime| mime.starts_with("image/"));
                 texts.push(builder.new_string(if is_image { "[image]" } else { "[file]" }));

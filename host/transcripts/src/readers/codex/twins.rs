@@ -185,7 +185,7 @@ pub(super) fn attach(events: &mut [FoundEvent], twins: Vec<Twin>) {
     }
 }
 
-/// Returns the index of the event nearest to a line. The indices are in order.
+/// Returns the index of the event nearest to a line. The indexes are in order.
 fn nearest(events: &[FoundEvent], indices: &[usize], line: usize) -> Option<usize> {
     let next = indices.partition_point(|index| events[*index].line < line);
     let around = [next.checked_sub(1), Some(next)].into_iter().flatten();
