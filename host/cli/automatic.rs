@@ -150,7 +150,7 @@ pub(crate) async fn compact_if_due(
 
 /// The view after the profile, compared with the limit.
 struct Remaining {
-    /// The tokens of the view. `None` if the profile did not run, or has a summary.
+    /// The tokens of the view. `None` if the profile did not run, failed, waits, or has a summary.
     view: Option<u64>,
     threshold: u64,
 }

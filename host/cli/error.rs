@@ -1,5 +1,6 @@
-//! The error reports of the command line. A report has an exit code, the failed operation, its causes, and one hint with
-//! the next command. Only this module may choose exit codes and hints for the errors of the libraries.
+//! The error reports of the command line. A report has an exit code, the failed operation, its causes, and one hint
+//! with the next command. If several commands can return an error of a library, only this module may choose its exit
+//! code and hint.
 
 mod hint;
 mod usage;

@@ -174,7 +174,7 @@ fn verbosity(log_level: u8) -> Option<&'static str> {
     }
 }
 
-/// Refuses a command that needs stdin, which carries the protocol.
+/// Refuses a command that needs the whole process, or stdin, which carries the protocol.
 fn refuse(arguments: &[OsString]) -> Result<(), Report> {
     let command = arguments.iter().find(|argument| !argument.to_string_lossy().starts_with('-'));
     let refused = command.and_then(|command| REFUSED.iter().find(|(name, _)| command == name));

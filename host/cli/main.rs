@@ -111,7 +111,7 @@ fn answer_shell(arguments: &[OsString]) -> Option<Exit> {
     })
 }
 
-/// Prints the version, or the help in its layout. The layout is only made here, because nothing else needs it.
+/// Prints the version, or the help in its layout. The layout is made only now, because parsing does not need it.
 fn print_help(arguments: &[OsString], plain: &clap::Error) {
     if plain.kind() == ErrorKind::DisplayVersion {
         return output::help(plain);

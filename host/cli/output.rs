@@ -95,7 +95,7 @@ pub(crate) fn failure(failure: &Failure, text: &EscapedLines) {
     log(LogLevel::Error, "failed", failure, text);
 }
 
-/// Whether text for people is colored.
+/// Whether text for people on stderr is colored.
 static STDERR_HAS_COLORS: AtomicBool = AtomicBool::new(false);
 static STDOUT_HAS_COLORS: AtomicBool = AtomicBool::new(false);
 

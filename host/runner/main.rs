@@ -13,7 +13,7 @@
 //! 1. Start a new session, and request a signal at the host's death.
 //! 2. Join the control group if one is given.
 //! 3. Enter the private directory, close all inherited files except the three pipes, and reset the signals.
-//! 4. With a jail: drop capabilities and new privileges.
+//! 4. With a jail: drop capabilities, and disable new privileges.
 //! 5. Start the process that kills the group after the host's death (`keeper.rs`), if the program may start processes:
 //!    always without a jail, and with a jail if subprocesses are granted.
 //! 6. Set the limits. The keeper is not part of the strategy, and its start must not fail because of them.

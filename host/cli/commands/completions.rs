@@ -15,7 +15,7 @@ use crate::output;
     after_help = "Examples:\n  source <(jp-compact completions bash)    # a line in ~/.bashrc\n  source <(jp-compact completions zsh)     # a line in ~/.zshrc, after compinit\n  jp-compact completions fish > ~/.config/fish/completions/jp-compact.fish"
 )]
 pub(crate) struct Args {
-    /// The shell to complete commands in; PowerShell is untested
+    /// The shell of the script; Elvish and PowerShell are untested
     #[arg(value_enum)]
     shell: Shell,
 }

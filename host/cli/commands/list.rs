@@ -15,8 +15,8 @@ use crate::output;
 
 /// List the sessions of agents, and JP's conversations
 ///
-/// The list has JP's conversations in the current workspace, and OpenCode's sessions in the current project, which
-/// `opencode` lists. An id can be shortened to the printed part.
+/// JP's conversations are those of the current workspace. OpenCode's sessions are those of the current project, as
+/// `opencode` lists them. An id can be shortened to the printed part.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact list\n  jp-compact list --agent codex --json | jq -r '.sessions[0].id'"

@@ -16,7 +16,7 @@ use jp_compact_transcripts::Format;
 
 use crate::lines::EscapedLines;
 
-/// The end of the cause of an empty file.
+/// The end of the error message about an empty file.
 const EMPTY_FILE: &str = "the file is empty, expected a JSON array";
 
 /// The next step, as lines of the host.

@@ -99,7 +99,7 @@ fn arrange(command: Command, path: &str, form: Form) -> Command {
     })
 }
 
-/// Returns whether every command has an option.
+/// Returns whether an option is one of those that every command has.
 fn is_global(arg: &Arg) -> bool {
     ["verbose", "quiet", "log_format", "color"].contains(&arg.get_id().as_str())
 }

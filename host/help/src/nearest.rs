@@ -1,7 +1,7 @@
 //! The name that a user probably meant. A name is suggested only if few letters differ, because a wrong suggestion is
 //! worse than none.
 
-/// The shortest beginning of a name that is completed to the name.
+/// A typed beginning of at least this many bytes is completed to the name.
 const PREFIX_BYTES_MIN: usize = 3;
 
 /// Returns the known name that is nearest to a typed one, if it is near enough.
@@ -15,7 +15,7 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
             completed.push(name);
         }
         let distance = edit_distance(&lower, &typed);
-        // At most a third of a long name differs, and at most one letter of a short one.
+        // A short name may differ in one letter, and a long one in a third of its letters, but at most in four.
         let limit = if name.len() < 6 { 1 } else { name.len() / 3 };
         if distance <= limit.min(4) && nearest.is_none_or(|(smallest, _)| distance < smallest) {
             nearest = Some((distance, name));

@@ -212,7 +212,7 @@ pub(crate) const TEXTS: [(&str, &str, &str); 55] = [
     ("lang", "LANG", "sh, python, node, rust, or c"),
     ("record", "FILE", "Write the exchange to a new file"),
     ("conversation", "ID", "The conversation: its folder, file, or id"),
-    ("shell", "SHELL", "bash, zsh, fish, or powershell (untested)"),
+    ("shell", "SHELL", "bash, zsh, fish; untested: elvish, powershell"),
     ("max", "N", "List at most N sessions [default: 40]"),
     ("measured_max", "N", "Measure at most N sessions [default: 5]"),
     ("preview", "", "Print the configuration; write nothing"),

@@ -1,5 +1,5 @@
-//! The structured results of tools that no command prints as JSON. Some clients show a model only the structured result, so
-//! it must have everything that the text has.
+//! The structured results of tools for which no command has the same JSON document. Some clients show a model only the
+//! structured result, so it must have everything that the text has.
 
 use jp_compact_schema::document::CompactionReport;
 use schemars::JsonSchema;

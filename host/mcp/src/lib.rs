@@ -1,5 +1,6 @@
 //! Parts of the MCP server that need no command line: the filter of its input, the tools with their arguments and
-//! schemas, pages, and the search. The calls of the tools are in the command line, because they call its commands.
+//! schemas, pages, and the search. The calls of the tools are in the command line, because they share code with its
+//! commands.
 //!
 //! The interface is not stable.
 #![expect(missing_docs, reason = "the interface is not stable, so only unclear names need a comment")]

@@ -1,5 +1,5 @@
-//! The tools that return raw events, whether or not overlays hide them, and the tool that lists the sessions of the
-//! served folder. They must not write.
+//! The answers of `search` and `expand`, which return raw events even if overlays hide them, of `diff`, and of `list`.
+//! This module must not write.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The origin of a fork, which one of its records states. `show` prints it. A session without an origin must never be
-//! replaced.
+//! The origin of a fork: a member of one of its records, or a file in the folder of an `OpenHands` conversation. `show`
+//! prints it. A session without an origin must never be replaced.
 
 use std::path::Path;
 

@@ -143,7 +143,7 @@ impl Target {
             return Ok(Self { path: target, conversation: None, environment });
         }
         let conversation = compact::open(path, environment)?;
-        // An id is not a path, so its folder is the target.
+        // An id is not a path, so the folder of the conversation is the target.
         let folder = conversation.place.path().parent().map(Path::to_path_buf);
         let target = if target.exists() { target } else { folder.unwrap_or(target) };
         Ok(Self { path: target, conversation: Some(conversation), environment: environment.clone() })

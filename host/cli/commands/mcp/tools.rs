@@ -72,7 +72,8 @@ impl ServerHandler for Handler {
             .with_instructions(INSTRUCTIONS)
     }
 
-    /// Answers with an error: an unknown request, and the request by which the input replaces a line that it refuses.
+    /// Answers an unknown request with an error. A line that the input refuses arrives here, too, replaced by the
+    /// request `REFUSED`.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

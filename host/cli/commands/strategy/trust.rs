@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let mut trust = args.discovery.trust(environment)?;
     let mut candidate = trust.candidate(&plugin).map_err(|source| failed(source.into()))?;
     describe(args, &mut candidate, &registry, &trust, environment)?.map_err(failed)?;
-    let grants = with_granted_questions(args, &candidate)?;
+    let grants = typed_or_confirmed_grants(args, &candidate)?;
     let record = trust.grant(&candidate, &grants).map_err(|source| failed(source.into()))?;
     let granted = grants::grants(&record.permissions);
     let missing = grants::missing(&candidate.asked, &record.permissions);
@@ -95,8 +95,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     Ok(Exit::Done)
 }
 
-/// Returns the typed grants. Without any, the user is asked for the permissions that the plugin requests.
-fn with_granted_questions(args: &Args, candidate: &Candidate) -> Result<Vec<Grant>, Report> {
+/// Returns the typed grants. If none were typed, the user is asked for the permissions that the plugin requests.
+fn typed_or_confirmed_grants(args: &Args, candidate: &Candidate) -> Result<Vec<Grant>, Report> {
     let questions = candidate.questions();
     if !args.grants.is_empty() || questions.is_empty() || args.json || !output::can_ask() {
         return Ok(args.grants.clone());
