@@ -38,7 +38,7 @@ pub struct Environment {
     pub temp_dir: PathBuf,
     /// The executable of the host, symbolic links resolved.
     pub exe: Option<PathBuf>,
-    /// Variables whose names come from the user's configuration: addresses and keys of models.
+    /// All other variables, read by name: for example `PATH`, and the addresses and keys of models.
     pub variables: Variables,
 }
 

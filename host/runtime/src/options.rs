@@ -1,5 +1,5 @@
-//! Strategy options from the command line or a file. They are validated against `options_schema`, and
-//! defaults are filled in.
+//! Strategy options from the command line, the configuration, or a file. They are validated against
+//! `options_schema`, and defaults are filled in.
 
 use jp_compact_core::spec::{self, Options};
 use jp_compact_schema::Description;

@@ -1,5 +1,5 @@
 //! Writes the small files of the host: descriptions, digests, trust. A file is written completely or not at all, and
-//! only its owner can read it. Transcripts must not be written here, because the store has other rules.
+//! has the mode that the caller gives. Transcripts must not be written here, because the store has other rules.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};

@@ -1,7 +1,7 @@
-//! Reads all small files of the host: ids, configuration, manifests, records, caches. A cloned repository or
-//! another program may have put anything at such a path. A file is therefore opened without following links
-//! and without blocking. Its type and size are checked on the open descriptor, and reading stops at a limit
-//! per kind. Transcripts must not be read here, because the store has other rules.
+//! Reads all small files of the host: ids, configuration, manifests, records, caches. A cloned repository or another
+//! program may have put anything at such a path. Such a file is therefore opened without following links and without
+//! blocking. Its type and size are checked on the open descriptor, and reading stops at a limit per kind. Transcripts
+//! must not be read here, because the store has other rules.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};

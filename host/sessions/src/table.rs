@@ -98,8 +98,8 @@ fn folder(row: &ListedSession, environment: &Environment) -> String {
     format!("…{}", short.chars().skip(chars + 1 - FOLDER_CHARS_MAX).collect::<String>())
 }
 
-/// Returns the printed part of each id: beginnings of one length that all differ, or the whole id if its agent accepts
-/// no shorter one.
+/// Returns the printed part of each id: beginnings of one length that all differ. Ids of OpenCode and JP are printed
+/// whole.
 #[must_use]
 pub fn short_ids(rows: &[ListedSession]) -> Vec<String> {
     let is_unique = |id: &str, length: usize| {
@@ -109,7 +109,7 @@ pub fn short_ids(rows: &[ListedSession]) -> Vec<String> {
     let longest = rows.iter().map(|row| row.id.len()).max().unwrap_or(0);
     let length = (ID_CHARS_MIN..longest).find(|length| rows.iter().all(|row| is_unique(&row.id, *length)));
     let length = length.unwrap_or(longest);
-    // OpenCode and JP accept only whole ids.
+    // OpenCode accepts only whole ids. The first digits of JP's ids rarely differ.
     let is_whole = |row: &ListedSession| row.path.is_none() || row.agent == "jp";
     rows.iter()
         .map(

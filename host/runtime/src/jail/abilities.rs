@@ -12,7 +12,7 @@ pub(super) const LANDLOCK_FULL: u8 = 6;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Tier {
-    /// Limits time and resources, clears the environment, closes descriptors, and starts a new process group.
+    /// Limits time and resources, clears the environment, closes descriptors, and starts a new session.
     Contained,
     /// Also restricts files and network, on a kernel that does not support the whole jail. A strategy that may
     /// start processes can signal other processes of the user.

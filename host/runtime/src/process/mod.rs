@@ -65,7 +65,7 @@ pub struct Launch<'a> {
     pub program: &'a Path,
     /// If this asks for a jail, the program runs in that jail or fails.
     pub confinement: Confinement<'a>,
-    /// The last argument is `describe` or `run`, as the protocol defines it.
+    /// The last argument is the verb of the protocol: `describe`, `run`, or `worker`.
     pub args: &'a [&'a str],
     /// The chunks of stdin, in order. Stdin is closed after the last one. They are written without copying.
     pub stdin: Vec<Bytes>,

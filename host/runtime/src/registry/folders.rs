@@ -1,5 +1,6 @@
-//! The folders in which plugins are searched, in order: folders from the command line, then those of the
-//! host, the workspace, the user, and the machine. This module does not read them.
+//! The folders in which plugins are searched, in order: folders from the command line, then those of
+//! `JP_COMPACT_PLUGIN_PATH`, the host, the workspace, the user, and the machine. This module does not read
+//! them.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Runs one process per request. This is the only place that builds the launch of a strategy.
+//! Runs one process per request. No other module of this crate builds the launch of a strategy.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;

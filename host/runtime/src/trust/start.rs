@@ -14,7 +14,7 @@ use crate::registry::{Plugin, PluginForm};
 pub struct Cleared {
     /// The trusted plugin.
     pub plugin: Plugin,
-    /// The SHA-256 of the plugin.
+    /// The SHA-256 of the plugin and of the files that it runs outside the system folders.
     pub sha256: String,
     /// The program: the copy, an interpreter, or the shared library that the runner loads.
     pub program: PathBuf,

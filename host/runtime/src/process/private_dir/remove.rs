@@ -49,7 +49,7 @@ struct Removal {
     steps: u64,
 }
 
-/// What is left of a folder after clearing.
+/// The state of a folder after clearing.
 enum ClearedFolder {
     /// A subfolder that must be emptied first.
     Folder(OwnedFd),
