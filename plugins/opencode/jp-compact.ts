@@ -5,7 +5,8 @@
 // jp-compact shortens old results and arguments. The result is stored by call id in a file for each session, and put into
 // each later request, so the beginning of a request stays the same. OpenCode's own messages never change.
 //
-// It must never throw. On any failure, the messages stay unchanged, and OpenCode's own compaction runs when necessary.
+// This plugin must never throw. On any failure, the messages stay unchanged, and OpenCode's own compaction runs when
+// necessary.
 
 import { spawn } from 'node:child_process'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'

@@ -4,7 +4,7 @@
 // event puts them into each request. pi stores them in the session, so a resumed session is equally small. Without this
 // extension, pi sends the original entries again.
 //
-// It must never throw. On any failure, pi's own compaction runs.
+// This extension must never throw. On any failure, pi's own compaction runs.
 
 import { spawn } from 'node:child_process'
 

@@ -105,7 +105,7 @@ fn inside<'a>(need: &'a Need, name: &str) -> &'a str {
 }
 
 #[test]
-fn summarizes_oldest_65_percent_with_newest_15_as_reference() {
+fn summarizes_oldest_70_percent_with_newest_15_as_reference() {
     let (asked, outcome) = play(&asked(10), |_| "They did things.");
     assert_eq!(summary(outcome), (0, 6, "They did things.".to_owned()));
     let [need] = &asked[..] else { panic!("{} requests", asked.len()) };

@@ -1,5 +1,5 @@
 //! The strategy `trim`: clears or cuts old tool results by a fixed rule. `TrimOptions` defines which results are old,
-//! how much of them stays, and the minimum that a run must remove. Presets reproduce published rules.
+//! how much of them stays, and how many tokens they must have together. Presets reproduce published rules.
 //!
 //! A result that an overlay already hides is never proposed again.
 

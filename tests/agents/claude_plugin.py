@@ -276,7 +276,7 @@ def give_back(session):
 
 
 def latency(session):
-    """Prints the time of `/compact` at about 40,000 tokens. Give it an optimized jp-compact; it is not one of the tests."""
+    """Prints the time of `/compact` at about 40,000 tokens. It needs an optimized jp-compact, and runs only if it is named."""
     session.turns(1, 2)
     times = []
     for number in range(5):

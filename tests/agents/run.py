@@ -170,7 +170,7 @@ class Agent:
         return conversation(self.parts(json.loads(self.jp("print", str(path), "--as", self.form, *options))))
 
     def original(self):
-        """Returns the session, its file, and the command that resumes it."""
+        """Returns the id of the session, and its file."""
         (session,) = json.loads(self.jp("list", "--json", "--agent", self.name))["sessions"]
         return session["id"], pathlib.Path(session["path"])
 
@@ -178,7 +178,7 @@ class Agent:
         self.make_session()
         id, path = self.original()
         digest = self.digest(path)
-        # The overlays of a copy, because a sidecar next to the original would be a change of the original's view.
+        # A copy gets the overlays, because a sidecar next to the original would change the view of the original.
         copy = self.copied(path)
         self.jp(str(copy), "--profile", PROFILE)
         report = json.loads(self.jp("fork", id, f"--compact={PROFILE}", "--json"))

@@ -19,7 +19,7 @@ pub struct EvalGates {
     pub break_even: Option<f64>,
 }
 
-/// The minimum recall of a class, or of paths, numbers, and identifiers together.
+/// The minimum recall of a class, or of each of paths, numbers, and identifiers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RecallGate {
     pub percent: f64,

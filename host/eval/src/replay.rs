@@ -13,9 +13,9 @@ use crate::options::{EvalOptions, RowKind};
 use crate::outcome::ReplayOutcome;
 use crate::subject::{StoredOverlays, Subject};
 
-/// After a compaction that leaves the context above the threshold, the context grows by this part of its tokens before
-/// the next attempt. Attempts before each request would take quadratic time, because each attempt reads the whole
-/// prefix.
+/// After a compaction that leaves the context above the threshold, the context grows by its tokens divided by this
+/// number before the next attempt. Attempts before each request would take quadratic time, because each attempt reads
+/// the whole prefix.
 const RETRY_PART: u64 = 10;
 
 /// The context of a request: a compacted view, and the unchanged events after it.

@@ -57,7 +57,6 @@ mod tests {
 
     #[test]
     fn random_order_is_that_of_the_digests() {
-        // The first bytes: 0:0 is 48, 0:1 is 81, 0:2 is 3e, 0:3 is 7b.
         let order = random_order(4);
         let mut sorted = order.clone();
         sorted.sort_unstable();

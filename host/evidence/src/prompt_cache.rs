@@ -85,7 +85,8 @@ pub enum CacheAge {
 }
 
 impl CacheAge {
-    /// Compares the time of the last request with the clock. A request in the future is fresh, because clocks differ.
+    /// Compares the time of the last request with the clock. After a request in the future, the cache is fresh, because
+    /// clocks differ.
     #[must_use]
     pub fn new(last_request: Option<Timestamp>, now: Timestamp, family: &PriceFamily) -> Self {
         let Some(last_request) = last_request else { return Self::Unknown };
@@ -130,7 +131,7 @@ mod tests {
             ("2026-03-18T12:05:00Z", CacheAge::Fresh),
             ("2026-03-18T12:05:01Z", CacheAge::Expired),
             ("2027-03-18T12:00:00Z", CacheAge::Expired),
-            // The clock runs backwards.
+            // The clock is earlier than the last request.
             ("2026-03-18T11:00:00Z", CacheAge::Fresh),
             ("1990-01-01T00:00:00Z", CacheAge::Fresh),
         ] {

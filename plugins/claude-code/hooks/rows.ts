@@ -1,7 +1,8 @@
 // The messages of a compaction as a request to Anthropic, and the view of that request as messages. Pure functions.
 //
-// A message that is returned with its handle stays unchanged, with images and attachments. One without is built from its
-// fields. Each block of the request has the number of its message in `row`, a member that jp-compact leaves in the view.
+// A message that is returned with its handle stays unchanged, with images and attachments. A message without a handle
+// is built from its fields. Each block of the request has the number of its message in `row`, a member that jp-compact
+// leaves in the view.
 //
 // A response of a closed turn, and a result without an image, must not keep the handle. Otherwise, at the next `--resume`,
 // Claude Code joins responses with one id, and puts such a result after the original call: all original messages come back.
@@ -68,9 +69,9 @@ export function toBody(rows: readonly Row[], model: string): Body {
 }
 
 /**
- * Returns the message that begins the open turn, or the number of messages. A prompt directly after results does not begin
- * a turn, because it is sent in one message with them. After a text of the model, no turn is open.
- * `fork` has the same rule.
+ * Returns the message that begins the open turn, or the number of messages if no turn is open. A prompt directly after
+ * results does not begin a turn, because it is sent in one message with them. After a text of the model, no turn is
+ * open. `fork` has the same rule.
  */
 export function openTurn(rows: readonly Row[]): number {
   let prompt: number | undefined

@@ -12,7 +12,8 @@ pub struct LostPaths {
     pub lost: usize,
     /// Whether much is lost: at least five paths, and at least a quarter of the stripped paths.
     pub is_much: bool,
-    /// A policy that JP applies too and that loses fewer. Null if no path is in arguments only.
+    /// A policy that JP applies too and that loses fewer. Null if the stripped arguments name no
+    /// lost path.
     pub better: Option<BetterPolicy>,
 }
 

@@ -56,7 +56,7 @@ class Viewer:
 
 
 def rows(blocks: list[dict[str, Any]]) -> dict[str, Any]:
-    """Returns a request to Anthropic. A block has its `role`, and blocks of one role follow each other in a message."""
+    """Returns a request to Anthropic. A block has its `role`. Consecutive blocks of one role form one message."""
     messages: list[dict[str, Any]] = []
     for block in blocks:
         role = block.pop("role")

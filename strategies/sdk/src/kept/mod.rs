@@ -143,8 +143,8 @@ impl KeptFacts {
     }
 
     /// Appends the facts that a summary lacks, as far as they fit: constraints first, then the newest. A fact that only
-    /// a result of a tool named follows all others. A section that the model copied is replaced. A blank summary stays
-    /// blank.
+    /// results and attachments name follows all others. A section that the model copied is replaced. A blank summary
+    /// stays blank.
     #[must_use]
     pub fn append_to(&self, summary: &str, limit: SectionLimit) -> SummaryWithFacts {
         let is_known = |kind, fact: &str| self.facts.contains_key(&(kind, fact.to_owned()));
