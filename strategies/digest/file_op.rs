@@ -1,6 +1,6 @@
 //! The operations of tools on files.
 
-/// An operation on a file. A later variant changes more.
+/// An operation on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FileOp {
     Read,

@@ -64,7 +64,7 @@ const COMMANDS: [&str; 13] = [
     "terminal",
     "exec",
 ];
-/// Prefixes of JP's tools that run a program. The command is the tool's name.
+/// Prefixes of JP's tools that run a program. The command is the tool's name and its arguments.
 const PROGRAMS: [&str; 2] = ["cargo_", "git_"];
 
 /// The names of arguments, by the meaning of their values.

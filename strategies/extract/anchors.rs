@@ -16,7 +16,7 @@ pub(crate) enum NameKind {
     Identifier,
 }
 
-/// Calls `found` with each name of the text. The names of one kind are in order and do not overlap.
+/// Calls `found` with each name of the text. The names of one kind are in order.
 pub(crate) fn for_each_name<'a>(text: &'a str, mut found: impl FnMut(NameKind, &'a str)) {
     for run in runs(text, is_path_char) {
         paths(run, |path| found(NameKind::Path, path));

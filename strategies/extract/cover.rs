@@ -163,7 +163,7 @@ pub(crate) fn extract(
         .collect()
 }
 
-/// Keeps whole lines of prose that the view does not show elsewhere, and returns them.
+/// Keeps whole lines of prose that no message and no other kept line shows, and returns them.
 fn keep_prose<'a>(conversation: &CallHistory, parts: &mut [Parts<'a>], budget: usize) -> Vec<&'a str> {
     if budget == 0 {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! The strategy `strip-tools`: strips or omits the tool calls of the requested turns. It reads only the turn table.
+//! The strategy `strip-tools`: strips or omits the tool calls of the requested turns. It reads no events, only the turn
+//! table and the older overlays.
 
 use std::process::ExitCode;
 

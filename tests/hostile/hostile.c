@@ -158,7 +158,7 @@ static void behave(void) {
       "{\"type\":\"result\",\"id\":\"%s\",\"compactions\":[" VALID_COMPACTION "]}\n", id);
     for (int n = 0; n < length; n++) write_all(answer + n, 1);
   }
-  /* Modes that write invalid replies. */
+  /* Modes that write invalid or unusual replies. */
   else if (mode_is("writes-nothing")) exit(0);
   else if (mode_is("half-a-json")) { printf("{\"type\":\"result\",\"id\":\"%s\",\"compac", id); fflush(stdout); exit(0); }
   else if (mode_is("half-a-json-and-hangs")) { printf("{\"type\":\"result\",\"id\":\"%s\",\"compac", id); fflush(stdout); sleep_forever(); }
@@ -203,6 +203,7 @@ static void behave(void) {
   else if (mode_is("an-empty-summary")) write_summary("", 1);
   else if (mode_is("a-summary-of-1-mb")) write_summary("0123456789abcdef", 1 << 16);
   else if (mode_is("a-summary-of-10-mb")) write_summary("0123456789", 1 << 20);
+  /* Other modes. */
   else if (mode_is("plays")) {
     int file = open(given_path, O_RDONLY), byte;
     if (file < 0 || dup2(file, 0) < 0) fail(given_path);

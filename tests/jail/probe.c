@@ -353,7 +353,7 @@ static int attempt(int argc, char **argv) {
   if (IS("kernel-log")) return report(syscall(SYS_syslog, 10, 0, 0));
   if (IS("shared-segment")) return report(shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600));
   if (IS("message-queue")) return report(msgget(IPC_PRIVATE, IPC_CREAT | 0600));
-  /* Memory that no limit counts. */
+  /* Memory. No limit counts the first two kinds. */
   if (IS("shared-memory")) return report(mmap(0, 1 << 20, 3, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0);
   if (IS("growing-memory")) return report(mmap(0, 1 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0) == MAP_FAILED ? -1 : 0);
   if (IS("much-memory")) return report(mmap(0, 600 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0);

@@ -95,7 +95,7 @@ fn arc_path(from: f64, to: f64) -> String {
     format!("M{} {ARC_HEIGHT}Q{} {} {} {ARC_HEIGHT}", short(from), short(middle), short(top), short(to))
 }
 
-/// Formats a coordinate with one decimal. More would only make the page larger.
+/// Formats a coordinate with one decimal. More decimals would only make the page larger.
 fn short(value: f64) -> String {
     format!("{value:.1}")
 }

@@ -55,7 +55,7 @@ impl<'a> Exchange<'a> {
     ///
     /// # Errors
     ///
-    /// The input ends before the line `events_end`, or a line is not a message.
+    /// The input ends before the line `events_end`, or a line is invalid.
     pub fn next_event(&mut self) -> Result<Option<EventLine>, StrategyError> {
         let next = self.read_event();
         if !matches!(next, Ok(Some(_))) {

@@ -1,7 +1,7 @@
 //! `export_strategy!`: the C boundary of a strategy in a shared library.
 
 /// Exports a strategy from a shared library (`crate-type = ["cdylib"]`). Use it instead of `main` and
-/// [`serve`](crate::serve). The expression is evaluated for every request.
+/// [`serve`](crate::serve). The expression is evaluated for the description and for every request.
 #[macro_export]
 macro_rules! export_strategy {
     ($strategy:expr) => {

@@ -10,8 +10,8 @@ use super::{names, section};
 
 /// The code of the diagnostic about the section.
 const CODE: &str = "kept_verbatim";
-/// A fact that is not a constraint takes at most the section's limit divided by this number. Otherwise, a long script
-/// would leave no room for the other facts.
+/// A fact that is not a constraint takes at most `other_bytes` divided by this number, without its label. Otherwise, a
+/// long script would leave no room for the other facts.
 const FACT_DIVISOR: usize = 4;
 
 /// The choice of the facts of a section.

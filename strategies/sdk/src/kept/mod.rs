@@ -142,7 +142,7 @@ impl KeptFacts {
         *occurrence = Occurrence { newest, is_used: is_used || occurrence.is_used };
     }
 
-    /// Appends the facts that a summary lacks, as far as they fit: constraints first, then the newest. A fact that only
+    /// Appends the facts that a summary lacks, as far as they fit: constraints first, then the newest. A path that only
     /// results and attachments name follows all others. A section that the model copied is replaced. A blank summary
     /// stays blank.
     #[must_use]

@@ -34,7 +34,7 @@ pub use window::{background_tokens_max, context_window};
 const PARTS_MAX: usize = 200;
 /// The maximum size of a reply without its needs and its state.
 const REPLY_REST_BYTES: usize = 1024;
-/// With the feature `needs.many`, the state takes at most the limit of a reply divided by this number.
+/// With the feature `needs.many`, the limit of a reply divided by this number is reserved for the state.
 const STATE_SHARE: u64 = 8;
 /// The maximum size of the notes that one round adds to the state.
 const NOTES_BYTES_MAX: u64 = 512 << 10;

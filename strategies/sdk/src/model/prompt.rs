@@ -1,7 +1,7 @@
 //! The prompts for the model.
 //!
-//! All instructions are in the system prompt. The transcript is enclosed in tags that it cannot close, and is declared as
-//! data. The texts were measured; a change needs new measurements.
+//! The instructions are in the system prompt. Only a closing line follows the data. The transcript is enclosed in tags
+//! that it cannot close, and is declared as data. The texts were measured; a change needs new measurements.
 
 use super::fence::{Fenced, fence, indent};
 

@@ -53,8 +53,8 @@ pub fn read_pieces(
 }
 
 /// Returns the pieces of a range, in order. In a turn that the range covers only in part, the user's pieces are not in
-/// the range, but those before its last step are returned too. Without them, the model would not know what the steps
-/// are for.
+/// the range, but those before the last step of the range are returned too. Without them, the model would not know what
+/// the steps are for.
 #[must_use]
 pub fn pieces_in(mut pieces: Vec<TranscriptPiece>, range: &Range) -> Vec<TranscriptPiece> {
     let is_covered = |piece: &TranscriptPiece| range.contains_step(piece.turn, piece.step);
