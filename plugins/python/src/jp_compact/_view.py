@@ -16,8 +16,8 @@ _log = logging.getLogger("jp_compact")
 class Viewer:
     """Makes views with a worker that it starts when it needs one.
 
-    `arguments` are options of `batch`, by default the profile `agent`. Messages whose JSON has fewer than three characters
-    for each token of `threshold` are not compacted.
+    `arguments` are options of `batch`, by default the profile `agent`. Messages whose text (`str`) has fewer than three
+    characters for each token of `threshold` are not compacted.
     """
 
     def __init__(self, *arguments: str, threshold: int = 20_000, executable: str = "jp-compact", deadline: float = 30.0) -> None:

@@ -44,7 +44,7 @@ class Worker:
     """A `jp-compact batch --ndjson` process that is restarted whenever it dies.
 
     `arguments` are options of `batch`, such as `"--strategy", "strip-tools"`. Every record gets one answer, in
-    order, and a record never raises an exception. If the worker dies, writes invalid output, or writes nothing for
+    order, and a record never raises an exception. If the worker dies, writes invalid output, or gives no answer for
     `deadline` seconds, the pending records are sent again, one at a time. If the worker dies again, the answer is
     `worker_died`. If a single record exceeds the deadline, the answer is `worker_overdue`.
 
