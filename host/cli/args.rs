@@ -176,8 +176,8 @@ pub(crate) struct RunArgs {
     pub(crate) counting: TokenArgs,
     /// Read the prices of cached input from FILE
     ///
-    /// A dry run and `auto` report what a compaction costs in the provider's prompt cache. docs/reference/evidence.md
-    /// describes the file.
+    /// A dry run, `auto`, and `query` report what a compaction costs in the provider's prompt cache.
+    /// docs/reference/evidence.md describes the file.
     #[arg(long, help_heading = "Input and output", value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
     /// Use the prices of the provider's longer cache

@@ -1,5 +1,5 @@
-//! Calls of strategies with their options, as a profile or an inline form describes them. In the host, only this module
-//! knows the strategies that implement the policies of RFD 064.
+//! Calls of strategies with their options, as a profile or an inline form describes them. Only this module maps the
+//! policies of RFD 064 to the strategies that implement them.
 
 use std::fmt;
 use std::str::FromStr;

@@ -16,7 +16,7 @@ const USER_FILE: &str = "config.toml";
 
 /// The existing configuration files.
 pub(super) struct ConfigFiles {
-    /// Each file with its text, in order of precedence.
+    /// Each file with its text. Later files override earlier ones.
     pub(super) layers: Vec<(Source, String)>,
     /// The files that were skipped, with the reason.
     pub(super) warnings: Vec<String>,

@@ -42,7 +42,7 @@ fn rejects(text: &str, line: usize, column: usize, message: &str) {
 }
 
 #[test]
-fn defaults_match_the_design() {
+fn built_in_settings_and_profiles_have_their_documented_values() {
     let config = Config::from_layers(&[], JpSettings::default()).unwrap();
     assert_eq!((config.keep_last, config.keep_first), (KeepLast::turns(3), 0));
     assert_eq!((config.overlap, config.min_saving), (Overlap::Partial, 0.01));

@@ -10,7 +10,8 @@ use super::conversation::Surveys;
 use super::exchange::{Case, CheckFailure, failure};
 use super::{CheckContext, Findings, truncated};
 
-/// Returns the ordinary requests with a label for each. Each has its own id prefix, because ids must be unique.
+/// Returns the ordinary requests with a label for each. Their ids begin with `id_prefix`, because the ids of a test
+/// must be unique.
 pub(super) fn ordinary_requests<'a>(
     context: &'a CheckContext<'_>,
     surveys: &'a Surveys<'a>,

@@ -1,5 +1,6 @@
-//! Sends one request to one provider with `genai`. The result is a text, or an error that states whether a
-//! retry may help. Redirects are never followed, every wait has a limit, and a key is never printed.
+//! Sends requests to providers: prompts with `genai`, and requests about a model with `reqwest`. The result is an
+//! answer, or an error that states whether a retry may help. Redirects are never followed, every wait has a limit, and
+//! a key is never printed.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -33,7 +34,7 @@ const ABOUT_MODEL_BYTES_MAX: usize = 8 << 20;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
     pub(super) connect: Duration,
-    /// The time from the first byte sent to the last byte received.
+    /// The time from the start of the request to the last byte received.
     pub(super) answer: Duration,
 }
 

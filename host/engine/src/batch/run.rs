@@ -40,7 +40,8 @@ pub enum BatchEvent {
         /// Whether an earlier run processed it.
         resumed: bool,
     },
-    /// The content of a file shows that it is not a transcript.
+    /// A file is not reported: it is not a transcript, it is a copy of another one, or it was not started before an
+    /// interrupt.
     NotATranscript {
         /// Its number.
         index: usize,

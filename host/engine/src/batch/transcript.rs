@@ -21,7 +21,7 @@ use jp_compact_store::{self as store, StoreError};
 /// A transcript that this run or an earlier one finished.
 pub(super) struct FinishedTranscript {
     pub(super) index: usize,
-    /// The report entry. `None` if the file is not a transcript, or if it is a copy that is reported elsewhere.
+    /// The report entry. `None` for a file that is ignored: see [`Completion::Ignored`].
     pub(super) entry: Option<TranscriptReport>,
     /// The report line. Empty without a report.
     pub(super) line: Vec<u8>,

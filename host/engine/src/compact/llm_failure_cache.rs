@@ -1,5 +1,5 @@
-//! Requests to a model that gave no usable answer: a summary that was rejected, or that saved too little. Automatic
-//! compaction must not pay for the same request twice. A run that the user starts always sends its requests.
+//! Requests to a model that gave no usable answer: a summary that was rejected, or that saved too little. `auto` and
+//! `query` must not pay for the same request twice. All other commands always send their requests.
 
 use jp_compact_runtime::digest;
 use jp_compact_runtime::environment::Environment;

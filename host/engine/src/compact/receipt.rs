@@ -1,5 +1,5 @@
-//! The receipts of a run. A new overlay gets a receipt from each strategy. The receipts of existing overlays are
-//! compared with the current strategy.
+//! The receipts of a run. A new overlay gets a receipt from each strategy that made a part of it. The receipts of
+//! existing overlays are compared with the current strategy.
 
 use jp_compact_core::append::{Entry, Receipt};
 use jp_compact_core::overlay::Overlay;

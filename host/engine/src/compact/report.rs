@@ -18,7 +18,7 @@ use super::wait::WaitRule;
 use super::{Opened, PreparedStrategy, guard};
 use jp_compact_store::SidecarFile;
 
-/// The result of a run on one transcript. Token counts are estimates.
+/// The result of a run on one transcript. The estimator of the run counts the tokens.
 #[derive(Debug)]
 pub struct RunReport {
     pub path: PathBuf,

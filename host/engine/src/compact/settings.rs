@@ -79,7 +79,7 @@ pub struct RunIo {
     pub prices: Option<Arc<Prices>>,
     /// Report the paths that the run loses. It takes as long as reading the view.
     pub reports_losses: bool,
-    /// The earlier requests without a usable answer. Only automatic runs have this cache.
+    /// The earlier requests without a usable answer. Only the runs of `auto` and `query` have this cache.
     pub llm_failures: Option<LlmFailureCache>,
 }
 

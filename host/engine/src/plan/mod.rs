@@ -361,7 +361,7 @@ impl<'a> Planner<'a> {
         on_low_saving: OnLowSaving,
     ) -> RunSettings {
         let options = &self.options;
-        // Automatic compaction must not pay for a failed request again. A replayed answer costs nothing.
+        // `auto` and `query` must not pay for a failed request again. A replayed answer costs nothing.
         let caches_failures = on_low_saving == OnLowSaving::Decline && !self.models.replays();
         RunSettings {
             strategies,

@@ -53,7 +53,7 @@ impl RunOptions {
         self.shows_report && (self.dry_run || self.on_terminal)
     }
 
-    /// Returns the prices for the report of a run. Only dry runs and automatic compaction report their cost, because it
+    /// Returns the prices for the report of a run. Only dry runs, `auto`, and `query` report their cost, because it
     /// takes time.
     pub(super) fn reported_prices(&self, on_low_saving: OnLowSaving) -> Option<Arc<Prices>> {
         let is_reported = (self.shows_report && self.dry_run) || on_low_saving == OnLowSaving::Decline;
