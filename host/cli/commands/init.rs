@@ -19,10 +19,10 @@ use crate::{output, prompt};
 
 /// Write a configuration for your own sessions
 ///
-/// Runs profiles that need no model, and measures them on your latest sessions: the sessions of the workspace, or of
-/// all agents. A profile must keep at least 80 % of the names that the sessions used again. Of these profiles, the one
-/// that saves most is offered. In a workspace, it is written to `.jp-compact.toml`, and elsewhere to your own
-/// configuration. An existing file is never replaced.
+/// Runs profiles that need no model, and measures them on your latest sessions: those of all agents, and JP's
+/// conversations in the workspace. A profile must keep at least 80 % of the names that the sessions used again. Of
+/// these profiles, the one that saves most is offered. In a workspace, it is written to `.jp-compact.toml`, and
+/// elsewhere to your own configuration. An existing file is never replaced.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:\n  jp-compact init\n  jp-compact init --dry-run --max 10")]
 pub(crate) struct Args {
@@ -58,7 +58,7 @@ pub(crate) fn run(
         .filter_map(|session| session.path.map(OsString::from))
         .collect();
     if sessions.is_empty() {
-        let hint = "work with an agent in this folder first, or measure other sessions with `jp-compact eval PATH -s STRATEGY`";
+        let hint = "work with an agent first, or measure other sessions with `jp-compact eval PATH -s STRATEGY`";
         return Err(Report::new(Exit::Transcript, "there are no sessions to measure", Some(hint)));
     }
     let report = measure(&sessions, &init::ROWS)?;
