@@ -58,7 +58,8 @@ pub(crate) fn run(
         .filter_map(|session| session.path.map(OsString::from))
         .collect();
     if sessions.is_empty() {
-        let hint = "work with an agent first, or measure other sessions with `jp-compact eval PATH -s STRATEGY`";
+        let hint =
+            "work with an agent first, or measure other sessions with `jp-compact eval PATH -s STRATEGY`";
         return Err(Report::new(Exit::Transcript, "there are no sessions to measure", Some(hint)));
     }
     let report = measure(&sessions, &init::ROWS)?;
