@@ -1,5 +1,5 @@
-//! The selection of turns and steps. Every command and the MCP server must use this one type, so that an option means
-//! the same everywhere.
+//! The selection of turns and steps. All commands that compact and the MCP server must use this one type, so that an
+//! option means the same everywhere.
 
 use std::str::FromStr;
 

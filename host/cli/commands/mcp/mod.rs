@@ -1,6 +1,6 @@
 //! `jp-compact mcp`: a Model Context Protocol server on stdin and stdout. An agent uses it to compact its own
-//! conversation (J-CLI's third layer). The server must not access transcripts outside the served folder. It ends when
-//! stdin ends.
+//! conversation (J-CLI's third layer). The server must only access transcripts inside the served folder, and sessions
+//! of agents that worked in it. It ends when stdin ends.
 
 mod tool_output;
 mod tools;

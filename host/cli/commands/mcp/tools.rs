@@ -1,5 +1,5 @@
-//! The MCP tools and their descriptions for agents. Every tool must check that the transcript is inside the served
-//! folder before it reads or writes anything.
+//! The MCP tools and their descriptions for agents. Before a tool reads or writes anything, it must check that the
+//! transcript is inside the served folder, or is a session of an agent that worked in this folder.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! A shard: one of N parts of all transcripts. The shard of a transcript depends only on its relative path. Therefore,
-//! machines with different roots and start times agree.
+//! A shard: one of N parts of all transcripts. The shard of a transcript depends only on its path in the searched
+//! folder, or on the typed path of a single file. Therefore, machines with different roots and start times agree.
 
 use std::str::FromStr;
 

@@ -1,5 +1,6 @@
-//! The rule by which automatic compaction waits for a cold prompt cache. With a cold cache, a compaction has no cost to
-//! pay back. A compaction never waits if the window is almost full (docs/decisions/0029-cost-of-auto.md).
+//! The rule by which automatic compaction waits for a cold prompt cache. With a cold cache, a compaction rewrites
+//! nothing in the cache, so at most its summary has a cost. A compaction never waits if the window is almost full
+//! (docs/decisions/0029-cost-of-auto.md).
 
 use jp_compact_core::Survey;
 use jp_compact_evidence::prompt_cache::requests_until;
