@@ -182,8 +182,7 @@ pub(crate) struct RunArgs {
     pub(crate) prices: Option<PathBuf>,
     /// Use the prices of the provider's longer cache
     ///
-    /// For example Anthropic's cache of one hour, which stays warm for an hour. A token written to it costs 2.0 input
-    /// tokens, instead of 1.25.
+    /// For example Anthropic's cache of one hour. A token written to it costs 2.0 input tokens, instead of 1.25.
     #[arg(long, help_heading = "Input and output")]
     pub(crate) long_cache: bool,
     /// Use this time instead of the system clock

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_and_keeps_other_files() {
+    fn rejects_other_files_and_keeps_their_content() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes.txt");
         assert!(replay(&path).unwrap_err().to_string().ends_with("there is no such file"));

@@ -443,7 +443,7 @@ async fn remaining_needs_must_fit_into_the_budget() {
 }
 
 #[tokio::test]
-async fn no_notes_asks_again() {
+async fn without_notes_the_model_is_asked_again() {
     let (server, home) = (MockServer::start().await, tempfile::tempdir().unwrap());
     respond_with(&server, openai("a note", "stop")).await;
     let without = LlmOptions { no_notes: true, ..LlmOptions::default() };

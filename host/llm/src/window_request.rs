@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn other_addresses_follow_only_a_version() {
+    fn asks_other_addresses_only_after_a_version_in_the_url() {
         let lab = |url: &str| format!("[providers.lab]\nkind = \"openai\"\nbase_url = \"{url}\"");
         check(
             "lab/m",

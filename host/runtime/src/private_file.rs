@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_process_only_in_own_names() {
+    fn finds_the_process_id_only_in_own_names() {
         assert_eq!(pid_in_name(".events.json.jpc-", ".events.json.jpc-12-ab"), Pid::from_raw(12));
         for name in
             ["events.json", ".events.json.jpc-12", ".events.json.jpc--1-ab", ".events.json.jpc-0-ab", "x.tmp"]

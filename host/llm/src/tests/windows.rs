@@ -154,7 +154,7 @@ async fn only_a_provider_that_the_user_names_is_asked() {
 }
 
 #[tokio::test]
-async fn no_request_for_a_window_in_the_built_in_table() {
+async fn sends_no_request_for_a_window_in_the_built_in_table() {
     let (server, home) = (MockServer::start().await, tempfile::tempdir().unwrap());
     let models = models_of(&server, naming("openai"), &LlmOptions::default(), home.path());
     let window = Some(WindowSource::BuiltIn.window(128_000));
