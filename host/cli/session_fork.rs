@@ -163,7 +163,7 @@ fn report(
         (source.stream.turns(), source.stream.bytes().len() as u64, session.bytes.len() as u64);
     let dry_run = request.run_args.dry_run;
     let mut text = EscapedLines::single(format_args!(
-        "{}: {} {} from {}, {} applied, {} bytes, was {}",
+        "{}: {} {} from {}, {} applied, {} bytes instead of {}",
         relative_path(&session.path, environment),
         counted(turns, "turn"),
         if dry_run { "would be copied" } else { "copied" },

@@ -64,15 +64,15 @@ fn quoted_title(title: &str) -> String {
 fn next_commands(session: &ListedSession, id: &str) -> [(String, &'static str); 3] {
     if session.agent == JP {
         return [
-            (format!("jp-compact stats {id}"), "where its tokens are"),
-            (format!("jp-compact {id} --dry-run"), "what a compaction would save"),
+            (format!("jp-compact stats {id}"), "count its tokens"),
+            (format!("jp-compact {id} --dry-run"), "show the possible saving"),
             (format!("jp-compact {id}"), "compact it"),
         ];
     }
     [
-        (format!("jp-compact fork {id} --compact --dry-run"), "what a compaction would save"),
+        (format!("jp-compact fork {id} --compact --dry-run"), "show the possible saving"),
         (format!("jp-compact resume {id}"), "compact a copy, and resume it"),
-        (format!("jp-compact list --agent {}", session.agent), "the other sessions"),
+        (format!("jp-compact list --agent {}", session.agent), "list the other sessions"),
     ]
 }
 
