@@ -1,7 +1,13 @@
 //! The string scanner. Most bytes of a transcript are in strings.
 
+use fearless_simd::prelude::*;
+use fearless_simd::{Level, Simd, dispatch, u8x64};
+
 use super::{Malformed, Scan, Scanner};
 use crate::byte_block::{BLOCK_BYTES, Block};
+
+/// After this many blocks without a special byte, the next ones are searched together.
+const PLAIN_BLOCKS_MIN: usize = 2;
 
 impl Scanner<'_> {
     /// Skips a string. The cursor must be at its first quote.
@@ -44,10 +50,13 @@ impl Scanner<'_> {
             skipped = 0;
             self.load_block(start);
         }
+        // The number of blocks before this one that have no special byte.
+        let mut plain_blocks = 0;
         loop {
             let (block, block_start) = (self.block, self.block_start);
             let mut stops = (block.quotes | block.others) & mask_from(skipped);
             let non_ascii_in_block = block.non_ascii & mask_from(skipped);
+            plain_blocks = if stops | non_ascii_in_block == 0 { plain_blocks + 1 } else { 0 };
             skipped = 0;
             while stops != 0 {
                 let stop = stops.trailing_zeros() as usize;
@@ -74,7 +83,12 @@ impl Scanner<'_> {
                 has_escapes = true;
             }
             non_ascii |= non_ascii_in_block;
-            self.load_block(block_start + BLOCK_BYTES);
+            let mut next = block_start + BLOCK_BYTES;
+            // The string is probably long, such as Base64.
+            if plain_blocks >= PLAIN_BLOCKS_MIN {
+                next += plain_bytes(self.bytes.get(next..).unwrap_or_default());
+            }
+            self.load_block(next);
         }
     }
 
@@ -142,6 +156,25 @@ impl Scanner<'_> {
         self.at += 5;
         u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
     }
+}
+
+/// Returns the number of bytes in the blocks before the first block with a quote, a backslash, a control character, or a
+/// byte outside of ASCII.
+#[inline(never)]
+fn plain_bytes(rest: &[u8]) -> usize {
+    BLOCK_BYTES * dispatch!(Level::new(), simd => count_plain_blocks(simd, rest))
+}
+
+/// Must be inlined. Otherwise it would be compiled for the lowest level of the processor.
+#[inline(always)]
+fn count_plain_blocks<S: Simd>(simd: S, rest: &[u8]) -> usize {
+    let blocks = rest.as_chunks::<BLOCK_BYTES>().0;
+    let is_special = |block: &[u8; BLOCK_BYTES]| {
+        let bytes = u8x64::simd_from(simd, *block);
+        let is_outside = bytes.simd_lt(0x20) | bytes.simd_ge(0x80);
+        (is_outside | bytes.simd_eq(b'"') | bytes.simd_eq(b'\\')).any_true()
+    };
+    blocks.iter().position(is_special).unwrap_or(blocks.len())
 }
 
 /// Whether a backslash and this byte are a complete escape.

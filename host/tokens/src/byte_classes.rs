@@ -1,7 +1,9 @@
 //! A classifier for blocks of bytes: the class of each byte of a text, many at a time. Nearly all text of a transcript
-//! passes through it.
+//! passes through it, so it is compiled for several levels of the processor. A function that gets the level must be
+//! `#[inline(always)]`. Otherwise it would be compiled for the lowest level.
 
-use wide::u8x16;
+use fearless_simd::prelude::*;
+use fearless_simd::{Simd, u8x64};
 
 pub(crate) const BLOCK_BYTES: usize = 64;
 
@@ -22,11 +24,9 @@ pub(crate) struct ByteClasses {
 }
 
 /// Returns a mask of the bytes in a block that equal `byte`.
-pub(crate) fn positions(bytes: &[u8; BLOCK_BYTES], byte: u8) -> u64 {
-    let chunks = bytes.as_chunks().0.iter().enumerate();
-    chunks.fold(0, |mask, (chunk, bytes)| {
-        mask | u64::from(u8x16::new(*bytes).simd_eq(u8x16::splat(byte)).to_bitmask()) << (16 * chunk)
-    })
+#[inline(always)]
+pub(crate) fn positions<S: Simd>(simd: S, bytes: &[u8; BLOCK_BYTES], byte: u8) -> u64 {
+    u8x64::simd_from(simd, *bytes).simd_eq(byte).to_bitmask()
 }
 
 /// Returns an incomplete block, filled with zeros.
@@ -37,35 +37,32 @@ pub(crate) fn padded(rest: &[u8]) -> [u8; BLOCK_BYTES] {
 }
 
 impl ByteClasses {
-    #[inline]
-    pub(crate) fn new(bytes: &[u8; BLOCK_BYTES]) -> Self {
-        let (mut letter, mut lower_case, mut classes) = (0, 0, Self::default());
-        for (chunk, bytes) in bytes.as_chunks().0.iter().enumerate() {
-            let bytes = u8x16::new(*bytes);
-            let shifted = |bits: u32| u64::from(bits) << (16 * chunk);
-            let equals = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
-            // `min` leaves a byte unchanged only if it is not greater.
-            let is_at_most = |bytes: u8x16, max: u8| bytes.min(u8x16::splat(max)).simd_eq(bytes);
-            let is_letter = is_at_most((bytes | u8x16::splat(0x20)) - u8x16::splat(b'a'), b'z' - b'a');
-            letter |= shifted(is_letter.to_bitmask());
-            // Small letters have a bit that capital letters lack. It becomes the highest bit.
-            let doubled = bytes + bytes;
-            lower_case |= shifted((doubled + doubled).to_bitmask());
-            classes.digit |= shifted(is_at_most(bytes - u8x16::splat(b'0'), 9).to_bitmask());
-            classes.space |= shifted((equals(b' ') | equals(b'\t')).to_bitmask());
-            classes.line_break |= shifted((equals(b'\n') | equals(b'\r')).to_bitmask());
-            classes.non_ascii |= shifted(bytes.to_bitmask());
+    #[inline(always)]
+    pub(crate) fn new<S: Simd>(simd: S, bytes: &[u8; BLOCK_BYTES]) -> Self {
+        let bytes = u8x64::simd_from(simd, *bytes);
+        let letter = ((bytes | 0x20) - b'a').simd_le(b'z' - b'a').to_bitmask();
+        // Capital letters lack this bit.
+        let lower_case = (bytes & 0x20).simd_eq(0x20).to_bitmask();
+        let digit = (bytes - b'0').simd_le(9).to_bitmask();
+        let space = (bytes.simd_eq(b' ') | bytes.simd_eq(b'\t')).to_bitmask();
+        let line_break = (bytes.simd_eq(b'\n') | bytes.simd_eq(b'\r')).to_bitmask();
+        let non_ascii = bytes.simd_ge(0x80).to_bitmask();
+        Self {
+            lower: letter & lower_case,
+            upper: letter & !lower_case,
+            digit,
+            space,
+            line_break,
+            non_ascii,
+            punctuation: !(letter | digit | space | line_break | non_ascii),
+            tab_backslash: 0,
         }
-        classes.lower = letter & lower_case;
-        classes.upper = letter & !lower_case;
-        classes.punctuation =
-            !(letter | classes.digit | classes.space | classes.line_break | classes.non_ascii);
-        classes
     }
 
     /// Classifies an incomplete block. Missing bytes have no class.
-    pub(crate) fn of_rest(rest: &[u8]) -> Self {
-        let mut classes = Self::new(&padded(rest));
+    #[inline(always)]
+    pub(crate) fn of_rest<S: Simd>(simd: S, rest: &[u8]) -> Self {
+        let mut classes = Self::new(simd, &padded(rest));
         classes.punctuation &= (1 << rest.len()) - 1;
         classes
     }
@@ -73,13 +70,27 @@ impl ByteClasses {
 
 #[cfg(test)]
 mod tests {
+    use fearless_simd::{Level, dispatch};
+
     use super::*;
+
+    /// Returns the classes by the best level of this processor, after a comparison with the lowest level.
+    fn classes(text: &[u8; BLOCK_BYTES]) -> ByteClasses {
+        let [best, lowest] = [Level::new(), Level::baseline()]
+            .map(|level| dispatch!(level, simd => ByteClasses::new(simd, text)));
+        assert_eq!(best, lowest);
+        best
+    }
+
+    fn classes_of_rest(rest: &[u8]) -> ByteClasses {
+        dispatch!(Level::new(), simd => ByteClasses::of_rest(simd, rest))
+    }
 
     #[track_caller]
     fn check(byte: u8, index: usize) {
         let mut text = [b' '; BLOCK_BYTES];
         text[index] = byte;
-        let classes = ByteClasses::new(&text);
+        let classes = classes(&text);
         let mask = |is_in_class: bool| u64::from(is_in_class) << index;
         let expected = ByteClasses {
             lower: mask(byte.is_ascii_lowercase()),
@@ -110,7 +121,7 @@ mod tests {
     #[test]
     fn missing_bytes_have_no_class() {
         let expected = ByteClasses { lower: 1, punctuation: 2, ..ByteClasses::default() };
-        assert_eq!(ByteClasses::of_rest(b"a!"), expected);
-        assert_eq!(ByteClasses::of_rest(b""), ByteClasses::default());
+        assert_eq!(classes_of_rest(b"a!"), expected);
+        assert_eq!(classes_of_rest(b""), ByteClasses::default());
     }
 }

@@ -1,5 +1,7 @@
 //! The counts of pieces. They are computed from bit masks of whole blocks, not byte by byte.
 
+use fearless_simd::{Level, Simd, dispatch};
+
 use crate::byte_classes::{BLOCK_BYTES, ByteClasses};
 use crate::json_string::{self, EscapedBlocks};
 use crate::weights::PIECE_WEIGHTS;
@@ -30,9 +32,7 @@ impl PieceCounts {
     /// Counts the pieces of a text.
     #[must_use]
     pub fn of_text(text: &[u8]) -> Self {
-        let mut counter = PieceCounter::default();
-        counter.push(text);
-        counter.pieces
+        dispatch!(Level::new(), simd => count_text(simd, text))
     }
 
     /// Counts the pieces of the text of a JSON string, which must be valid and have quotes. The text is not allocated.
@@ -40,12 +40,12 @@ impl PieceCounts {
     #[must_use]
     pub fn of_json_string(raw: &[u8]) -> Option<Self> {
         let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-        let mut counter = PieceCounter::default();
-        if !counter.push_escaped(inner) {
-            counter = PieceCounter::default();
-            json_string::for_each_chunk(inner, |chunk| counter.push(chunk));
-        }
-        Some(counter.pieces)
+        let pieces = dispatch!(Level::new(), simd => count_escaped(simd, inner));
+        Some(pieces.unwrap_or_else(|| {
+            let mut counter = PieceCounter::default();
+            json_string::for_each_chunk(inner, |chunk| counter.push_chunk(chunk));
+            counter.pieces
+        }))
     }
 
     /// Returns the counts, in the order of the weights.
@@ -69,6 +69,20 @@ impl PieceCounts {
     }
 }
 
+#[inline(always)]
+fn count_text<S: Simd>(simd: S, text: &[u8]) -> PieceCounts {
+    let mut counter = PieceCounter::default();
+    counter.push(simd, text);
+    counter.pieces
+}
+
+/// Counts the pieces of the text of a JSON string. `None` if it has a Unicode escape.
+#[inline(always)]
+fn count_escaped<S: Simd>(simd: S, inner: &[u8]) -> Option<PieceCounts> {
+    let mut counter = PieceCounter::default();
+    counter.push_escaped(simd, inner).then_some(counter.pieces)
+}
+
 /// A counter that reads a text in chunks. All chunks but the last must be a multiple of a block.
 #[derive(Debug, Default)]
 struct PieceCounter {
@@ -82,34 +96,41 @@ struct PieceCounter {
 }
 
 impl PieceCounter {
-    fn push(&mut self, text: &[u8]) {
+    fn push_chunk(&mut self, text: &[u8]) {
+        dispatch!(Level::new(), simd => self.push(simd, text));
+    }
+
+    #[inline(always)]
+    fn push<S: Simd>(&mut self, simd: S, text: &[u8]) {
         self.pieces.bytes += text.len() as u64;
         let (blocks, rest) = text.as_chunks::<BLOCK_BYTES>();
         for block in blocks {
-            self.add(ByteClasses::new(block));
+            self.add(ByteClasses::new(simd, block));
         }
         if !rest.is_empty() {
-            self.add(ByteClasses::of_rest(rest));
+            self.add(ByteClasses::of_rest(simd, rest));
         }
     }
 
     /// Reads the text of a JSON string without decoding it. Returns `false` if it has a Unicode escape, such as `\u00e9`.
     /// The counts are then incomplete.
-    fn push_escaped(&mut self, inner: &[u8]) -> bool {
+    #[inline(always)]
+    fn push_escaped<S: Simd>(&mut self, simd: S, inner: &[u8]) -> bool {
         let mut blocks = EscapedBlocks::default();
         let (whole, rest) = inner.as_chunks::<BLOCK_BYTES>();
         for (index, block) in whole.iter().enumerate() {
             let next = inner.get((index + 1) * BLOCK_BYTES).copied();
-            let Some(classes) = blocks.classes(block, next) else { return false };
+            let Some(classes) = blocks.classes(simd, block, next) else { return false };
             self.add(classes);
         }
         // The last block is incomplete, and may be empty: a run of spaces ends in it.
-        let Some(classes) = blocks.classes_of_rest(rest) else { return false };
+        let Some(classes) = blocks.classes_of_rest(simd, rest) else { return false };
         self.add(classes);
         self.pieces.bytes += inner.len() as u64 - blocks.escapes;
         true
     }
 
+    #[inline(always)]
     fn add(&mut self, block: ByteClasses) {
         let (previous, pieces) = (self.previous, &mut self.pieces);
         let (letter, previous_letter) = (block.lower | block.upper, previous.lower | previous.upper);
@@ -138,6 +159,7 @@ impl PieceCounter {
     }
 
     /// Returns the number of groups of digits that begin in a block.
+    #[inline(always)]
     fn digit_groups(&mut self, digits: u64) -> u64 {
         let (mut rest, mut groups, mut open) = (digits, 0, self.open_digits);
         self.open_digits = 0;
@@ -170,6 +192,7 @@ struct LetterRuns {
 }
 
 impl LetterRuns {
+    #[inline(always)]
     fn new(one: u64, previous: Self) -> Self {
         let two = one & shifted(one, previous.one, 1);
         let four = two & shifted(two, previous.two, 2);
@@ -179,6 +202,7 @@ impl LetterRuns {
 }
 
 /// Shifts a mask by `bits` bytes. The first bits come from the end of the previous mask.
+#[inline(always)]
 fn shifted(mask: u64, previous: u64, bits: u32) -> u64 {
     (mask << bits) | (previous >> (u64::BITS - bits))
 }

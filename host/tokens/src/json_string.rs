@@ -1,6 +1,8 @@
 //! The text of a JSON string. The short escapes, such as `\n`, are classified without decoding them. Strings with Unicode
 //! escapes are decoded into a buffer on the stack, so that a text of any length needs no memory.
 
+use fearless_simd::Simd;
+
 use crate::byte_classes::{BLOCK_BYTES, ByteClasses, padded, positions};
 
 /// The blocks of a JSON string. The bytes of an escape get the class of the decoded character, so that pieces keep
@@ -14,37 +16,45 @@ pub(crate) struct EscapedBlocks {
 
 impl EscapedBlocks {
     /// Classifies a block. `next` is the byte after it. `None` if it has a Unicode escape.
-    pub(crate) fn classes(&mut self, bytes: &[u8; BLOCK_BYTES], next: Option<u8>) -> Option<ByteClasses> {
-        self.with_escapes(ByteClasses::new(bytes), bytes, next)
+    #[inline(always)]
+    pub(crate) fn classes<S: Simd>(
+        &mut self,
+        simd: S,
+        bytes: &[u8; BLOCK_BYTES],
+        next: Option<u8>,
+    ) -> Option<ByteClasses> {
+        self.with_escapes(simd, ByteClasses::new(simd, bytes), bytes, next)
     }
 
     /// Classifies the incomplete block at the end. Missing bytes have no class.
-    pub(crate) fn classes_of_rest(&mut self, rest: &[u8]) -> Option<ByteClasses> {
-        self.with_escapes(ByteClasses::of_rest(rest), &padded(rest), None)
+    #[inline(always)]
+    pub(crate) fn classes_of_rest<S: Simd>(&mut self, simd: S, rest: &[u8]) -> Option<ByteClasses> {
+        self.with_escapes(simd, ByteClasses::of_rest(simd, rest), &padded(rest), None)
     }
 
-    #[inline]
-    fn with_escapes(
+    #[inline(always)]
+    fn with_escapes<S: Simd>(
         &mut self,
+        simd: S,
         mut classes: ByteClasses,
         bytes: &[u8; BLOCK_BYTES],
         next: Option<u8>,
     ) -> Option<ByteClasses> {
-        let backslashes = positions(bytes, b'\\');
+        let backslashes = positions(simd, bytes, b'\\');
         if backslashes | self.first_is_escaped == 0 {
             return Some(classes);
         }
         let (escaped, starts_escape) = self.escapes(backslashes);
         let letters = escaped & classes.lower;
-        let mut line_breaks = letters & positions(bytes, b'n');
+        let mut line_breaks = letters & positions(simd, bytes, b'n');
         let (mut line_break_backslash, mut tabs, mut tab_backslash) = (line_breaks >> 1, 0, 0);
         // Most escaped letters are line breaks.
         if letters != line_breaks {
-            if letters & positions(bytes, b'u') != 0 {
+            if letters & positions(simd, bytes, b'u') != 0 {
                 return None;
             }
-            line_breaks |= letters & positions(bytes, b'r');
-            tabs = letters & positions(bytes, b't');
+            line_breaks |= letters & positions(simd, bytes, b'r');
+            tabs = letters & positions(simd, bytes, b't');
             (line_break_backslash, tab_backslash) = (line_breaks >> 1, tabs >> 1);
         }
         if starts_escape >> 63 == 1 {
@@ -67,6 +77,7 @@ impl EscapedBlocks {
 
     /// Returns the bytes after the backslash of an escape, and these backslashes. In a run of backslashes, every second
     /// one is escaped. An addition is faster than a loop, because its carry crosses the whole run, as in simdjson.
+    #[inline(always)]
     fn escapes(&mut self, backslashes: u64) -> (u64, u64) {
         const ODD_BITS: u64 = 0xAAAA_AAAA_AAAA_AAAA;
         let first_is_escaped = self.first_is_escaped;
