@@ -10,6 +10,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
+use rustix::io::Errno;
 
 /// JP's `.id`: a line of warning and five characters.
 pub const ID: u64 = 4 << 10;
@@ -106,7 +107,9 @@ pub fn open_at(folder: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> io:
             let stat = statat(&folder, path, AtFlags::SYMLINK_NOFOLLOW);
             stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink())
         };
-        if flags.contains(OFlags::NOFOLLOW) && is_link() { invalid_input(LINK) } else { error.into() }
+        // A link whose target is missing has another error.
+        let may_be_link = flags.contains(OFlags::NOFOLLOW) && error != Errno::NOENT;
+        if may_be_link && is_link() { invalid_input(LINK) } else { error.into() }
     });
     let file = File::from(descriptor?);
     let kind = file.metadata()?.file_type();

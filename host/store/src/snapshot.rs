@@ -43,13 +43,15 @@ pub fn read(place: &Place) -> Result<Bytes, StoreError> {
 ///
 /// The errors of [`read`]. The bytes passed to `on_bytes` are then invalid.
 pub fn read_with_progress(place: &Place, on_bytes: impl FnMut(&[u8])) -> Result<Bytes, StoreError> {
-    match place.record_folder()? {
-        Some(folder) => read_records(&folder, place.path()),
-        None => {
-            let bytes = read_open_seen(&mut place.open()?, place.path(), on_bytes)?;
-            Ok(read_session(place, &bytes, read_open)?.unwrap_or(bytes))
+    let mut file = match place.open() {
+        Err(error) => {
+            let Some(folder) = place.record_folder()? else { return Err(error) };
+            return read_records(&folder, place.path());
         }
-    }
+        file => file?,
+    };
+    let bytes = read_open_seen(&mut file, place.path(), on_bytes)?;
+    Ok(read_session(place, &bytes, read_open)?.unwrap_or(bytes))
 }
 
 /// Reads a path that may be a transcript: a file, a folder of events, or the file of a stored session.

@@ -123,10 +123,10 @@ pub(super) fn check_one(path: &Path) -> io::Result<Option<Insecure>> {
 
 /// Returns the owner if it is neither root nor the user. Follows a symbolic link as well.
 pub(super) fn other_owner(path: &Path) -> Option<u32> {
+    let file = fs::symlink_metadata(path).ok()?;
+    let target = if file.is_symlink() { fs::metadata(path).ok() } else { None };
     let user = rustix::process::geteuid().as_raw();
-    let owners =
-        [fs::symlink_metadata(path), fs::metadata(path)].into_iter().flatten().map(|file| file.uid());
-    owners.into_iter().find(|owner| ![0, user].contains(owner))
+    [Some(file), target].into_iter().flatten().map(|file| file.uid()).find(|owner| ![0, user].contains(owner))
 }
 
 fn check(path: &Path, file: &Metadata, below: Option<&Metadata>) -> Option<Insecure> {
