@@ -67,6 +67,7 @@ fn run_settings(sessions: Sessions, strategies: Vec<PreparedStrategy>, dry_run: 
             on_growth: OnGrowth::Append,
         },
         io: RunIo {
+            disk: None,
             sessions: sessions.into(),
             models: Models::open(Settings::default(), &LlmOptions::default(), &Environment::bare("/"))
                 .unwrap()

@@ -9,6 +9,7 @@ pub mod compact;
 pub mod consent;
 pub mod constraints;
 pub mod digest;
+pub mod disk_queue;
 pub mod fork;
 pub mod ndjson;
 pub mod plan;

@@ -114,5 +114,5 @@ pub async fn append(opened: &Opened, turn: &NewTurn<'_>, lock_wait: Duration) ->
             Ok(append::append_turn(&grown, turn))
         }
     };
-    compact::replace(place, stream, lock_wait, build).await
+    compact::replace(place, stream, lock_wait, None, build).await
 }

@@ -28,6 +28,7 @@ use super::{
 };
 
 /// A copy with the same raw events.
+#[derive(Debug)]
 pub(super) struct EqualCopy {
     path: PathBuf,
     folder: Arc<OpenFolder>,
@@ -35,6 +36,7 @@ pub(super) struct EqualCopy {
 }
 
 /// A copy whose new version is on disk, but has not been renamed into place.
+#[derive(Debug)]
 pub(super) struct PreparedCopy {
     copy: EqualCopy,
     temporary: Temporary,

@@ -47,7 +47,7 @@ pub use self::{
     place::{Place, conversations, workspace_root},
     record_folder::{is_record_folder, record_bytes},
     rehearse::{check_new, rehearse},
-    replace::{Current, LOCK_WAIT, ReplaceError, check_writable, replace},
+    replace::{Current, LOCK_WAIT, PreparedReplacement, ReplaceError, check_writable, prepare, replace},
     sidecar_file::{
         SidecarContent, SidecarFile, is_events, is_sidecar_path, settings_paths, transcript_of_settings,
     },

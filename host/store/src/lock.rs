@@ -3,12 +3,13 @@
 //! and that causes the race that `fn lock` handles.
 
 use std::{
+    collections::BTreeSet,
     fs::{File, TryLockError},
     hash::{DefaultHasher, Hash, Hasher},
     io,
     os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -24,14 +25,40 @@ use super::{Place, StoreError, error::unwritable, lock_file::LockFile, open_fold
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// Lets the threads of this process lock a folder in turn, because a thread that only polls could miss every moment
-/// in which the folder is free. No thread waits long, because none waits during its turn. Folders with the same index
+/// in which the folder is free. The set has the hashes of the folders that are locked. Two folders with the same hash
 /// wait for each other, which is harmless. A thread must never lock two folders.
-static TURNS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
+static TURNS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+static TURN_ENDED: Condvar = Condvar::new();
+
+/// The turn of a folder. It can end in another thread than it began.
+#[derive(Debug)]
+struct Turn(u64);
+
+impl Turn {
+    /// Waits for the turn of a folder.
+    fn wait_for(folder: &Path) -> Self {
+        let mut hasher = DefaultHasher::new();
+        folder.hash(&mut hasher);
+        let hash = hasher.finish();
+        let turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let turns = TURN_ENDED.wait_while(turns, |turns| turns.contains(&hash));
+        turns.unwrap_or_else(PoisonError::into_inner).insert(hash);
+        Self(hash)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        TURNS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+        TURN_ENDED.notify_all();
+    }
+}
 
 /// A held lock. Dropping it releases the lock.
+#[derive(Debug)]
 pub(super) struct Lock {
     _files: Vec<File>,
-    _turn: Option<MutexGuard<'static, ()>>,
+    _turn: Option<Turn>,
     /// The transcript's folder, opened under the lock.
     pub(super) folder: Arc<OpenFolder>,
 }
@@ -107,16 +134,18 @@ fn try_acquire(place: &Place, create: bool) -> io::Result<Attempt<Lock>> {
         Attempt::HeldByOther(file_id) => Some(Attempt::HeldByOther(file_id)),
     };
     match place.lock() {
+        LockFile::Folder if !create => {
+            let turn = Turn::wait_for(place.folder());
+            if let Some(failure) = keep(try_lock(place.open_folder_at(place.folder())?.into())?) {
+                return Ok(failure);
+            }
+            let folder = Arc::new(OpenFolder::by_path(place.folder()));
+            return Ok(Attempt::Locked(Lock { _files: files, _turn: Some(turn), folder }));
+        }
         LockFile::Folder => {
             let folder = place.open_folder()?;
-            let mut hasher = DefaultHasher::new();
-            place.folder().hash(&mut hasher);
-            let turn = &TURNS[usize::try_from(hasher.finish() % 64).unwrap_or_default()];
-            let turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-            let current_id = || {
-                let metadata = File::from(place.open_folder_at(place.folder())?).metadata()?;
-                Ok((metadata.dev(), metadata.ino()))
-            };
+            let turn = Turn::wait_for(place.folder());
+            let current_id = || file_id(&place.open_folder_at(place.folder())?.into());
             if let Some(failure) = keep(lock(folder.handle()?, current_id)?) {
                 return Ok(failure);
             }
@@ -197,18 +226,30 @@ fn open_locks(place: &Place, path: &Path, create: bool) -> io::Result<OwnedFd> {
 /// Locks an open file, and checks that it still has its name. JP unlinks a lock file after releasing it, and a lock on
 /// an unlinked file excludes no other process.
 fn lock(file: File, current_id: impl FnOnce() -> io::Result<(u64, u64)>) -> io::Result<Attempt<File>> {
-    let file_id = file.metadata().map(|metadata| (metadata.dev(), metadata.ino()))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok(Attempt::HeldByOther(file_id)),
-        Err(TryLockError::Error(error)) => return Err(error),
-    }
+    let file = match try_lock(file)? {
+        Attempt::Locked(file) => file,
+        failure => return Ok(failure),
+    };
     match current_id() {
-        Ok(id) if id == file_id => Ok(Attempt::Locked(file)),
+        Ok(id) if id == file_id(&file)? => Ok(Attempt::Locked(file)),
         Ok(_) => Ok(Attempt::Unlinked),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Attempt::Unlinked),
         Err(error) => Err(error),
     }
+}
+
+/// Locks an open file.
+fn try_lock(file: File) -> io::Result<Attempt<File>> {
+    match file.try_lock() {
+        Ok(()) => Ok(Attempt::Locked(file)),
+        Err(TryLockError::WouldBlock) => Ok(Attempt::HeldByOther(file_id(&file)?)),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Returns the device and the inode of an open file.
+fn file_id(file: &File) -> io::Result<(u64, u64)> {
+    file.metadata().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 #[cfg(test)]

@@ -2,7 +2,12 @@
 //! read again, build, write a temporary file, fsync, check the original once more, rename, fsync the folder, report
 //! success.
 
-use std::{error::Error, fmt, fs, io, path::Path, time::Duration};
+use std::{
+    error::Error,
+    fmt, fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use jp_compact_core::splice::Piece;
@@ -11,7 +16,7 @@ use rustix::process::{Resource, getrlimit};
 use super::{
     Place, StoreError,
     compare::{Stamp, common_prefix},
-    copies::{equal_copies, newer_than_others},
+    copies::{PreparedCopy, equal_copies, newer_than_others},
     error::{unreadable, unwritable},
     lock,
     open_file::Links,
@@ -104,6 +109,65 @@ pub fn replace<E>(
     wait: Duration,
     build: impl FnOnce(Current) -> Result<Vec<Piece>, E>,
 ) -> Result<(), ReplaceError<E>> {
+    Ok(prepare(place, snapshot, kept_bytes, wait, build)?.finish()?)
+}
+
+/// A new version of a transcript that is written next to it, under its lock. Dropping it leaves the old version.
+#[derive(Debug)]
+pub struct PreparedReplacement {
+    path: PathBuf,
+    stamp: Stamp,
+    // Dropped before the lock.
+    temporary: Temporary,
+    copies: Vec<PreparedCopy>,
+    lock: lock::Lock,
+}
+
+impl PreparedReplacement {
+    /// Returns the path of the transcript.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits until the new version is on disk, and renames it into place.
+    ///
+    /// # Errors
+    ///
+    /// On any error except [`StoreError::NotDurable`], the old file is unchanged, and no temporary file is left.
+    pub fn finish(self) -> Result<(), StoreError> {
+        let Self { lock, path, stamp, temporary, copies } = self;
+        let folder = &lock.folder;
+        // With copies, it is already on disk.
+        if copies.is_empty() {
+            temporary.sync().map_err(unwritable("write a new version of", &path))?;
+        }
+        for copy in copies {
+            check_untouched(folder, &path, stamp)?;
+            copy.rename_into_place()?;
+        }
+        check_untouched(folder, &path, stamp)?;
+        temporary.rename_to(path.file_name().unwrap_or_default()).map_err(unwritable("replace", &path))?;
+        folder.sync().map_err(|source| StoreError::NotDurable { path, source })
+    }
+}
+
+/// Performs the steps of [`replace`] before the wait for the disk. The lock is held until the result is dropped.
+///
+/// # Errors
+///
+/// The old file is unchanged, and no temporary file is left.
+///
+/// # Panics
+///
+/// Like [`replace`].
+pub fn prepare<E>(
+    place: &Place,
+    snapshot: &Bytes,
+    kept_bytes: usize,
+    wait: Duration,
+    build: impl FnOnce(Current) -> Result<Vec<Piece>, E>,
+) -> Result<PreparedReplacement, ReplaceError<E>> {
     check_writable(place)?;
     let lock = lock::acquire(place, wait)?;
     let folder = &lock.folder;
@@ -127,18 +191,20 @@ pub fn replace<E>(
     let mut temporary = Temporary::create(folder, &metadata)
         .map_err(unwritable("create a temporary file with the same owner next to", path))?;
     temporary
-        .fill_with_time(&pieces, |new| newer_than_others(place, new))
+        .write_with_time(&pieces, |new| newer_than_others(place, new))
         .map_err(unwritable("write a new version of", path))?;
+    if !copies.is_empty() {
+        temporary.sync().map_err(unwritable("write a new version of", path))?;
+    }
     // Every write that needs space or permissions happens before the first file is replaced.
     let copies: Vec<_> = copies.into_iter().map(|copy| copy.prepare(&pieces)).collect::<Result<_, _>>()?;
-    for copy in copies {
-        check_untouched(folder, path, Stamp::new(&metadata))?;
-        copy.rename_into_place()?;
-    }
-    check_untouched(folder, path, Stamp::new(&metadata))?;
-    temporary.rename_to(place.name()).map_err(unwritable("replace", path))?;
-    folder.sync().map_err(|source| StoreError::NotDurable { path: path.to_path_buf(), source })?;
-    Ok(())
+    Ok(PreparedReplacement {
+        path: path.to_path_buf(),
+        stamp: Stamp::new(&metadata),
+        temporary,
+        copies,
+        lock,
+    })
 }
 
 /// Reads a file that differs from the snapshot. Returns its bytes if only bytes after the kept ones have changed, and

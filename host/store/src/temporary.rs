@@ -46,14 +46,22 @@ impl Temporary {
     ///
     /// The pieces are written from memory, because `copy_file_range` from the original took 1.5 times as long (100 MB,
     /// ext4). In addition, the bytes in memory are exactly the bytes that were checked.
-    ///
-    /// A failed fsync is never repeated: the system may have dropped the pages, and would then report success.
     pub(super) fn fill(&mut self, pieces: &[&[u8]]) -> io::Result<()> {
         self.fill_with_time(pieces, |_| Ok(None))
     }
 
     /// Like [`Self::fill`], with another modification time if `modified` returns one.
     pub(super) fn fill_with_time(
+        &mut self,
+        pieces: &[&[u8]],
+        modified: impl FnOnce(&File) -> io::Result<Option<SystemTime>>,
+    ) -> io::Result<()> {
+        self.write_with_time(pieces, modified)?;
+        self.sync()
+    }
+
+    /// Like [`Self::fill_with_time`], without waiting for the disk. Call [`Self::sync`] before the rename.
+    pub(super) fn write_with_time(
         &mut self,
         pieces: &[&[u8]],
         modified: impl FnOnce(&File) -> io::Result<Option<SystemTime>>,
@@ -67,6 +75,13 @@ impl Temporary {
         if let Some(modified) = modified(&self.file)? {
             self.file.set_modified(modified)?;
         }
+        Ok(())
+    }
+
+    /// Waits until the bytes are on disk.
+    ///
+    /// A failed fsync is never repeated: the system may have dropped the pages, and would then report success.
+    pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
 

@@ -152,6 +152,7 @@ fn answer(record: Record, options: RecordOptions) -> Result<Vec<u8>, RecordFailu
             on_growth: OnGrowth::Append,
         },
         io: RunIo {
+            disk: None,
             sessions: Arc::clone(&SESSIONS),
             models: Arc::clone(&MODELS),
             now: Timestamp::UNIX_EPOCH,

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::ErrorReport;
@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::{FoundFiles, Gates, PreviousReport, ReportLines, ViewFolder};
 use crate::compact::Opened;
+use crate::disk_queue::DiskQueue;
 use crate::plan::{self, ThreadPlans};
 
 /// Converts an error for the report. The caller provides it, because exit codes and hints belong to the command line.
@@ -48,6 +49,8 @@ pub(super) struct Shared {
     /// The resolved paths of conversations that have copies and whose processing has started. JP has up to two copies
     /// of a conversation.
     pub(super) copies: Mutex<HashSet<PathBuf>>,
+    /// Waits for the disk.
+    pub(super) disk: Arc<DiskQueue>,
 }
 
 impl Shared {
@@ -58,6 +61,11 @@ impl Shared {
         }
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         (index < files.len()).then_some(index)
+    }
+
+    /// Returns whether a transcript is left.
+    pub(super) fn has_next(&self, files: &FoundFiles) -> bool {
+        self.next.load(Ordering::Relaxed) < files.len()
     }
 
     /// Returns whether to process this path of a conversation that has copies. Only one path of each conversation is

@@ -4,8 +4,9 @@
 //! that opened it.
 
 use std::io;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use jp_compact_schema::report::TranscriptReport;
@@ -15,6 +16,7 @@ use tokio::sync::{Barrier, Semaphore, mpsc, watch};
 
 use super::context::{BatchConfig, Describe, Shared, Thread};
 use super::transcript::{FinishedTranscript, run_transcript};
+use crate::disk_queue::DiskQueue;
 use crate::plan::BatchPlanner;
 
 /// The maximum number of transcripts that a thread processes concurrently. It is high enough that no worker waits for a
@@ -26,6 +28,9 @@ const WINDOW_BYTES: u64 = 16 << 20;
 const EXPENSIVE_MAX: usize = 8;
 /// The maximum number of results that wait to be reported.
 const EVENTS_MAX: usize = 256;
+
+/// The pause of the caller's thread between two groups of results.
+const REPORT_PAUSE: Duration = Duration::from_millis(1);
 
 /// A message to the caller.
 #[derive(Debug)]
@@ -80,7 +85,13 @@ pub fn run(
     describe: &Describe,
     mut report: impl FnMut(BatchEvent) -> io::Result<()>,
 ) -> io::Result<BatchEnd> {
-    let shared = Shared { next: AtomicUsize::new(0), stop: AtomicBool::new(false), copies: Mutex::default() };
+    let disk = Arc::new(DiskQueue::default());
+    let shared = Shared {
+        next: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
+        copies: Mutex::default(),
+        disk: Arc::clone(&disk),
+    };
     let jobs = config.jobs.min(config.files.len()).max(1);
     let barrier = Barrier::new(jobs);
     let (stop_sender, stop_receiver) = watch::channel(Stop::No);
@@ -91,19 +102,12 @@ pub fn run(
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
     };
     let runtimes: Vec<Runtime> = (0..jobs).map(|_| runtime()).collect::<io::Result<_>>()?;
-    std::thread::scope(|scope| {
+    let end = std::thread::scope(|scope| {
         for runtime in runtimes {
             let (shared, barrier, sender) = (&shared, &barrier, sender.clone());
-            let mut stop_receiver = stop_receiver.clone();
             let stops = stop_receiver.clone();
             let run_thread = move || {
-                runtime.block_on(async {
-                    tokio::select! {
-                        biased;
-                        _ = stop_receiver.wait_for(|stop| *stop == Stop::Now) => {}
-                        () = run_window(planner, config, describe, shared, barrier, sender, stops) => {}
-                    }
-                });
+                runtime.block_on(run_window(planner, config, describe, shared, barrier, sender, stops));
                 // A running name lookup cannot be canceled, so the runtime must not wait for it.
                 runtime.shutdown_background();
             };
@@ -119,6 +123,11 @@ pub fn run(
         main_runtime.block_on(async {
             let mut is_interrupted = false;
             loop {
+                // A pause after each group of results, so that not every result wakes this thread. At the end of the
+                // batch, nothing is saved.
+                if receiver.is_empty() && shared.has_next(config.files) && !is_interrupted {
+                    tokio::time::sleep(REPORT_PAUSE).await;
+                }
                 let event = tokio::select! {
                     biased;
                     () = stop_signal(&mut interrupt, &mut terminate) => {
@@ -153,7 +162,9 @@ pub fn run(
             None if shared.stop.load(Ordering::Relaxed) => Ok(BatchEnd::Stopped),
             None => Ok(BatchEnd::Complete),
         }
-    })
+    });
+    disk.close();
+    end
 }
 
 /// Waits for an interrupt, or a request to terminate.
@@ -168,6 +179,11 @@ fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
+/// Waits until the threads must stop sooner than before.
+async fn next_stop(stops: &mut watch::Receiver<Stop>, handled: Stop) -> Stop {
+    stops.wait_for(|stop| *stop > handled).await.map_or(Stop::Now, |stop| *stop)
+}
+
 /// Processes transcripts on one thread, several at a time.
 async fn run_window(
     planner: &BatchPlanner<'_>,
@@ -178,9 +194,10 @@ async fn run_window(
     sender: mpsc::Sender<FinishedTranscript>,
     mut stops: watch::Receiver<Stop>,
 ) {
-    let thread = Thread { plans: planner.thread_plans(), expensive_runs: Semaphore::new(EXPENSIVE_MAX) };
+    let plans = planner.thread_plans(&shared.disk);
+    let thread = Thread { plans, expensive_runs: Semaphore::new(EXPENSIVE_MAX) };
     let mut window = FuturesUnordered::new();
-    let (mut window_bytes, mut is_stopping) = (0, false);
+    let (mut window_bytes, mut handled_stop) = (0, Stop::No);
     loop {
         while window.len() < WINDOW && (window.is_empty() || window_bytes < WINDOW_BYTES) {
             let Some(index) = shared.take_next(config.files) else { break };
@@ -189,8 +206,11 @@ async fn run_window(
         }
         let finished = tokio::select! {
             biased;
-            _ = stops.wait_for(|stop| *stop != Stop::No), if !is_stopping => {
-                is_stopping = true;
+            stop = next_stop(&mut stops, handled_stop) => {
+                handled_stop = stop;
+                if stop == Stop::Now {
+                    break;
+                }
                 thread.plans.sessions().stop_accepting();
                 continue;
             }
@@ -202,8 +222,24 @@ async fn run_window(
             break;
         }
     }
+    if handled_stop == Stop::Now {
+        // An append that a thread has begun to finish is reported. The others are dropped.
+        shared.disk.stop();
+        while thread.plans.pending_appends() > 0
+            && let Some(finished) = window.next().await
+            && sender.send(finished).await.is_ok()
+        {}
+        return;
+    }
     drop(window);
-    thread.plans.sessions().close().await;
-    drop(sender);
-    barrier.wait().await;
+    let end = async {
+        thread.plans.sessions().close().await;
+        drop(sender);
+        barrier.wait().await;
+    };
+    tokio::select! {
+        biased;
+        _ = next_stop(&mut stops, Stop::WhenAnswered) => {}
+        () = end => {}
+    }
 }

@@ -13,18 +13,18 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Calls `attempt` until it gets the lock, for at most `lock_wait`. `attempt` itself must not wait for the lock.
-pub(super) async fn under_lock(
+pub(super) async fn under_lock<T>(
     path: &Path,
     lock_wait: Duration,
-    mut attempt: impl FnMut() -> Result<(), ReplaceError<StaleSnapshot>>,
-) -> Result<(), Error> {
+    mut attempt: impl FnMut() -> Result<T, ReplaceError<StaleSnapshot>>,
+) -> Result<T, Error> {
     let start = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
         let result = attempt();
         let remaining = lock_wait.saturating_sub(start.elapsed());
         match result {
-            Ok(()) => return Ok(()),
+            Ok(value) => return Ok(value),
             Err(ReplaceError::Build(StaleSnapshot::Unseen)) => {
                 return Err(Error::Unseen { path: path.to_owned() });
             }
@@ -68,7 +68,7 @@ mod tests {
             }
         };
         let build = |_| Ok(vec![Piece::Old(0..2)]);
-        let writer = replace(&opened.place, &opened.stream, lock_wait, build);
+        let writer = replace(&opened.place, &opened.stream, lock_wait, None, build);
         tokio::join!(writer, lock_holder).0
     }
 

@@ -50,6 +50,7 @@ pub use wait::{WaitRule, wait_text};
 pub(crate) use window::look_up;
 pub use window::model_of;
 
+use crate::disk_queue::ThreadDiskQueue;
 use ask::ProposalCollector;
 use jp_compact_store::{self as store, Current, Piece, Place};
 use lock::under_lock;
@@ -318,7 +319,8 @@ async fn write(
             Ok(append::append(&grown, &collector.entries, &new_overlays))
         }
     };
-    replace(place, stream, collector.run.limits.lock_wait, build).await?;
+    let RunSettings { limits, io, .. } = collector.run;
+    replace(place, stream, limits.lock_wait, io.disk.as_ref(), build).await?;
     Ok((new_overlays, transcript_grew))
 }
 
@@ -363,13 +365,19 @@ fn check_and_stamp_again(
 }
 
 /// Replaces a transcript with the result of `build`. The wait for the lock is asynchronous: other transcripts
-/// continue, and an interrupt works.
+/// continue, and an interrupt works. With `disk`, so is the wait for the disk.
 pub(crate) async fn replace(
     place: &Place,
     stream: &Stream,
     lock_wait: Duration,
+    disk: Option<&ThreadDiskQueue>,
     mut build: impl FnMut(Current) -> Result<Vec<Piece>, StaleSnapshot>,
 ) -> Result<(), Error> {
-    let attempt = || store::replace(place, stream.bytes(), stream.body_end(), Duration::ZERO, &mut build);
-    under_lock(place.path(), lock_wait, attempt).await
+    let attempt = || store::prepare(place, stream.bytes(), stream.body_end(), Duration::ZERO, &mut build);
+    let replacement = under_lock(place.path(), lock_wait, attempt).await?;
+    match disk {
+        Some(disk) => disk.finish(replacement).await?,
+        None => replacement.finish()?,
+    }
+    Ok(())
 }

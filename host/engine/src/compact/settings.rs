@@ -21,6 +21,7 @@ use super::llm_failure_cache::LlmFailureCache;
 use super::prepare::PreparedStrategy;
 use super::wait::WaitRule;
 use crate::consent::{self, Allowed, ConsentContext, ModelUseRequest};
+use crate::disk_queue::ThreadDiskQueue;
 use jp_compact_config::ConfiguredModel;
 
 /// The settings of a run, the same for every transcript.
@@ -68,6 +69,8 @@ pub struct RunIo {
     pub models: Arc<Models>,
     /// The time of the run. It stamps overlays and resolves durations.
     pub now: Timestamp,
+    /// Waits for the disk while other transcripts continue. `None` if there are no others.
+    pub disk: Option<ThreadDiskQueue>,
     /// Append nothing, and ask no model.
     pub dry_run: bool,
     /// Append nothing, because the caller only wants the view.

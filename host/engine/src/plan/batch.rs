@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 
 use super::{CommandLineChoice, Error, Launcher, Planner};
 use crate::compact::{OnGrowth, OnLowSaving, Opened, PreparedStrategy, RunSettings};
+use crate::disk_queue::{DiskQueue, ThreadDiskQueue};
 use jp_compact_config::{self as config, ConfigScope, JpSettings, Scopes, Source};
 use jp_compact_store::{self as store, Place};
 
@@ -82,6 +83,7 @@ impl PlanKey {
 /// The processes and cached plans of one thread.
 pub struct ThreadPlans {
     sessions: Arc<Sessions>,
+    disk: ThreadDiskQueue,
     plans: RefCell<PlanCache>,
 }
 
@@ -89,6 +91,12 @@ impl ThreadPlans {
     #[must_use]
     pub fn sessions(&self) -> &Sessions {
         &self.sessions
+    }
+
+    /// Returns the number of appends that wait for the disk.
+    #[must_use]
+    pub fn pending_appends(&self) -> usize {
+        self.disk.pending()
     }
 }
 
@@ -165,8 +173,9 @@ impl<'a> BatchPlanner<'a> {
     /// Creates the state of a thread, with one process per strategy. More processes would not help, because a batch
     /// starts as many threads as can work at the same time.
     #[must_use]
-    pub fn thread_plans(&self) -> ThreadPlans {
-        ThreadPlans { sessions: Arc::new(self.launcher.sessions(1)), plans: RefCell::default() }
+    pub fn thread_plans(&self, disk: &Arc<DiskQueue>) -> ThreadPlans {
+        let sessions = Arc::new(self.launcher.sessions(1));
+        ThreadPlans { sessions, disk: ThreadDiskQueue::new(disk), plans: RefCell::default() }
     }
 
     /// Plans the run of a transcript, or returns a cached plan for the same configuration.
@@ -217,6 +226,7 @@ impl<'a> BatchPlanner<'a> {
             }
         };
         run.io.sessions = Arc::clone(&thread.sessions);
+        run.io.disk = Some(thread.disk.clone());
         Ok(run)
     }
 

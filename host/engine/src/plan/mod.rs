@@ -381,6 +381,7 @@ impl<'a> Planner<'a> {
                 on_growth: OnGrowth::DeclineConfigured,
             },
             io: RunIo {
+                disk: None,
                 sessions: Arc::clone(&self.sessions),
                 models: Arc::clone(&self.models),
                 now: options.now.map_or(Clock::System, Clock::Fixed).now(),
