@@ -72,7 +72,7 @@ fn interrupt_finishes_work_in_progress_and_resume_continues() {
 }
 
 /// A worker that counts its requests in a file, and waits for a pipe with the first one.
-const WORKER: &str = r#"#!/bin/sh
+pub(crate) const WORKER: &str = r#"#!/bin/sh
 if [ "$1" = describe ]; then
     echo '{"type":"describe","protocols":[1],"name":"worker","version":"1.0.0","description":"a worker","produces":["reasoning"],"input":"none","features":["worker"]}'
     exit 0

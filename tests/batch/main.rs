@@ -11,6 +11,7 @@ mod interrupt;
 mod out;
 #[path = "../processes/mod.rs"]
 mod processes;
+mod progress;
 mod resume;
 mod set;
 #[path = "../cli/support/mod.rs"]

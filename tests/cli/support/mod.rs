@@ -6,6 +6,7 @@ mod conversation;
 mod model;
 mod plugin;
 mod schema;
+mod terminal;
 mod transcript;
 mod world;
 
@@ -14,5 +15,6 @@ pub(crate) use conversation::{Conversation, append_event, hourly_turns};
 pub(crate) use model::{Model, without_facts};
 pub(crate) use plugin::{DECLINE, STRIP, plugin_script};
 pub(crate) use schema::close_schema;
+pub(crate) use terminal::TerminalSession;
 pub(crate) use transcript::{Transcript, file_names};
 pub(crate) use world::{CommandOutput, World, is_root};
