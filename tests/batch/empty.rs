@@ -57,7 +57,10 @@ fn missing_paths_without_another_path_exit_with_4() {
             .run(&[arguments, &["-s", "strip-tools"]].concat())
             .exits(4)
             .reports("failed: ")
-            .reports(arguments[1]);
+            .reports(arguments[1])
+            .reports(
+                "hint: give a folder, a transcript, a pattern such as '*.jsonl', or the id of a conversation",
+            );
     }
     // A path that exists is compacted, and the missing one is reported.
     set.world.run(&["batch", "undo", "set", "-s", "strip-tools"]).exits(19).reports("1 compacted, 1 failed");

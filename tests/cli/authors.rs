@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader};
 
 use serde_json::json;
 
-use crate::support::{Conversation, STRIP, World, plugin_script};
+use crate::support::{Conversation, STRIP, TerminalSession, World, plugin_script};
 
 fn world() -> World {
     let world = World::new();
@@ -131,6 +131,15 @@ fn typed_path_inside_a_trusted_folder_is_trusted() {
 }
 
 #[test]
+fn folder_without_a_slash_is_suggested_as_a_path() {
+    let world = world();
+    fs::create_dir_all(world.path("my strategy")).unwrap();
+    let hint = "hint: for the path, give `'./my strategy'`; ";
+    world.run(&["strategy", "trust", "my strategy"]).exits(10).reports(hint);
+    world.run(&["strategy", "trust", "absent"]).exits(10).reports("hint: the strategies are ");
+}
+
+#[test]
 fn list_has_strategies_that_were_trusted_by_path() {
     let world = world();
     world.write_script("elsewhere/mine", &plugin_script("mine", &json!({}), STRIP));
@@ -215,6 +224,20 @@ fn init_writes_the_best_profile_for_the_users_sessions() {
     let report = world.run(&["17738399468", "--json"]).exits(0).line();
     assert!(report["tokens"]["view_after"].as_u64() < report["tokens"]["raw"].as_u64(), "{report:#}");
     world.run(&["init", "--yes"]).exits(2).reports(".jp-compact.toml exists");
+}
+
+#[test]
+fn init_keeps_a_configuration_that_appears_during_its_question() {
+    let world = World::new();
+    world.write_conversation(".jp/conversations/17738399468-review", &Conversation::bulky(14));
+    let mut terminal = TerminalSession::start(&world, &["init"], 100);
+    terminal.wait_for(&["Make it the default? [y/N]"]);
+    let config = world.write_file(".jp-compact.toml", b"# mine\n");
+    terminal.press("y\n");
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, Some(2), "{screen}");
+    assert!(screen.contains(".jp-compact.toml: it exists"), "{screen}");
+    assert_eq!(fs::read(config).unwrap(), b"# mine\n");
 }
 
 #[test]

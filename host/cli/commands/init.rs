@@ -118,5 +118,5 @@ fn write(best: &Choice, target: &std::path::Path) -> Result<(), Report> {
     if let Some(folder) = target.parent() {
         private_file::make_folder(folder).map_err(failed)?;
     }
-    private_file::write(target, init::config(best).as_bytes(), CONFIG_MODE).map_err(failed)
+    private_file::write_new(target, init::config(best).as_bytes(), CONFIG_MODE).map_err(failed)
 }

@@ -1,6 +1,8 @@
 //! The hints of error reports. A hint is the next step after an error: it names a command or an option, and must never
 //! repeat the cause.
 
+use std::path::Path;
+
 use jp_compact_core::append::NotAppendable;
 use jp_compact_core::reply::ReplyViolation;
 use jp_compact_core::validate::Refusal;
@@ -149,6 +151,12 @@ fn strategy_hint(name: &str, error: &StrategyRunError) -> Option<ErrorHint> {
 fn find_hint(name: &str, error: &registry::Error) -> Option<ErrorHint> {
     use registry::Error as E;
     let text = match error {
+        E::NotFound { is_in_cwd: true, .. } => {
+            return Some(ErrorHint::line(format!(
+                "for the path, give `{}`; `jp-compact strategy list` lists the names",
+                trust::quoted(&Path::new(".").join(name))
+            )));
+        }
         E::NotFound { known, .. } => {
             let hint = hint_for(name, known, "strategies", "jp-compact strategy list");
             return Some(ErrorHint::line(format!("{hint}; `--plugin-dir DIR` searches another folder")));

@@ -74,6 +74,14 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     finish(file, path, mode)
 }
 
+/// Same as [`write()`], but fails if the name exists, also if another process has just created it.
+pub fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    check_size(bytes.len() as u64)?;
+    let mut file = begin(path)?;
+    file.write_all(bytes)?;
+    finish_new(file, path, mode)
+}
+
 /// Same as [`write()`], but the file is on disk when this returns. Use this for decisions of the user.
 pub fn write_durably(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     check_size(bytes.len() as u64)?;
@@ -205,6 +213,17 @@ mod tests {
             [mode(&path), mode(&base.path().join("a/b")), mode(&base.path().join("a"))],
             [0o600, 0o700, 0o700]
         );
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn existing_file_is_not_replaced_by_a_new_one() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("a/file");
+        write_new(&path, b"one", 0o644).unwrap();
+        let error = write_new(&path, b"two", 0o644).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!((fs::read(&path).unwrap().as_slice(), mode(&path)), (b"one".as_slice(), 0o644));
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }
 

@@ -57,6 +57,7 @@ impl BatchReporter {
                 lines.add(index, &serde_json::to_vec(&report).unwrap_or_default())?;
             }
             self.report(&report, false);
+            report.error.iter().for_each(|error| self.print_hint(error));
         }
         Ok(())
     }

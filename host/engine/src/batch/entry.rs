@@ -34,7 +34,7 @@ pub(super) fn new(path: &Path) -> TranscriptReport {
 #[must_use]
 pub fn failed_search_entry(fault: &Fault) -> TranscriptReport {
     let error = ErrorReport::new(ErrorKind::TranscriptInvalid, "failed to look for transcripts");
-    let error = ErrorReport { causes: vec![fault.reason.clone()], ..error };
+    let error = ErrorReport { causes: vec![fault.reason.clone()], hint: fault.hint.clone(), ..error };
     TranscriptReport { error: Some(error), ..new(&fault.path) }
 }
 

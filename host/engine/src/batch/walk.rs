@@ -36,7 +36,12 @@ pub struct FoundFiles {
 pub struct Fault {
     pub path: PathBuf,
     pub reason: String,
+    pub hint: Option<String>,
 }
+
+/// The hint after a path that does not exist.
+const PATHS_HINT: &str =
+    "give a folder, a transcript, a pattern such as '*.jsonl', or the id of a conversation";
 
 /// A path from the command line.
 #[derive(Debug)]
@@ -237,12 +242,22 @@ impl FoundFiles {
         }
         match store::locate(typed.as_os_str(), environment) {
             Ok(place) => self.walk(place.path(), place.path(), None, out),
-            Err(error) => self.add_fault(typed, error.to_string()),
+            Err(error) => {
+                let hint = match error {
+                    store::StoreError::NotFound { .. } => Some(PATHS_HINT),
+                    _ => error.hint(),
+                };
+                self.add_fault_with_hint(typed, error.to_string(), hint);
+            }
         }
     }
 
     fn add_fault(&mut self, path: &Path, reason: impl Into<String>) {
-        self.faults.push(Fault { path: path.to_path_buf(), reason: reason.into() });
+        self.add_fault_with_hint(path, reason.into(), None);
+    }
+
+    fn add_fault_with_hint(&mut self, path: &Path, reason: String, hint: Option<&str>) {
+        self.faults.push(Fault { path: path.to_path_buf(), reason, hint: hint.map(str::to_owned) });
     }
 
     /// Adds the transcripts of a root: a file, or a folder that is searched.
@@ -315,7 +330,11 @@ impl FoundFiles {
                             None => typed.clone(),
                         };
                         let reason = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
-                        faults.lock().unwrap_or_else(PoisonError::into_inner).push(Fault { path, reason });
+                        faults.lock().unwrap_or_else(PoisonError::into_inner).push(Fault {
+                            path,
+                            reason,
+                            hint: None,
+                        });
                     }
                 }
                 state

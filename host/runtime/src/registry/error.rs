@@ -21,7 +21,12 @@ pub enum DiscoveryError {
 pub enum Error {
     /// No plugin has this name.
     #[error("no plugin in {} has this name", list(folders))]
-    NotFound { known: Vec<String>, folders: Vec<PathBuf> },
+    NotFound {
+        known: Vec<String>,
+        folders: Vec<PathBuf>,
+        /// Whether the current folder has a file or folder of this name. Only a name with a `/` is a path.
+        is_in_cwd: bool,
+    },
     /// A file has this name but is not executable.
     #[error("{} is not executable", path.display())]
     NotExecutable { path: PathBuf },

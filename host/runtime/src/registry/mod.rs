@@ -130,7 +130,8 @@ impl Registry {
         known.sort();
         known.dedup();
         let existing = self.folders.iter().filter(|folder| folder.path.is_dir());
-        Error::NotFound { known, folders: existing.map(|folder| folder.path.clone()).collect() }
+        let folders = existing.map(|folder| folder.path.clone()).collect();
+        Error::NotFound { known, folders, is_in_cwd: self.cwd.join(name).exists() }
     }
 }
 
