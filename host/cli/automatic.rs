@@ -10,7 +10,7 @@ use jp_compact_core::{Stream, Survey, TurnRange};
 use jp_compact_engine::compact::{self, RunSettings, StrategyOutcome};
 use jp_compact_engine::plan::{AutoRequest, AutoWindow, ProfileOutcome};
 use jp_compact_llm::WindowSource;
-use jp_compact_reports::sent_tokens;
+use jp_compact_reports::sent_tokens::{self, counting_method};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{self, AlwaysReport, AutoReport, TriggerReport, TriggerResult};
 
@@ -273,7 +273,7 @@ pub(crate) fn limit_warning(report: &AutoReport, environment: &Environment) -> O
 fn explain(verdict: AutoVerdict, stream: &Stream, estimator: Estimator, model: Option<&str>) -> String {
     let view_has = |tokens| {
         let (subject, prefix) = (sent_tokens::view_has(stream), estimate_prefix(estimator));
-        format!("{subject} {prefix}{} tokens ({})", grouped(tokens), estimator.name())
+        format!("{subject} {prefix}{} tokens ({})", grouped(tokens), counting_method(estimator.name()))
     };
     match verdict {
         AutoVerdict::Due { view, threshold } => {
@@ -318,6 +318,6 @@ fn reduction(profile: &str, report: &compact::RunReport, run: &RunSettings) -> O
         grouped(before),
         grouped(after),
         percent_change(before, after),
-        run.io.estimator.name()
+        counting_method(run.io.estimator.name())
     ))
 }

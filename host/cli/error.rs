@@ -82,7 +82,7 @@ impl Report {
 
     /// Creates the report of a bug in this program.
     pub(crate) fn bug() -> Self {
-        Self::new(Exit::Bug, "failed to finish a transcript: a bug in jp-compact", None)
+        Self::new(Exit::Bug, "failed to finish the command: a bug in jp-compact", None)
     }
 
     /// Returns the report as text.
@@ -153,7 +153,9 @@ impl From<compact::Error> for Report {
         let mut report = from_library(plain, run_exit(plain), run_hint(plain));
         report.causes.extend(stderr_tail(plain));
         let texts = error.lost_summaries();
-        report.causes.extend(texts.iter().map(|text| format!("the text of the rejected summary:\n{text}")));
+        report
+            .causes
+            .extend(texts.iter().map(|text| format!("the text of a summary that was not appended:\n{text}")));
         report
     }
 }

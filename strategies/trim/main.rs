@@ -109,12 +109,12 @@ fn options_schema() -> Value {
                 "description": "a published rule; the other options override its values",
                 "enum": Preset::NAMES,
             },
-            "keep_results": number("number of newest results to keep (default: 0)"),
+            "keep_results": number("keep this number of newest results (default: 0)"),
             "keep_steps": number(&format!(
-                "number of newest steps with calls whose results to keep (default: {})",
+                "keep the results of this number of newest steps with calls (default: {})",
                 defaults.keep_steps
             )),
-            "keep_turns": number("number of newest turns whose results to keep (default: 0)"),
+            "keep_turns": number("keep the results of this number of newest turns (default: 0)"),
             "keep_tokens": number(
                 "keep the newest results that have this number of tokens together, after the other rules (default: 0)"
             ),

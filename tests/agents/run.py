@@ -322,8 +322,6 @@ class OpenCode(Agent):
 
 class GeminiCli(Agent):
     name, form, parts = "gemini-cli", "gemini", staticmethod(parts_gemini)
-    # The report counts the responses that a resumed Gemini CLI repeats, and the comparison leaves them out.
-    error = 0.2
 
     def configure(self):
         folder = self.home / ".gemini"

@@ -51,13 +51,13 @@ pub(crate) fn add_rows(table: &mut Table, folder: &Path, runs: usize, count: usi
         Some(10.0),
     );
     table.add_times(
-        &format!("{row}, with a report: wall / the same"),
+        &format!("{row}, with a report: wall / two threads that read"),
         with_report.wall,
         read.wall,
         Some(10.0),
     );
     table.add_times(
-        &format!("{row}, appended and synced: wall / the same"),
+        &format!("{row}, appended and synced: wall / two threads that read"),
         real_run.wall,
         read.wall,
         Some(100.0),

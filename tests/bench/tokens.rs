@@ -35,7 +35,7 @@ pub(crate) fn add_rows(table: &mut Table, path: &Path, runs: usize) -> io::Resul
     };
     let [read, estimate, characters] = alternate(runs, [&mut read, &mut estimate, &mut characters])?;
     table.add_times("token estimate / reading the file", estimate.wall, read.wall, None);
-    table.add_times("token estimate / characters by 4", estimate.wall, characters.wall, None);
+    table.add_times("token estimate / counting characters", estimate.wall, characters.wall, None);
     Ok(())
 }
 

@@ -69,7 +69,7 @@ fn ranges(overlays: &[Value]) -> Vec<(u64, u64)> {
 fn compacts_above_share_of_context_window() {
     let (world, transcript) = conversation_world(&Conversation::with_turns(8));
     let output = auto(&world, &["--context-window", "4000"]).exits(0);
-    insta::assert_snapshot!(output.stderr, @"conversation/events.json: not due: JP sends about 1,145 tokens (pieces), and 3,000 are allowed");
+    insta::assert_snapshot!(output.stderr, @"conversation/events.json: not due: JP sends about 1,145 tokens (estimated), and 3,000 are allowed");
     transcript.assert_untouched();
     let output = auto(&world, &["--context-window", "100"]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
@@ -77,15 +77,15 @@ fn compacts_above_share_of_context_window() {
     conversation/events.json: 1 overlay appended
       1  strip-reasoning [version]  turns 0-4: reasoning
       1  strip-tools [version]  turns 0-4: tool_calls
-      JP sends about 964 tokens, was 1,145 (-16 %, pieces)
+      JP sends about 964 tokens instead of 1,145 (-16 %, estimated)
       prompt cache (anthropic, cold): the compaction costs nothing
-    conversation/events.json: auto compacted turns 0-4 with profile `default`: about 1,145 -> 964 tokens (-16 %, pieces)
+    conversation/events.json: auto compacted turns 0-4 with profile `default`: about 1,145 -> 964 tokens (-16 %, estimated)
     ");
     assert_eq!(ranges(&transcript.overlays()), [(0, 4)]);
     let output = auto(&world, &["--context-window", "100"]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
     warning: conversation/events.json: still too large: the view has about 964 tokens, more than 75, and no summary is enabled; set `conversation.compaction.auto.fallback_profile` to a profile with a summary, such as `auto-summarize`
-    conversation/events.json: due: JP sends about 964 tokens (pieces), more than 75; nothing to compact: every turn since the last compaction is kept
+    conversation/events.json: due: JP sends about 964 tokens (estimated), more than 75; nothing to compact: every turn since the last compaction is kept
     ");
 }
 
@@ -273,8 +273,8 @@ fn always_profiles_run_before_trigger_is_evaluated() {
     assert!(is_due(&world, &[&threshold]));
     let output = auto(&world, &[&threshold, &always]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
-    conversation/events.json: auto compacted turns 0-6 with profile `light`: about 9,933 -> 8,870 tokens (-11 %, pieces)
-    conversation/events.json: not due: JP sends about 8,870 tokens (pieces), and 9,932 are allowed
+    conversation/events.json: auto compacted turns 0-6 with profile `light`: about 9,933 -> 8,870 tokens (-11 %, estimated)
+    conversation/events.json: not due: JP sends about 8,870 tokens (estimated), and 9,932 are allowed
     ");
     assert_eq!(ranges(&transcript.overlays()), [(0, 6)]);
     // If the conversation is still due, both profiles run. The first run is not repeated.
@@ -290,9 +290,9 @@ fn dry_run_reports_that_always_profiles_are_not_counted() {
     let output =
         auto(&world, &["--dry-run", "--context-window=100000", &set_auto("always=[\"light\"]")]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
-    conversation/events.json: auto would compact turns 0-6 with profile `light`: about 9,933 -> 8,870 tokens (-11 %, pieces)
+    conversation/events.json: auto would compact turns 0-6 with profile `light`: about 9,933 -> 8,870 tokens (-11 %, estimated)
     conversation/events.json: the trigger ignores this saving, because a dry run appends nothing
-    conversation/events.json: not due: JP sends about 9,933 tokens (pieces), and 75,000 are allowed
+    conversation/events.json: not due: JP sends about 9,933 tokens (estimated), and 75,000 are allowed
     ");
     transcript.assert_untouched();
 }
@@ -320,9 +320,9 @@ fn dry_run_previews_compaction() {
       turn 2: 144 -> 115 tokens
       turn 3: 144 -> 115 tokens
       turn 4: 144 -> 115 tokens
-      JP would send about 1,004 tokens, was 1,145 (-12 %, pieces)
+      JP would send about 1,004 tokens instead of 1,145 (-12 %, estimated)
       prompt cache (anthropic, cold): the compaction would cost nothing
-    conversation/events.json: auto would compact turns 0-4 with profile `light`: about 1,145 -> 1,004 tokens (-12 %, pieces)
+    conversation/events.json: auto would compact turns 0-4 with profile `light`: about 1,145 -> 1,004 tokens (-12 %, estimated)
     ");
     transcript.assert_untouched();
 }

@@ -318,6 +318,6 @@ fn waiting_writes_nothing_and_asks_no_model() {
     }
     assert!(model.requests().is_empty(), "no model was asked");
     let output = run(&["--profile=heavy", LATER]);
-    output.reports("prompt cache (anthropic, cold): the summary costs the price of");
+    output.reports("prompt cache (anthropic, cold): the summary costs as much as");
     assert_eq!(transcript.overlays().len(), 1);
 }

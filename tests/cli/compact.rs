@@ -18,7 +18,7 @@ fn default_strips_reasoning_and_tools_but_keeps_three_turns() {
     conversation/events.json: 1 overlay appended
       1  strip-reasoning [version]  turns 0-1: reasoning
       1  strip-tools [version]  turns 0-1: tool_calls
-      JP sends about 643 tokens, was 716 (-10 %, pieces)
+      JP sends about 643 tokens instead of 716 (-10 %, estimated)
     ");
     let overlays = transcript.overlays();
     assert_eq!(
@@ -343,7 +343,7 @@ echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":0,"tool
          chatty 1.0.0: warn: odd \u{1b}[31mcall
          chatty 1.0.0: warning in turn 1: a lone half
       turn 0: 144 -> 70 tokens
-      JP would send about 213 tokens, was 287 (-26 %, pieces)
+      JP would send about 213 tokens instead of 287 (-26 %, estimated)
       prompt cache (anthropic, cold): the compaction would cost nothing
     ");
     let line = world.run_plugin("chatty", &["--dry-run", "--json"]).exits(0).line();
@@ -360,7 +360,7 @@ fn dry_run_prints_effect_per_turn() {
       1  strip-reasoning [version]  turns 0-1: reasoning
       turn 0: 144 -> 115 tokens
       turn 1: 144 -> 115 tokens
-      JP would send about 660 tokens, was 716 (-8 %, pieces)
+      JP would send about 660 tokens instead of 716 (-8 %, estimated)
       prompt cache (anthropic, cold): the compaction would cost nothing
     ");
     let line =

@@ -67,7 +67,7 @@ fn text_shows_removed_lines_and_the_overlay_of_each_event() {
       8 -> 0 characters
     3 events changed, 4 kept
       1 removed, 1 shortened, 1 replaced
-    163 -> 137 tokens (-16 %, pieces)
+    163 -> 137 tokens (-16 %, estimated)
     ");
 }
 
@@ -89,7 +89,7 @@ fn stat_is_a_table_with_sums() {
       8 -> 0 characters
     3 events changed, 4 kept
       1 removed, 1 shortened, 1 replaced
-    163 -> 137 tokens (-16 %, pieces)
+    163 -> 137 tokens (-16 %, estimated)
     ");
 }
 

@@ -308,7 +308,7 @@ fn partial_failure_counts_failed_transcripts() {
     conversation/events.json: 1 overlay appended
       1  strip-reasoning [version]  turns 0-1: reasoning
       1  strip-tools [version]  turns 0-1: tool_calls
-      JP sends about 643 tokens, was 716 (-10 %, pieces)
+      JP sends about 643 tokens instead of 716 (-10 %, estimated)
     error: failed to read /here/bad/events.json
 
     Caused by:

@@ -296,7 +296,7 @@ fn short_transcripts_are_not_enough_data() {
     let world = World::new();
     world.write_conversation("short", &Conversation::with_turns(4));
     let report = evaluate(&world, &["short", "-s", "strip-tools"], 0);
-    let reason = "cut at 80 %: 4 of at least 12 tool results before the cut";
+    let reason = "cut at 80 %: 4 tool results before the cut; at least 12 are needed";
     assert_eq!(report["transcripts"][0]["not_enough_data"], reason);
     assert_eq!(report["transcripts"][0]["results"], 4);
     assert_eq!(row(&report, "strip-tools")["status"], "not_enough_data");

@@ -114,7 +114,7 @@ fn compact_option_compacts_only_the_fork() {
     copy: the last 4 of 6 turns copied from conversation/events.json, 0 overlays
     copy/events.json: 1 overlay appended
       1  strip-reasoning [version]  turns 0-2: reasoning
-      JP sends about 488 tokens, was 573 (-15 %, pieces)
+      JP sends about 488 tokens instead of 573 (-15 %, estimated)
     ");
     source.assert_untouched();
     let last = &events(&world.path("copy"))[24];

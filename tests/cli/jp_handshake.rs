@@ -20,7 +20,7 @@ fn answers_describe() {
         let help = described["help"].take();
         let expected = json!({
             "type": "describe", "name": "compact", "version": env!("CARGO_PKG_VERSION"),
-            "description": "Compact conversations with language models without destroying anything",
+            "description": "Compact conversations with language models without losing anything",
             "command": ["compact"], "author": "the maintainers of jp-compact", "help": null, "repository": null,
         });
         assert_eq!(described, expected);

@@ -124,7 +124,7 @@ fn sends_no_request_when_saving_is_too_small() {
     insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: nothing to append
       -  summarize [version]  declined: no model was asked: a summary of turns 0-1 could save at most 288 of the view's 1431 tokens; the minimum is 30 % (min_saving)
-      JP sends about 1,431 tokens, was 1,431 (unchanged, pieces)
+      JP sends about 1,431 tokens, as before (estimated)
     ");
     scene.assert_requests(0);
     scene.transcript.assert_untouched();
@@ -141,7 +141,7 @@ fn sends_new_request_only_for_newer_turns() {
     insta::assert_snapshot!(output.stderr, @r"
     conversation/events.json: nothing to append
       -  summarize [version]  declined: turns 0-4 are summarized already: overlay 1 is a summary of turns 0-4; remove it with `--reset=1`
-      JP sends about 775 tokens, was 775 (unchanged, pieces)
+      JP sends about 775 tokens, as before (estimated)
     ");
     scene.summarize("2", "4", &[]).exits(0).reports("summarized already");
     scene.summarize("4", "4", &[]).exits(0).reports("turn 4 is summarized already");
@@ -164,7 +164,7 @@ fn warns_about_summary_inside_older_summary() {
          summarize [version]: info: appended 1 path that the summary lacked
       note: the summary of turns 2-4 is inside the summary of turns 0-6: the view shows the older summary before and after it; `--overlap union` writes one summary for both
       note: the view did not shrink; `--reset=N` removes overlay N
-      JP sends about 607 tokens, was 489 (+24 %, pieces)
+      JP sends about 607 tokens instead of 489 (+24 %, estimated)
     ");
     scene.assert_requests(2);
     assert_eq!(scene.transcript.overlays()[1]["to_turn"], 4);

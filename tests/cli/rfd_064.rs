@@ -399,7 +399,7 @@ fn dry_run_lists_the_effects_on_each_turn() {
       turn 0: 137 -> 132 tokens
       turn 1: 202 -> 171 tokens
       turn 2: 131 -> 105 tokens
-      JP would send about 836 tokens, was 899 (-7 %, pieces)
+      JP would send about 836 tokens instead of 899 (-7 %, estimated)
       prompt cache (anthropic, cold): the compaction would cost nothing
     ");
     transcript.assert_untouched();

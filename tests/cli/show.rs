@@ -66,7 +66,7 @@ fn lists_number_range_origin_and_effect_of_overlays() {
     fs_read_file                     296         280  -5 %       █████████████████▉░
 
     total                            raw        view
-    tokens, by pieces                573         528  -8 %       █████████████████▌░
+    tokens, estimated                573         528  -8 %       █████████████████▌░
     ");
 }
 
@@ -117,7 +117,7 @@ fn prints_only_totals_without_overlays() {
     fs_read_file                      74          74  unchanged  ███████████████████
 
     total                            raw        view
-    tokens, by pieces                144         144  unchanged  ███████████████████
+    tokens, estimated                144         144  unchanged  ███████████████████
     ");
     world.write_events("empty", b"[]");
     let output = world.run(&["show", "empty"]).exits(0);
@@ -126,7 +126,7 @@ fn prints_only_totals_without_overlays() {
     JP sends about 0 of 0 tokens, 0 of 0 bytes of text
 
     total                            raw        view
-    tokens, by pieces                  0           0  unchanged
+    tokens, estimated                  0           0  unchanged
     ");
 }
 

@@ -33,7 +33,7 @@ fn tables_show_raw_and_view_tokens() {
     fs_read_file                     719         148  -79 %      ███▉░░░░░░░░░░░░░░░
 
     total                            raw        view
-    tokens, by pieces                825         254  -69 %      █████▊░░░░░░░░░░░░░
+    tokens, estimated                825         254  -69 %      █████▊░░░░░░░░░░░░░
     ");
 }
 
@@ -58,7 +58,7 @@ fn several_transcripts_have_one_row_each_and_a_total() {
     fs_read_file                   1,015         444  -56 %      ████████▎░░░░░░░░░░
 
     total                            raw        view
-    tokens, by pieces              1,398         827  -41 %      ███████████▏░░░░░░░
+    tokens, estimated              1,398         827  -41 %      ███████████▏░░░░░░░
 
     tokens by conversation           raw        view
     one                              825         254  -69 %      █████▊░░░░░░░░░░░░░

@@ -52,7 +52,7 @@ fn assert_jp_first(text: &str, jp: &str, overlay: &str) {
 fn reports_that_jp_sends_unchanged_tokens() {
     let world = world();
     let dry_run = run_micro(&world, &["--dry-run"]).stderr;
-    let unchanged = "JP would send about 6,397 tokens, was 6,397 (unchanged, pieces)\n";
+    let unchanged = "JP would send about 6,397 tokens, as before (estimated)\n";
     assert_jp_first(&dry_run, unchanged, "JP does not apply overlay 1");
     assert_jp_unchanged(&run_micro(&world, &["--dry-run", "--json"]).line()["tokens"]);
     let report = run_micro(&world, &["--json"]).line();

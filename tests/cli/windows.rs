@@ -84,7 +84,7 @@ fn auto_assumes_window_of_family_with_warning() {
     let output = auto(&world, &model).exits(0);
     insta::assert_snapshot!(output.stderr, @r#"
     warning: conversation/events.json: the context window of `openai/gpt-9` is not known; 128000 tokens are assumed, the smallest window of similar models. Set `llm.models."openai/gpt-9".context_window`
-    conversation/events.json: not due: JP sends about 1,145 tokens (pieces), and 96,000 are allowed
+    conversation/events.json: not due: JP sends about 1,145 tokens (estimated), and 96,000 are allowed
     "#);
     assert_eq!(auto(&world, &["--model", "openai/gpt-9", "-q"]).exits(0).stderr, "");
     let line = auto(&world, &["--model", "openai/gpt-9", "--json"]).exits(0).line();

@@ -25,8 +25,8 @@ use crate::output;
 
 /// Convert another agent's transcript to a JP conversation
 ///
-/// Copies the events that the model received, and the overlays of the sidecar file. The transcript is not changed. Its
-/// model and its system prompt are written to base_config.json, if it has them.
+/// Copies the events that the model received, and the overlays of the sidecar file. If the transcript has a model or a
+/// system prompt, base_config.json gets them. The transcript is not changed.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact import ~/.claude/projects/x/0a1b2c3d.jsonl --to .jp/conversations/17738399471-imported\n  jp-compact import messages.json --format openai-chat --to ./copy"

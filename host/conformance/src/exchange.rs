@@ -182,7 +182,7 @@ pub(super) fn terminal(ended: &Ended, id: &str) -> Result<Terminal, CheckFailure
     let parsed = reply::read(&ended.stdout, id);
     let stderr_tail = || match ended.stderr.last_lines(3) {
         lines if lines.is_empty() => String::new(),
-        lines => format!("; the last output was: {lines}"),
+        lines => format!("; the last lines of its stderr: {lines}"),
     };
     match parsed {
         Ok(answer) if ended.status.success() || matches!(answer.terminal, Terminal::Error(_)) => {

@@ -38,17 +38,21 @@ impl Cut {
     #[must_use]
     pub fn reason_to_skip(&self) -> Option<String> {
         if self.results < RESULTS_MIN {
-            let results = self.results;
-            return Some(format!("{results} of at least {RESULTS_MIN} tool results before the cut"));
+            let results = counted(self.results, "tool result");
+            return Some(format!("{results} before the cut; at least {RESULTS_MIN} are needed"));
         }
         if self.assistant_after < ASSISTANT_MIN {
-            let after = self.assistant_after;
+            let events = counted(self.assistant_after, "event");
             return Some(format!(
-                "{after} of at least {ASSISTANT_MIN} events of the assistant after the cut"
+                "{events} of the assistant after the cut; at least {ASSISTANT_MIN} are needed"
             ));
         }
         None
     }
+}
+
+fn counted(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// Returns the cut points of a session in order, each position once. Cut points that should be skipped are included.

@@ -19,8 +19,8 @@ pub struct CompactArguments {
     pub transcript: String,
     /// The profile decides which parts to remove. Built-in profiles: `default` (removes reasoning and tool calls),
     /// `light` (removes reasoning), `micro` (removes large old tool results), `offline` (replaces turns with a list,
-    /// without a model), `heavy` and `auto-summarize` (replace turns with a summary with a model), and `collapse`
-    /// (merges the oldest turns and earlier summaries into one summary by a model). Default: the configured profile.
+    /// without a model), `heavy` and `auto-summarize` (a model summarizes turns), and `collapse` (a model merges the
+    /// oldest turns and earlier summaries into one summary). Default: the configured profile.
     pub profile: Option<String>,
     /// Run these installed strategies instead of a profile, each as `NAME` or `NAME:key=value,key=value`:
     /// `strip-tools`, `strip-reasoning`, `micro`, `trim`, `extract`, `digest`, `summarize`, `collapse`. A path, a file

@@ -23,7 +23,7 @@ pub struct TextPage {
     pub offset: usize,
     /// The `offset` of the next page. Null for the last page.
     pub next_offset: Option<usize>,
-    /// The characters of all pages.
+    /// The number of characters on all pages.
     pub total_chars: usize,
 }
 

@@ -62,7 +62,7 @@ fn result(content: &DiffPage<'_>) -> Markup {
                 @if index > 0 { ", " }
                 (whole(&format!("events.{name}"), count)) " " (name)
             }
-            " events. Tokens are counted by " (report.estimator) "."
+            " events. " (crate::text::token_note(&report.estimator))
         }
         @if let Some(nothing) = &report.nothing { p { (nothing) } }
         @if !report.declines.is_empty() || !report.would.is_empty() {

@@ -21,6 +21,14 @@ pub(crate) fn cut(text: &str, chars: usize) -> CutText<'_> {
     }
 }
 
+/// Returns the sentence that names the method of counting tokens.
+pub(crate) fn token_note(estimator: &str) -> String {
+    match estimator {
+        "pieces" => "Numbers of tokens are estimates.".to_owned(),
+        name => format!("Tokens are counted with {name}."),
+    }
+}
+
 /// Returns a text in a separate box, escaped and cut.
 pub(crate) fn block(text: &str) -> Markup {
     let CutText { shown, hidden } = cut(text, CHARS_MAX);

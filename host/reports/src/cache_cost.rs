@@ -7,18 +7,21 @@ use jp_compact_terminal::numbers::{counted, grouped};
 #[must_use]
 pub fn line(cost: &CacheCost, is_dry_run: bool) -> String {
     let (costs, are) = if is_dry_run { ("would cost", "would be") } else { ("costs", "are") };
-    let price = format!("the price of {} input tokens", grouped(whole(cost.one_time)));
+    let input = format!("{} input tokens", grouped(whole(cost.one_time)));
     let state = match cost.state {
         CacheState::Warm => "warm",
         CacheState::Cold => "cold",
         _ => "state unknown",
     };
     let effect = match cost.state {
-        CacheState::Cold if cost.one_time > 0.0 => format!("the summary {costs} {price}"),
+        CacheState::Cold if cost.one_time > 0.0 => format!("the summary {costs} as much as {input}"),
         CacheState::Cold => format!("the compaction {costs} nothing"),
         _ => {
             let summary = if cost.summary > 0.0 { ", and the summary paid," } else { "" };
-            format!("{} tokens {are} written again{summary} for {price}", grouped(cost.rewritten_tokens))
+            format!(
+                "{} tokens {are} written again{summary} for the price of {input}",
+                grouped(cost.rewritten_tokens)
+            )
         }
     };
     format!("prompt cache ({}, {state}): {effect}{}", cost.family, payback(cost, is_dry_run))
@@ -94,7 +97,7 @@ mod tests {
         check(
             &summary,
             false,
-            "cold): the summary costs the price of 900 input tokens; it pays back after 1 request",
+            "cold): the summary costs as much as 900 input tokens; it pays back after 1 request",
         );
     }
 }

@@ -9,6 +9,7 @@ use jp_compact_schema::document::{
 };
 
 use crate::palette::Palette;
+use crate::sent_tokens::counting_method;
 use jp_compact_terminal::escape;
 use jp_compact_terminal::lines::{EscapedLines, LISTED_MAX};
 use jp_compact_terminal::numbers::{counted, grouped, percent_change};
@@ -163,7 +164,7 @@ pub fn sums<C>(report: &DiffReport<C>, jp_note: Option<&str>) -> EscapedLines {
         grouped(before),
         grouped(after),
         percent_change(before, after),
-        report.estimator
+        counting_method(&report.estimator)
     ));
     if let Some(note) = jp_note {
         add_words(&mut text, note);

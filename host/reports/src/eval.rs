@@ -4,6 +4,7 @@ use jp_compact_eval::{is_fixed_control, recall_of};
 use jp_compact_evidence::Class;
 use jp_compact_schema::document::{EvalRecallCount, EvalReport, EvalRow, EvalStatus};
 
+use crate::sent_tokens::counting_method;
 use jp_compact_terminal::escape;
 use jp_compact_terminal::lines::EscapedLines;
 use jp_compact_terminal::numbers::{counted, grouped};
@@ -26,7 +27,11 @@ pub fn text(report: &EvalReport) -> EscapedLines {
     let mut text = EscapedLines::new();
     let cuts: usize = report.transcripts.iter().map(|transcript| transcript.cuts).sum();
     let transcripts = counted(report.transcripts.len(), "transcript");
-    text.line(format_args!("{transcripts}, {} (tokens: {})", counted(cuts, "cut"), report.estimator));
+    text.line(format_args!(
+        "{transcripts}, {} (tokens: {})",
+        counted(cuts, "cut"),
+        counting_method(&report.estimator)
+    ));
     let mut problems = Vec::new();
     for transcript in &report.transcripts {
         if let Some(reason) = &transcript.not_enough_data {

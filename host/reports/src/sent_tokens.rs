@@ -125,10 +125,14 @@ pub fn view_has(stream: &Stream) -> &'static str {
 /// Returns the tokens before and after a run, as lines of text.
 #[must_use]
 pub fn run_text(report: &compact::RunReport, run: &RunSettings) -> Vec<String> {
-    let name = run.io.estimator.name();
+    let method = counting_method(run.io.estimator.name());
     let comparison = |before, after| {
-        let (prefix, change) = (estimate_prefix(run.io.estimator), percent_change(before, after));
-        format!("{prefix}{} tokens, was {} ({change}, {name})", grouped(after), grouped(before))
+        let (prefix, tokens) = (estimate_prefix(run.io.estimator), grouped(after));
+        if before == after {
+            return format!("{prefix}{tokens} tokens, as before ({method})");
+        }
+        let change = percent_change(before, after);
+        format!("{prefix}{tokens} tokens instead of {} ({change}, {method})", grouped(before))
     };
     let our_view = comparison(report.tokens_before, report.tokens_after);
     let Some(jp) = &report.sent_by_jp else { return vec![format!("{PRINTED_VIEW_HAS} {our_view}")] };
@@ -138,6 +142,12 @@ pub fn run_text(report: &compact::RunReport, run: &RunSettings) -> Vec<String> {
         lines.push(format!("{OWN_VIEW_HAS} {our_view}: {difference}"));
     }
     lines
+}
+
+/// Returns the text for a method of counting tokens: `estimated`, or the name of the tokenizer.
+#[must_use]
+pub fn counting_method(estimator: &str) -> &str {
+    if estimator == Estimator::Pieces.name() { "estimated" } else { estimator }
 }
 
 /// Returns the word before a number of tokens. It marks an estimate, and is empty for an exact count.

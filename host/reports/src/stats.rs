@@ -11,7 +11,7 @@ use jp_compact_terminal::bar_chart::{self, Bar};
 use jp_compact_terminal::lines::EscapedLines;
 use jp_compact_terminal::numbers::counted;
 
-use crate::sent_tokens::SentTotals;
+use crate::sent_tokens::{SentTotals, counting_method};
 
 /// Counts the tokens of a conversation.
 #[must_use]
@@ -92,7 +92,7 @@ pub fn tables(stats: &Stats, estimator: Estimator, columns: Option<usize>, text:
     bar_chart::table(text, "tokens by type", by_type, columns);
     let by_tool = stats.by_tool.iter().map(|(name, sizes)| (name.as_str(), bar(sizes.tokens)));
     bar_chart::table(text, "tokens by tool", by_tool, columns);
-    let label = format!("tokens, by {}", estimator.name());
+    let label = format!("tokens, {}", counting_method(estimator.name()));
     bar_chart::table(text, "total", [(label.as_str(), bar(stats.all.tokens))].into_iter(), columns);
 }
 

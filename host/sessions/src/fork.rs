@@ -153,12 +153,8 @@ fn belonging(
     })?;
     let bytes: u64 =
         paths.iter().filter_map(|path| fs::metadata(path).ok()).map(|metadata| metadata.len()).sum();
-    if paths.len() > BELONGING_MAX || bytes > BELONGING_BYTES_MAX {
-        notes.push(format!(
-            "{} files of {} are not copied, because they are too large",
-            paths.len(),
-            old.display()
-        ));
+    if let Some(reason) = reason_not_to_copy(paths.len(), bytes) {
+        notes.push(format!("the files in {} are not copied, because {reason}", old.display()));
         return Ok(files);
     }
     for path in paths {
@@ -167,6 +163,15 @@ fn belonging(
         files.push((new.join(relative), bytes));
     }
     Ok(files)
+}
+
+/// Returns the reason not to copy the files that belong to a session. `None` if they are copied.
+fn reason_not_to_copy(files: usize, bytes: u64) -> Option<String> {
+    if files > BELONGING_MAX {
+        return Some(format!("there are more than {BELONGING_MAX}"));
+    }
+    let mebibytes_max = BELONGING_BYTES_MAX >> 20;
+    (bytes > BELONGING_BYTES_MAX).then(|| format!("together they are larger than {mebibytes_max} MiB"))
 }
 
 /// Collects the regular files below a folder. Links are skipped.
@@ -222,4 +227,16 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), SessionError> {
 pub(crate) fn remove(session: &NewSession) -> Result<(), SessionError> {
     let path = session.path.clone();
     fs::remove_file(&path).map_err(|source| SessionError::Io { doing: "remove", path, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reason_not_to_copy_is_the_number_or_the_size() {
+        assert_eq!(reason_not_to_copy(BELONGING_MAX, BELONGING_BYTES_MAX), None);
+        assert_eq!(reason_not_to_copy(1001, 5).unwrap(), "there are more than 1000");
+        assert_eq!(reason_not_to_copy(2, (64 << 20) + 1).unwrap(), "together they are larger than 64 MiB");
+    }
 }
