@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::thread;
 
 use jp_compact_conformance::TestedPlugin;
 use jp_compact_engine::plan::TrustPrompt;
@@ -24,21 +25,21 @@ pub(crate) fn trust_prompt() -> TrustPrompt {
     })
 }
 
-/// Prints a question, and returns the line that the user types.
+/// Prints a question, and waits for the line that the user types. An interrupt ends the wait.
 pub(crate) async fn ask(question: &'static str) -> io::Result<String> {
     output::question(question);
     let (sender, receiver) = tokio::sync::oneshot::channel();
-    // An interrupt must end the wait, but a read of stdin cannot be canceled. So a thread reads, and may remain until
-    // the process ends.
-    std::thread::spawn(move || {
+    // A read of stdin cannot be canceled. So a thread reads, and may remain until the process ends.
+    thread::spawn(move || {
         let mut line = String::new();
-        let result = std::io::stdin().read_line(&mut line).map(|_| line);
+        let result = io::stdin().read_line(&mut line).map(|_| line);
         // After an interrupt, there is no receiver.
         let _ = sender.send(result);
     });
     receiver.await.map_err(io::Error::other)?
 }
 
+/// Returns whether an answer is `y` or `yes`. Every other answer is a no.
 pub(crate) fn is_yes(answer: &str) -> bool {
     ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
 }
@@ -58,11 +59,11 @@ pub(crate) fn grants_for(subject: &TestedPlugin) -> Result<Vec<Grant>, Report> {
     Ok(if is_yes(&line) { missing } else { Vec::new() })
 }
 
-/// Prints a question, and waits for the line that the user types.
+/// Prints a question, and blocks until the user has typed a line.
 pub(crate) fn read_answer(question: &'static str) -> Result<String, Report> {
     output::question(question);
     let mut line = String::new();
-    let read = std::io::stdin().read_line(&mut line);
+    let read = io::stdin().read_line(&mut line);
     read.map_err(|error| Report::of_system("failed to read the answer", &error))?;
     Ok(line)
 }

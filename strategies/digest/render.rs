@@ -69,7 +69,7 @@ fn origin(range: Range) -> String {
     let range = range.to_string();
     let (initial, rest) = range.split_at(1);
     format!(
-        "{}{rest} of this conversation, listed by a program from its events. No model wrote this.\n",
+        "{}{rest} of this conversation, as listed by a program from its events. No model wrote this.\n",
         initial.to_ascii_uppercase()
     )
 }

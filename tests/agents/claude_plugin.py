@@ -29,7 +29,7 @@ import run
 
 PLUGIN = pathlib.Path(__file__).resolve().parents[2] / "plugins/claude-code"
 # The first words of the list of facts.
-LISTED = "listed by a program from its events"
+LISTED = "as listed by a program from its events"
 # Texts that Claude Code adds when a command runs.
 COMMANDS = re.compile(r"<(local-command-caveat|command-name|local-command-stdout)>")
 

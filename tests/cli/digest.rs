@@ -37,7 +37,7 @@ fn lists_requests_files_commands_and_errors() {
     let world = World::new();
     let transcript = world.write_conversation("conversation", &conversation);
     insta::assert_snapshot!(digest(&world, &transcript), @r#"
-    Turns 0 to 1 of this conversation, listed by a program from its events. No model wrote this.
+    Turns 0 to 1 of this conversation, as listed by a program from its events. No model wrote this.
 
     ## What the user asked
 
@@ -111,7 +111,7 @@ fn digests_the_sample() {
     let world = World::new();
     let transcript = world.write_events("conversation", &sample);
     insta::assert_snapshot!(digest(&world, &transcript), @r#"
-    Turns 0 to 2 of this conversation, listed by a program from its events. No model wrote this.
+    Turns 0 to 2 of this conversation, as listed by a program from its events. No model wrote this.
 
     ## What the user asked
 
