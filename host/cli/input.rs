@@ -67,7 +67,8 @@ pub(crate) fn open_as(
         .map_err(|error| open_failure(error, transcript, format, environment))
 }
 
-/// Opens a large transcript of JP to print it compacted into `output`. `None` if it must be read completely.
+/// Opens a large transcript to print it compacted into `output`, and prints its warnings. `None` if it must be read
+/// completely.
 pub(crate) fn open_large(
     transcript: &OsStr,
     format: Option<Format>,
@@ -77,8 +78,12 @@ pub(crate) fn open_large(
     if transcript == "-" {
         return Ok(None);
     }
-    compact::open_large(transcript, format, output, environment)
-        .map_err(|error| open_failure(error, transcript, format, environment))
+    let large = compact::open_large(transcript, format, output, environment)
+        .map_err(|error| open_failure(error, transcript, format, environment))?;
+    let Some(compact::LargePrint { place, transcript, warnings }) = large else { return Ok(None) };
+    let path = relative_path(place.path(), environment);
+    warnings.iter().for_each(|warning| output::warning(&format!("{path}: {warning}")));
+    Ok(Some(transcript))
 }
 
 fn open_failure(

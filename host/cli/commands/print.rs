@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     Ok(Exit::Done)
 }
 
-/// Prints a large transcript of JP compacted, without its bytes in memory. `None` if it must be read completely.
+/// Prints a large transcript compacted, without its bytes in memory. `None` if it must be read completely.
 fn print_large(args: &Args, environment: &Environment) -> Result<Option<Exit>, Report> {
     let open = |output| open_large(&args.transcript, args.input.format, output, environment);
     if let Some(path) = &args.output {

@@ -271,7 +271,7 @@ pub fn chars_in(stream: &Stream, range: TurnRange, limit: u64) -> u64 {
 
 /// Counts the images in an element. Readers write one line per image into the text that they generate.
 pub(crate) fn images(stream: &Stream, event: &Event) -> u64 {
-    let is_generated = event.body.start >= stream.bytes().len() && !event.body.is_empty();
+    let is_generated = event.body.start >= stream.size() && !event.body.is_empty();
     let can_have_images = matches!(event.kind, Kind::ChatRequest | Kind::Message | Kind::ToolResponse { .. });
     if !can_have_images || !is_generated || stream.external().is_none() {
         return 0;

@@ -6,6 +6,8 @@
 
 use serde_json::Value;
 
+use crate::index::Index;
+pub use jp_compact_json::EditSite;
 use jp_compact_json::Span;
 
 /// The events of a file that JP did not write.
@@ -30,28 +32,19 @@ pub struct ExternalEvent {
     pub response: u32,
 }
 
-/// A value that is replaced when arguments are emptied or content is stripped.
-#[derive(Debug, Clone, Copy)]
-pub struct EditSite {
-    /// The bytes of the value.
-    pub span: Span,
-    /// Returns the new value as JSON. For emptied arguments the text is empty.
-    pub write: fn(&str) -> String,
-}
-
 /// The maximum number of bytes of an escape (`\u0041`) for one byte of text.
 const ESCAPE_BYTES_MAX: usize = 6;
 
 impl ExternalEvent {
     /// Returns whether the values do not grow if `text` replaces them. White space and unneeded escapes in the file do
     /// not count.
-    pub(crate) fn can_hold(&self, text: &str, source: &[u8]) -> bool {
+    pub(crate) fn can_hold(&self, text: &str, index: &Index) -> bool {
         let new_bytes: usize = self.edits.iter().map(|edit| (edit.write)(text).len()).sum();
         let raw_bytes: usize = self.edits.iter().map(|edit| edit.span.len()).sum();
         if raw_bytes > ESCAPE_BYTES_MAX * new_bytes {
             return true;
         }
-        let old_bytes: usize = self.edits.iter().map(|edit| compact_len(edit.span.slice(source))).sum();
+        let old_bytes: usize = self.edits.iter().map(|edit| compact_len(index.bytes_at(edit.span))).sum();
         new_bytes <= old_bytes
     }
 }

@@ -3,12 +3,13 @@
 //! element.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::event::{Event, Kind};
 use crate::{text, time};
-use jp_compact_json::{Malformed, Scanner, Span};
+use jp_compact_json::{KeptSpans, Malformed, Scanner, Span};
 
 /// The type of an overlay that JP's grammar cannot express.
 pub(crate) const OVERLAY: &str = "jp_compact_overlay";
@@ -63,7 +64,11 @@ impl std::error::Error for Unreadable {}
 #[derive(Debug, Clone)]
 pub struct Index {
     pub(crate) bytes: Bytes,
-    /// Bytes that are not in the file. Spans after the end of `bytes` refer to these.
+    /// For a file that was read in windows: the spans that are in memory. `bytes` is then empty.
+    pub(crate) kept: Option<Arc<KeptSpans>>,
+    /// The size of the file.
+    pub(crate) size: usize,
+    /// Bytes that are not in the file. Spans after the end of the file refer to these.
     pub(crate) generated: Bytes,
     pub events: Vec<Event>,
     pub(crate) turns: usize,
@@ -84,8 +89,21 @@ impl Index {
         for event in &mut events {
             (event.turn, event.seq) = (count.turn(event.kind), count.seq(event.kind));
         }
-        let (turns, body_end) = (count.turns(), bytes.len());
-        Self { bytes, generated, events, turns, array_start: 0, body_end, unloadable: None }
+        let (turns, size) = (count.turns(), bytes.len());
+        let (body_end, kept) = (size, None);
+        Self { bytes, kept, size, generated, events, turns, array_start: 0, body_end, unloadable: None }
+    }
+
+    /// Makes this index of the bytes of a file one of these spans of a file of `size` bytes.
+    #[must_use]
+    pub fn with_kept_spans(self, kept: KeptSpans, size: usize) -> Self {
+        Self { bytes: Bytes::new(), kept: Some(Arc::new(kept)), size, body_end: size, ..self }
+    }
+
+    /// Returns the spans that are in memory, for a file that was read in windows.
+    #[must_use]
+    pub fn kept(&self) -> Option<&KeptSpans> {
+        self.kept.as_deref()
     }
 
     #[must_use]
@@ -95,10 +113,15 @@ impl Index {
 
     #[must_use]
     pub fn bytes_at(&self, span: Span) -> &[u8] {
-        match span.start.checked_sub(self.bytes.len()) {
-            Some(start) if !self.generated.is_empty() => &self.generated[start..span.end - self.bytes.len()],
-            _ => span.slice(&self.bytes),
+        match span.start.checked_sub(self.size) {
+            Some(start) if !self.generated.is_empty() => &self.generated[start..span.end - self.size],
+            _ => self.kept.as_ref().map_or_else(|| span.slice(&self.bytes), |kept| kept.bytes_at(span)),
         }
+    }
+
+    /// Returns whether the bytes at a span are in memory.
+    pub(crate) fn is_in_memory(&self, span: Span) -> bool {
+        span.start >= self.size || self.kept.as_ref().is_none_or(|kept| kept.get(span).is_some())
     }
 
     /// Counts the overlays, including malformed ones.
@@ -179,7 +202,8 @@ impl Indexer {
         let Self { events, count, array_start, unloadable, .. } = self;
         let (turns, generated) = (count.turns(), Bytes::new());
         let body_end = events.last().map_or(array_start + 1, |last| last.span.end);
-        Ok(Index { bytes, generated, events, turns, array_start, body_end, unloadable })
+        let (kept, size) = (None, bytes.len());
+        Ok(Index { bytes, kept, size, generated, events, turns, array_start, body_end, unloadable })
     }
 
     /// Reads one bracket, or one element and its separator. A failed step changes nothing.
@@ -234,7 +258,7 @@ fn outside_elements(error: Malformed) -> Unreadable {
 
 /// Assigns turns and numbers during the pass (docs/reference/store.md#turns).
 #[derive(Default, Clone, Copy)]
-pub(crate) struct ElementCounter {
+pub struct ElementCounter {
     turn: usize,
     /// Whether the current turn has a conversation event.
     opened: bool,
@@ -243,7 +267,7 @@ pub(crate) struct ElementCounter {
 
 impl ElementCounter {
     /// Returns the turn of the next element, which has this kind.
-    pub(crate) fn turn(&mut self, kind: Kind) -> usize {
+    pub fn turn(&mut self, kind: Kind) -> usize {
         if kind == Kind::TurnStart && self.opened {
             self.turn += 1;
         }

@@ -315,7 +315,7 @@ impl<'a> Plan<'a> {
             return true;
         }
         // For nearly all responses, the stored size already proves this, and nothing is decoded.
-        if self.stream.bytes_at(body).len() > CHARACTER_BYTES_MAX * chars.max(line.len()) + QUOTE_BYTES {
+        if body.len() > CHARACTER_BYTES_MAX * chars.max(line.len()) + QUOTE_BYTES {
             return true;
         }
         let text = self.stream.stored_text(body);
@@ -325,7 +325,7 @@ impl<'a> Plan<'a> {
     /// Returns whether `text` can replace an element's text. It must not make another program's transcript larger.
     fn fits(&self, element: usize, text: &str) -> bool {
         let event = self.stream.external().and_then(|external| external.events.get(element));
-        event.is_none_or(|event| event.can_hold(text, self.stream.bytes()))
+        event.is_none_or(|event| event.can_hold(text, self.stream.index()))
     }
 
     fn status_line(&self, element: usize) -> String {

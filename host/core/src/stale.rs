@@ -75,6 +75,7 @@ fn open_item(stream: &Stream, view: &View) -> usize {
 }
 
 fn is_blank(stream: &Stream, item: &Item) -> bool {
-    let text = item.part.element().map(|element| stream.text(stream.events()[element].body));
-    text.is_none_or(|text| text.trim().is_empty())
+    let body = item.part.element().map(|element| stream.events()[element].body);
+    // If a file is read in windows, blank texts stay in memory.
+    body.is_none_or(|body| stream.index().is_in_memory(body) && stream.text(body).trim().is_empty())
 }

@@ -88,6 +88,12 @@ impl Stream {
         &self.index.bytes
     }
 
+    /// Returns the size of the file.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.index.size
+    }
+
     /// Returns the name of the format, as in requests to strategies.
     #[must_use]
     pub fn format_name(&self) -> &'static str {
@@ -207,7 +213,7 @@ impl Stream {
     /// When an overlay is malformed.
     pub fn with_overlays(self, overlays: &Index) -> Result<Self, Unreadable> {
         let mut index = self.index;
-        let offset = index.bytes.len() + index.generated.len();
+        let offset = index.size + index.generated.len();
         // The turn numbers of the other index are not this stream's.
         let turn = index.turns.saturating_sub(1);
         for event in &overlays.events {
@@ -244,6 +250,7 @@ impl Stream {
             turns: turns.max().unwrap_or_default(),
             unloadable: self.index.unloadable.filter(|element| *element < events.len()),
             bytes: self.index.bytes.clone(),
+            kept: self.index.kept.clone(),
             generated: self.index.generated.clone(),
             events,
             ..self.index

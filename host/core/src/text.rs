@@ -6,33 +6,7 @@ use std::borrow::Cow;
 use base64_simd::STANDARD;
 use serde_json::Value;
 
-/// Returns the text of a JSON string that the index has checked.
-pub fn unquote(raw: &[u8]) -> Cow<'_, str> {
-    let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
-    // Cannot fail: the scanner accepted it.
-    if !has_escapes(inner) {
-        return Cow::Borrowed(simdutf8::basic::from_utf8(inner).unwrap_or_default());
-    }
-    let repaired = || serde_json::from_slice(&jp_compact_json::repaired(raw)).unwrap_or_default();
-    Cow::Owned(serde_json::from_slice::<String>(raw).unwrap_or_else(|_| repaired()))
-}
-
-/// Avoids `memchr` for short strings: the many names, ids, and times.
-fn has_escapes(inner: &[u8]) -> bool {
-    match inner.len() {
-        ..64 => inner.iter().fold(false, |found, byte| found | (*byte == b'\\')),
-        _ => memchr::memchr(b'\\', inner).is_some(),
-    }
-}
-
-/// Same as [`unquote`], but without the UTF-8 check. For keys, which are many and only compared.
-pub fn unquote_bytes(raw: &[u8]) -> Cow<'_, [u8]> {
-    let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
-    if has_escapes(inner) {
-        return Cow::Owned(unquote(raw).into_owned().into_bytes());
-    }
-    Cow::Borrowed(inner)
-}
+pub use jp_compact_json::{unquote, unquote_bytes};
 
 /// Returns a JSON string with canonical escapes, so that equal strings have equal bytes.
 pub fn canonical(raw: &[u8]) -> Cow<'_, [u8]> {

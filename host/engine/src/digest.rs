@@ -22,12 +22,30 @@ pub fn of_raw_input(stream: &Stream) -> String {
 /// it, so it must be fast. It does not protect against an attacker.
 #[must_use]
 pub fn of_range(stream: &Stream, range: TurnRange) -> String {
-    let mut hash = xxhash3_128::Hasher::new();
+    let mut hash = RangeHash::default();
     for event in stream.raw_input_of(range) {
-        hash.write(event);
-        hash.write(b"\n");
+        hash.add(event);
+        hash.end_event();
     }
-    format!("{:032x}", hash.finish_128())
+    hash.digest()
+}
+
+/// The digest of [`of_range`], computed from the parts of the events.
+#[derive(Clone, Default)]
+pub(crate) struct RangeHash(xxhash3_128::Hasher);
+
+impl RangeHash {
+    pub(crate) fn add(&mut self, part: &[u8]) {
+        self.0.write(part);
+    }
+
+    pub(crate) fn end_event(&mut self) {
+        self.0.write(b"\n");
+    }
+
+    pub(crate) fn digest(&self) -> String {
+        format!("{:032x}", self.0.finish_128())
+    }
 }
 
 /// Returns the SHA-256 of the content that these pieces compose. `old` is the content that they change.

@@ -7,9 +7,15 @@
 #![expect(missing_docs, reason = "the interface is not stable, so only unclear names need a comment")]
 
 mod byte_block;
+mod json_index;
+mod kept_spans;
 mod string;
+mod text;
 
 use crate::byte_block::Block;
+pub use crate::json_index::{EditSite, JsonIndex, JsonNode, MemberFilter, span_of};
+pub use crate::kept_spans::KeptSpans;
+pub use crate::text::{unquote, unquote_bytes};
 
 /// The maximum nesting depth of values, including the outermost. `serde_json`, and therefore JP, has this limit.
 pub const DEPTH_MAX: usize = 127;

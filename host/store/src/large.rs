@@ -1,12 +1,15 @@
-//! Reads a large transcript of JP in windows, and writes its compacted form without its bytes in memory. The kept bytes
+//! Reads a large transcript in windows, and writes its compacted form without its bytes in memory. The kept bytes
 //! are copied from the open file. If JP replaces the file in between, the open file only loses its name. If another
 //! program writes into the file, the result is invalid and [`LargeTranscript::check_unchanged`] fails.
 
 use std::{
+    borrow::Cow,
     fs::{File, Metadata},
     io::{self, Read as _},
-    os::unix::fs::MetadataExt as _,
+    ops::Range,
+    os::unix::fs::{FileExt as _, MetadataExt as _},
     path::{Path, PathBuf},
+    sync::Arc,
     time::SystemTime,
 };
 
@@ -27,12 +30,26 @@ const LARGE_FROM_BYTES: u64 = 4 << 20;
 /// The size of one read. The bytes are then still in the processor's cache when they are parsed.
 const WINDOW_BYTES: usize = 128 << 10;
 
-/// A large transcript, and the open file with its texts.
-pub struct LargeTranscript {
-    file: File,
+/// The maximum size of a read at the beginning, to detect the format.
+const BEGINNING_BYTES: u64 = 1 << 20;
+
+/// The open file of a large transcript.
+pub struct LargeFile {
+    file: Arc<File>,
     path: PathBuf,
     state: FileState,
-    condensed: Condensed,
+}
+
+/// A large transcript, and the open file with its texts.
+pub struct LargeTranscript {
+    file: LargeFile,
+    content: Content,
+}
+
+enum Content {
+    Condensed(Box<Condensed>),
+    /// The pieces of the compacted transcript.
+    Pieces(Vec<Piece>),
 }
 
 /// The values that show a write into an open file.
@@ -72,7 +89,25 @@ pub fn read_large(
     place: &Place,
     output: Option<&File>,
 ) -> Result<Option<Result<LargeTranscript, Unreadable>>, StoreError> {
-    if !is_events(place) || place.record_folder()?.is_some() {
+    if !is_events(place) {
+        return Ok(None);
+    }
+    let Some(file) = open_large(place, output)? else { return Ok(None) };
+    let condenser = read_in_windows(&file)?;
+    file.check_unchanged()?;
+    let condensed = condenser.finish();
+    Ok(Some(
+        condensed.map(|condensed| LargeTranscript { file, content: Content::Condensed(Box::new(condensed)) }),
+    ))
+}
+
+/// Opens a transcript of any format if it is large. `None` if it is small, or if `output` is the same file.
+///
+/// # Errors
+///
+/// The path is not a regular file, or cannot be read.
+pub fn open_large(place: &Place, output: Option<&File>) -> Result<Option<LargeFile>, StoreError> {
+    if place.record_folder()?.is_some() {
         return Ok(None);
     }
     let (file, path) = (place.open()?, place.path().to_path_buf());
@@ -83,14 +118,13 @@ pub fn read_large(
         return Ok(None);
     }
     let state = FileState::new(&metadata);
-    let condenser = read_in_windows(&file, state.size, &path)?;
-    check_unchanged(&file, &state, &path)?;
-    Ok(Some(condenser.finish().map(|condensed| LargeTranscript { file, path, state, condensed })))
+    Ok(Some(LargeFile { file: Arc::new(file), path, state }))
 }
 
-fn read_in_windows(mut file: &File, size: u64, path: &Path) -> Result<Condenser, StoreError> {
-    let mut condenser = Condenser::for_file_of(usize::try_from(size).unwrap_or_default());
-    let mut unread = size;
+fn read_in_windows(large: &LargeFile) -> Result<Condenser, StoreError> {
+    let (mut file, path) = (&*large.file, &large.path);
+    let mut condenser = Condenser::for_file_of(large.size());
+    let mut unread = large.state.size;
     while unread > 0 {
         let window = usize::try_from(unread).map_or(WINDOW_BYTES, |unread| unread.min(WINDOW_BYTES));
         match file.read(condenser.window(window)) {
@@ -116,23 +150,65 @@ fn check_unchanged(file: &File, before: &FileState, path: &Path) -> Result<(), S
     }
 }
 
-impl LargeTranscript {
-    /// Returns whether the file has an event of a known type, or no events.
+impl LargeFile {
+    /// Returns the size of the file.
     #[must_use]
-    pub fn is_understood(&self) -> bool {
-        self.condensed.is_understood()
+    pub fn size(&self) -> usize {
+        usize::try_from(self.state.size).expect("a file fits the address space")
     }
 
-    /// Writes the compacted transcript. Afterwards, call [`LargeTranscript::check_unchanged`], also after an error.
+    /// Reads the beginning of the file.
     ///
     /// # Errors
     ///
-    /// The output cannot be written, or the file cannot be read.
-    pub fn write_compacted(&self, output: &File) -> io::Result<()> {
-        self.write_pieces(&self.condensed.compacted(), output)
+    /// The file cannot be read.
+    pub fn beginning(&self) -> Result<Vec<u8>, StoreError> {
+        let mut bytes = vec![0; usize::try_from(self.state.size.min(BEGINNING_BYTES)).unwrap_or_default()];
+        self.file.read_exact_at(&mut bytes, 0).map_err(unreadable("read", &self.path))?;
+        Ok(bytes)
     }
 
-    /// Checks that no program has written into the file since it was read.
+    /// Returns a function that reads the next bytes, from the first byte of the file. It returns `None` after an error.
+    pub fn reader(&self) -> impl FnMut(&mut [u8]) -> Option<usize> + use<> {
+        let (file, mut offset) = (Arc::clone(&self.file), 0);
+        move |buffer| {
+            let read = read_at(&file, buffer, offset).ok()?;
+            offset += read as u64;
+            Some(read)
+        }
+    }
+
+    /// Reads ranges of the file, and calls `each` with the bytes of every range, in parts. Ascending ranges are read from
+    /// the file once.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn read_ranges(
+        &self,
+        ranges: impl Iterator<Item = Range<usize>>,
+        mut each: impl FnMut(RangePart<'_>),
+    ) -> io::Result<()> {
+        let (mut buffer, mut loaded) = (vec![0; WINDOW_BYTES], 0..0);
+        for mut range in ranges {
+            while !range.is_empty() {
+                if !loaded.contains(&range.start) {
+                    let read = read_at(&self.file, &mut buffer, range.start as u64)?;
+                    if read == 0 {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    loaded = range.start..range.start + read;
+                }
+                let end = range.end.min(loaded.end);
+                each(RangePart::Bytes(&buffer[range.start - loaded.start..end - loaded.start]));
+                range.start = end;
+            }
+            each(RangePart::End);
+        }
+        Ok(())
+    }
+
+    /// Checks that no program has written into the file since it was opened.
     ///
     /// # Errors
     ///
@@ -141,15 +217,72 @@ impl LargeTranscript {
         check_unchanged(&self.file, &self.state, &self.path)
     }
 
+    /// Returns the transcript with the pieces of its compacted form. [`Piece::Old`] is a range of the file.
+    #[must_use]
+    pub fn with_pieces(self, pieces: Vec<Piece>) -> LargeTranscript {
+        LargeTranscript { file: self, content: Content::Pieces(pieces) }
+    }
+}
+
+/// A part of the ranges that [`LargeFile::read_ranges`] reads.
+pub enum RangePart<'a> {
+    Bytes(&'a [u8]),
+    End,
+}
+
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    loop {
+        match file.read_at(buffer, offset) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+impl LargeTranscript {
+    /// Returns whether the file has an event of a known type, or no events.
+    #[must_use]
+    pub fn is_understood(&self) -> bool {
+        match &self.content {
+            Content::Condensed(condensed) => condensed.is_understood(),
+            Content::Pieces(_) => true,
+        }
+    }
+
+    fn pieces(&self) -> Cow<'_, [Piece]> {
+        match &self.content {
+            Content::Condensed(condensed) => Cow::Owned(condensed.compacted()),
+            Content::Pieces(pieces) => Cow::Borrowed(pieces),
+        }
+    }
+
+    /// Writes the compacted transcript. Afterwards, call [`LargeTranscript::check_unchanged`], also after an error.
+    ///
+    /// # Errors
+    ///
+    /// The output cannot be written, or the file cannot be read.
+    pub fn write_compacted(&self, output: &File) -> io::Result<()> {
+        self.write_pieces(&self.pieces(), output)
+    }
+
+    /// Checks that no program has written into the file since it was read.
+    ///
+    /// # Errors
+    ///
+    /// The file has changed.
+    pub fn check_unchanged(&self) -> Result<(), StoreError> {
+        self.file.check_unchanged()
+    }
+
     /// Writes the compacted transcript to a new file, with the permissions of the transcript.
     ///
     /// # Errors
     ///
     /// The path exists already, the file cannot be written, or the transcript has changed. Then no file is created.
     pub fn write_new(&self, path: &Path) -> Result<(), StoreError> {
-        let pieces = self.condensed.compacted();
+        let pieces = self.pieces();
         let bytes = pieces.iter().map(piece_bytes).sum();
-        write_new_with(path, Some(&self.path), bytes, |output| {
+        write_new_with(path, Some(&self.file.path), bytes, |output| {
             let written = self.write_pieces(&pieces, output);
             self.check_unchanged().map_err(FillError::Source)?;
             written.map_err(FillError::Output)
@@ -157,7 +290,7 @@ impl LargeTranscript {
     }
 
     fn write_pieces(&self, pieces: &[Piece], output: &File) -> io::Result<()> {
-        let mut copier = RangeCopier::new(&self.file, output);
+        let mut copier = RangeCopier::new(&self.file.file, output);
         copier.write_pieces(pieces)?;
         copier.flush()
     }

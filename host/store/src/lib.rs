@@ -43,7 +43,7 @@ pub use self::{
     error::{StoreError, StoreErrorKind},
     folder::{JpFiles, check_destination, create, create_new},
     fresh::write_new,
-    large::{LargeTranscript, read_large},
+    large::{LargeFile, LargeTranscript, RangePart, open_large, read_large},
     place::{Place, conversations, workspace_root},
     record_folder::{is_record_folder, record_bytes},
     rehearse::{check_new, rehearse},

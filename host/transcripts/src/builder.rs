@@ -3,6 +3,7 @@
 //! of several blocks) is appended to a second buffer, and its span begins after the end of the source.
 
 mod lists;
+mod memory;
 mod values;
 
 use bytes::Bytes;
@@ -14,21 +15,22 @@ use jp_compact_core::index::{Index, SEVERAL_CONVERSATIONS, Unreadable};
 use jp_compact_core::stream::Stream;
 use jp_compact_core::view::SUMMARY_NOTE;
 use jp_compact_core::{text, time};
-use jp_compact_json::{Malformed, Scanner, Span};
 
 pub(crate) use self::lists::Members;
+use self::memory::MemoryPlan;
 pub(crate) use crate::event_draft::{EventDraft, NewEvent};
 use crate::format::Format;
-use crate::json_index::{JsonIndex, JsonNode, MemberFilter};
 use crate::lines::{estimated_records, line_end, text_start};
 use crate::responses::Responses;
 use crate::sample;
+use crate::source::ByteSource;
 use crate::source_map::{ElementRef, EventSource, FirstRecord, Link, ListForm, SourceMap};
 use crate::transcript::Transcript;
+use jp_compact_json::{JsonIndex, JsonNode, Malformed, MemberFilter, Scanner, Span};
 
 /// Collects the events and the [`SourceMap`] of one transcript.
 pub(crate) struct EventBuilder {
-    bytes: Bytes,
+    source: ByteSource,
     appended: Vec<u8>,
     events: Vec<Event>,
     external: Vec<ExternalEvent>,
@@ -40,15 +42,16 @@ pub(crate) struct EventBuilder {
     needs_repair: bool,
     has_conversation: bool,
     responses: Responses,
+    memory: MemoryPlan,
 }
 
 impl EventBuilder {
-    pub(crate) fn new(bytes: Bytes, format: Format) -> Self {
-        let records = estimated_records(&bytes);
+    pub(crate) fn new(source: ByteSource, format: Format) -> Self {
+        let records = estimated_records(source.size());
         let mut map = SourceMap::new(format);
         map.sources.reserve(records);
         Self {
-            bytes,
+            source,
             appended: Vec::new(),
             events: Vec::with_capacity(records),
             external: Vec::with_capacity(records),
@@ -58,12 +61,18 @@ impl EventBuilder {
             needs_repair: false,
             has_conversation: false,
             responses: Responses::default(),
+            memory: MemoryPlan::default(),
         }
     }
 
-    /// Returns a handle to the source, so that events can be added while it is read.
+    /// Returns a handle to the bytes of the source that are in memory, so that events can be added while they are read.
     pub(crate) fn bytes(&self) -> Bytes {
-        self.bytes.clone()
+        self.source.window()
+    }
+
+    /// Returns the size of the source.
+    pub(crate) fn size(&self) -> usize {
+        self.source.size()
     }
 
     /// Calls `each` for every line that is JSON. The lines are the elements of list 0, numbered from 0. Other lines
@@ -77,45 +86,49 @@ impl EventBuilder {
         filter: MemberFilter,
         mut each: impl FnMut(&mut Self, ElementRef, JsonNode<'_>) -> Result<(), Unreadable>,
     ) -> Result<(), Unreadable> {
-        let bytes = self.bytes();
-        let list = self.add_list(ListForm::Lines, Vec::with_capacity(estimated_records(&bytes)), None);
-        let (mut index, mut start) = (JsonIndex::default(), text_start(&bytes));
+        let records = estimated_records(self.size());
+        let list = self.add_list(ListForm::Lines, Vec::with_capacity(records), None);
+        let mut index = JsonIndex::default();
         let mut is_any_read = false;
-        let mut malformed: Vec<(usize, Malformed)> = Vec::new();
-        for element in 0.. {
-            if start == bytes.len() {
-                break;
+        let (mut element, mut malformed) = (0, Vec::<(usize, Malformed)>::new());
+        while self.source.has_more() {
+            let (bytes, base) = (self.bytes(), self.source.window_start());
+            let mut start = if base == 0 { text_start(&bytes) } else { 0 };
+            index.set_base(base);
+            while start < bytes.len() {
+                let fast_end = index.read_line(&bytes, start, filter).ok();
+                let span = Span { start, end: fast_end.unwrap_or_else(|| line_end(&bytes, start)) };
+                start = span.end;
+                self.map.lists[list].elements.push(Span { start: base + span.start, end: base + span.end });
+                let line = span.slice(&bytes);
+                // The error is reported relative to this line, because the fast path reads on past a cut-off line.
+                let result = fast_end.map_or_else(|| index.read(&bytes, span, filter), |_| Ok(()));
+                self.needs_repair |= index.needs_repair();
+                match result {
+                    Ok(()) => {
+                        is_any_read = true;
+                        each(self, ElementRef { list, element }, JsonNode::new(&bytes, &index))
+                            .map_err(|error| in_line(element, error))?;
+                    }
+                    Err(_) if line.trim_ascii().is_empty() => {}
+                    Err(error) => {
+                        self.source.check_is_whole(&error)?;
+                        let is_last = element > 0 && bytes[start..].trim_ascii().is_empty();
+                        if is_last && is_cut_off(&bytes, span, &error) {
+                            let line = element + 1;
+                            self.warn(format!(
+                                "line {line} is cut off and was skipped: the program may still be writing it"
+                            ));
+                        } else {
+                            self.map.coverage.count_lost(line);
+                            malformed.push((element, error));
+                        }
+                    }
+                }
+                element += 1;
             }
-            let fast_end = index.read_line(&bytes, start, filter).ok();
-            let span = Span { start, end: fast_end.unwrap_or_else(|| line_end(&bytes, start)) };
-            start = span.end;
-            self.map.lists[list].elements.push(span);
-            let line = span.slice(&bytes);
-            // The error is reported relative to this line, because the fast path reads on past a cut-off line.
-            let result = fast_end.map_or_else(|| index.read(&bytes, span, filter), |_| Ok(()));
-            self.needs_repair |= index.needs_repair();
-            match result {
-                Ok(()) => {
-                    is_any_read = true;
-                    each(self, ElementRef { list, element }, JsonNode::new(&bytes, &index))
-                        .map_err(|error| in_line(element, error))?;
-                }
-                Err(_) if line.trim_ascii().is_empty() => {}
-                Err(error)
-                    if element > 0
-                        && bytes[start..].trim_ascii().is_empty()
-                        && is_cut_off(&bytes, span, &error) =>
-                {
-                    let line = element + 1;
-                    self.warn(format!(
-                        "line {line} is cut off and was skipped: the program may still be writing it"
-                    ));
-                }
-                Err(error) => {
-                    self.map.coverage.count_lost(line);
-                    malformed.push((element, error));
-                }
-            }
+            drop(bytes);
+            self.leave_window()?;
         }
         let Some((element, Malformed { offset, message })) = malformed.first() else { return Ok(()) };
         if !is_any_read {
@@ -136,7 +149,7 @@ impl EventBuilder {
 
     /// Returns whether the source is one JSON value, as opposed to lines that are values.
     pub(crate) fn is_document(&self) -> bool {
-        sample::is_document(&self.bytes)
+        sample::is_document(&self.bytes())
     }
 
     /// Calls `read` with the source as one JSON value.
@@ -161,12 +174,12 @@ impl EventBuilder {
     pub(crate) fn add_link(&mut self, record: ElementRef, id: Span, parent: Span) {
         let links = &mut self.map.links;
         if links.is_empty() {
-            links.reserve(estimated_records(&self.bytes));
+            links.reserve(estimated_records(self.source.size()));
         }
         let previous = links.iter().rposition(|link| !link.id.is_empty());
         // The names are compared now, while both are still in the processor's cache.
         let is_parent = |index: &usize| {
-            !parent.is_empty() && links[*index].id.slice(&self.bytes) == parent.slice(&self.bytes)
+            !parent.is_empty() && self.source.bytes_at(links[*index].id) == self.source.bytes_at(parent)
         };
         let previous = previous.filter(is_parent);
         links.push(Link { record, id, parent, previous });
@@ -277,10 +290,10 @@ impl EventBuilder {
     }
 
     /// Returns the bytes of a span of the source or of the second buffer.
-    fn raw(&self, span: Span) -> &[u8] {
-        match span.start.checked_sub(self.bytes.len()) {
-            Some(start) => &self.appended[start..span.end - self.bytes.len()],
-            None => span.slice(&self.bytes),
+    pub(crate) fn raw(&self, span: Span) -> &[u8] {
+        match span.start.checked_sub(self.source.size()) {
+            Some(start) => &self.appended[start..span.end - self.source.size()],
+            None => self.source.bytes_at(span),
         }
     }
 
@@ -375,7 +388,7 @@ impl EventBuilder {
 
     /// Returns the number of a response by its id, a JSON string of the source. 0 without an id.
     pub(crate) fn response(&mut self, id: Span) -> u32 {
-        self.responses.by_id(&self.bytes, id)
+        self.responses.by_id(self.source.bytes_at(id))
     }
 
     /// Returns the number of a new response.
@@ -420,8 +433,13 @@ impl EventBuilder {
     }
 
     pub(crate) fn finish(self) -> Result<Transcript, Unreadable> {
-        let Self { bytes, appended, events, external, map, .. } = self;
+        let Self { source, appended, events, external, map, .. } = self;
+        let (bytes, kept, size) = source.into_parts();
         let index = Index::from_events(bytes, appended.into(), events);
+        let index = match kept {
+            Some(kept) => index.with_kept_spans(kept, size),
+            None => index,
+        };
         let external = External { format: map.format.as_str(), events: external };
         Ok(Transcript::new(Stream::from_external(index, external)?, map))
     }

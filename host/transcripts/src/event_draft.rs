@@ -4,10 +4,9 @@
 use jiff::Timestamp;
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
-use jp_compact_json::Span;
 
-use crate::json_index::{JsonNode, span_of};
 use crate::source_map::{Deletion, ElementRef};
+use jp_compact_json::{JsonNode, Span, span_of};
 
 /// An event that has not been added yet.
 pub(crate) type NewEvent = (Kind, EventDraft);

@@ -51,7 +51,7 @@ impl std::error::Error for NotUnderstood {}
 pub fn examine(transcript: &Transcript) -> Result<Option<String>, NotUnderstood> {
     let (coverage, is_empty) = match transcript.source() {
         Some(map) => {
-            let is_blank = transcript.bytes().trim_ascii().is_empty();
+            let is_blank = transcript.index().kept().is_none() && transcript.bytes().trim_ascii().is_empty();
             (map.coverage, transcript.turns() == 0 && !is_blank)
         }
         // JP keeps elements that it does not know and never sends them. One known element is enough.

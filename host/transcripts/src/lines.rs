@@ -4,8 +4,8 @@ use jp_compact_json::Span;
 
 /// Estimates the number of records, for `with_capacity`. Unused capacity costs nothing, but a vector that grows
 /// is copied.
-pub(crate) fn estimated_records(bytes: &[u8]) -> usize {
-    bytes.len() / 1024
+pub(crate) fn estimated_records(bytes: usize) -> usize {
+    bytes / 1024
 }
 
 /// Returns the end of the line that begins at `start`, including its line break.

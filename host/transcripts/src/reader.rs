@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use jp_compact_core::index::Unreadable;
 
 use crate::builder::EventBuilder;
-use crate::json_index::JsonNode;
 use crate::sample::Sample;
+use jp_compact_json::JsonNode;
 
 pub(crate) trait Reader: Sync {
     /// Returns whether a sample looks like this format. The first match in [`Format::ALL`] wins, so a special case
@@ -35,6 +35,11 @@ pub(crate) trait Reader: Sync {
     /// Neighboring messages of one role are then merged after an edit.
     fn blocks(&self) -> Option<&'static str> {
         None
+    }
+
+    /// Returns whether the reader needs the bytes of a line only while it reads the line, except for kept spans.
+    fn reads_lines_once(&self) -> bool {
+        false
     }
 
     /// Returns whether reasoning may be the only content of a message, because it is visible text in this format. In

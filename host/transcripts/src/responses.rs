@@ -2,18 +2,16 @@
 
 use std::collections::HashMap;
 
-use bytes::Bytes;
-use jp_compact_json::Span;
-
 use crate::source_map::ElementRef;
 
 /// The responses so far. Numbers begin at 1.
 #[derive(Default)]
 pub(crate) struct Responses {
     count: u32,
-    numbers: HashMap<Bytes, u32>,
-    /// The span of the last id. The lines of a response nearly always follow each other.
-    last_id: Option<(Span, u32)>,
+    numbers: HashMap<Box<[u8]>, u32>,
+    /// The last id. The lines of a response nearly always follow each other.
+    last_id: Vec<u8>,
+    last_number: u32,
     last_record: Option<ElementRef>,
 }
 
@@ -24,24 +22,21 @@ impl Responses {
         self.count
     }
 
-    /// Returns the number of a response by its id, a JSON string of the source. 0 without an id.
-    pub(crate) fn by_id(&mut self, source: &Bytes, id: Span) -> u32 {
-        let raw = id.slice(source);
-        if raw.len() <= 2 {
+    /// Returns the number of a response by its id, a JSON string. 0 without an id.
+    pub(crate) fn by_id(&mut self, id: &[u8]) -> u32 {
+        if id.len() <= 2 {
             return 0;
         }
-        if let Some((last, number)) = self.last_id
-            && last.slice(source) == raw
-        {
-            return number;
+        if self.last_id != id {
+            let Self { count, numbers, .. } = self;
+            self.last_number = *numbers.entry(id.into()).or_insert_with(|| {
+                *count += 1;
+                *count
+            });
+            self.last_id.clear();
+            self.last_id.extend_from_slice(id);
         }
-        let Self { count, numbers, .. } = self;
-        let number = *numbers.entry(source.slice(id.start..id.end)).or_insert_with(|| {
-            *count += 1;
-            *count
-        });
-        self.last_id = Some((id, number));
-        number
+        self.last_number
     }
 
     /// Returns the number of a record's response. It is used for records whose events follow each other.

@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 
 use jp_compact_core::index::Unreadable;
-use jp_compact_json::Span;
 
-use crate::json_index::{JsonIndex, JsonNode, MemberFilter};
 use crate::lines::{lines, text_start};
+use jp_compact_json::{JsonIndex, JsonNode, MemberFilter, Span};
 
 /// The number of lines in the first sample.
 const LINES_MAX: usize = 40;
@@ -74,6 +73,21 @@ pub(crate) fn with_samples<T>(bytes: &[u8], detect: impl Fn(&Sample<'_>) -> Opti
         detect(sample)
     });
     if lines < LINES_MAX { first } else { first.or_else(|| with_sample(bytes, SECOND_LINES_MAX, detect)) }
+}
+
+/// Calls `detect` with the first sample of a file that begins with these bytes. Returns `None` if the sample is not
+/// complete, or if the file may be a document.
+pub(crate) fn with_lines<T>(bytes: &[u8], detect: impl Fn(&Sample<'_>) -> Option<T>) -> Option<T> {
+    let complete = &bytes[..memchr::memrchr(b'\n', bytes)? + 1];
+    let first = lines(complete).find(|line| !line.slice(complete).trim_ascii().is_empty())?;
+    JsonIndex::new(complete, first, |_| false).ok()?;
+    with_sample(
+        complete,
+        LINES_MAX,
+        |sample| {
+            if sample.lines.len() == LINES_MAX { detect(sample) } else { None }
+        },
+    )
 }
 
 fn with_sample<T>(

@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use jp_compact_core::append::{self, Entry, NewOverlay};
 use jp_compact_core::index::{self, Index, Unreadable};
+use jp_compact_core::overlay::Overlay;
 use jp_compact_core::source::{self, Removal, Reset};
 use jp_compact_core::splice;
 use jp_compact_core::stream::Stream;
@@ -43,6 +44,7 @@ pub struct Sidecar {
     format: Format,
     snapshot: Snapshot,
     index: Index,
+    overlays: Vec<Overlay>,
 }
 
 #[derive(Deserialize)]
@@ -83,8 +85,9 @@ impl Sidecar {
         let format = head.format.parse().map_err(invalid_head)?;
         let in_file = |error: Unreadable| Unreadable { offset: error.offset + overlays.start, ..error };
         let index = index::index(file.slice(overlays.start..overlays.end)).map_err(in_file)?;
-        Stream::from_index(index.clone()).map_err(in_file)?;
-        Ok(Self { file, format, snapshot: head.source, index })
+        let stream = Stream::from_index(index.clone()).map_err(in_file)?;
+        let overlays = stream.overlays().to_vec();
+        Ok(Self { file, format, snapshot: head.source, index, overlays })
     }
 
     #[must_use]
@@ -105,6 +108,12 @@ impl Sidecar {
 
     pub(crate) fn index(&self) -> &Index {
         &self.index
+    }
+
+    /// Returns the overlays, without marks of stale ones.
+    #[must_use]
+    pub fn overlay_list(&self) -> &[Overlay] {
+        &self.overlays
     }
 
     #[must_use]

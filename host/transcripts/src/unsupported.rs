@@ -1,8 +1,8 @@
 //! Programs whose transcripts are not supported, recognized by properties that only they have. The error for
 //! such a file names the program. The file must not be read as the format that it resembles.
 
-use crate::json_index::JsonNode;
 use crate::sample::{Sample, with_samples};
+use jp_compact_json::JsonNode;
 
 /// Returns the unsupported program that probably wrote these bytes.
 #[must_use]

@@ -172,9 +172,18 @@ fn render_for(stream: &Stream, view: &View, provider: Provider, is_repaired: boo
 /// Returns whether a thought has a signature or is encrypted. Providers accept such a thought only unmodified.
 #[must_use]
 pub fn is_signed(stream: &Stream, element: usize) -> bool {
+    let names = [anthropic::SIGNATURE, anthropic::REDACTED, gemini::SIGNATURE, responses::ENCRYPTED];
+    // The signature is a JSON string. Nothing is decoded for it, because there is one for nearly every thought.
+    let external = stream.external().and_then(|external| external.events.get(element));
+    if let Some((name, text)) = external.and_then(|external| external.signature.as_deref())
+        && names.contains(name)
+        && text.len() > 2
+    {
+        return true;
+    }
     let members = decode::raw(stream, element);
     let Some(metadata) = members.as_ref().and_then(|members| members.get("metadata")) else { return false };
-    [anthropic::SIGNATURE, anthropic::REDACTED, gemini::SIGNATURE, responses::ENCRYPTED]
+    names
         .into_iter()
         .any(|name| metadata.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty()))
 }

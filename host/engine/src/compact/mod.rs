@@ -24,6 +24,7 @@ mod sidecar_file;
 mod strategy_error;
 mod wait;
 mod window;
+mod windowed;
 
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ pub use guard::{ConstraintsLost, LintFailed, MIN_SAVING, OnGrowth, OnLowSaving};
 pub use llm_failure_cache::LlmFailureCache;
 pub use losses::lost_paths;
 pub(crate) use open::require_jp;
-pub use open::{Opened, open, open_as, open_large, read_bytes, warnings, with_sidecar};
+pub use open::{Opened, open, open_as, read_bytes, warnings, with_sidecar};
 pub use prepare::{Preparation, PreparedStrategy, Sandbox, allow, prepare};
 pub use report::{RunReport, SentByJp, Step, StrategyOutcome, TurnChange, overlay_report};
 pub use reset::{ResetReport, reset};
@@ -49,6 +50,7 @@ pub use strategy_error::StrategyRunError;
 pub use wait::{WaitRule, wait_text};
 pub(crate) use window::look_up;
 pub use window::model_of;
+pub use windowed::{LargePrint, open_large};
 
 use crate::disk_queue::ThreadDiskQueue;
 use ask::ProposalCollector;

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -16,7 +15,7 @@ use serde_json::Value;
 
 use super::error::Error;
 use crate::digest;
-use jp_compact_store::{self as store, LargeTranscript, Place, SidecarContent, SidecarFile};
+use jp_compact_store::{self as store, Place, SidecarContent, SidecarFile};
 
 /// A transcript that was read.
 #[derive(Debug)]
@@ -69,26 +68,6 @@ pub fn open_as(
         None => stream,
     };
     Ok(Opened { place, sidecar_file: Some(sidecar_file), stream })
-}
-
-/// Opens a large transcript of JP to print it compacted, without its texts in memory. `None` if [`open_as`] must open the
-/// transcript. `output` is the file to print into, if there is one.
-///
-/// # Errors
-/// Like [`open`].
-pub fn open_large(
-    transcript: &OsStr,
-    format: Option<Format>,
-    output: Option<&File>,
-    environment: &Environment,
-) -> Result<Option<LargeTranscript>, Error> {
-    if format.is_some_and(|format| format != Format::Jp) {
-        return Ok(None);
-    }
-    let place = store::locate(transcript, environment)?;
-    let Some(read) = store::read_large(&place, output)? else { return Ok(None) };
-    let large = read.map_err(|source| Error::Unreadable { path: place.path().to_owned(), source })?;
-    Ok(Some(large).filter(LargeTranscript::is_understood))
 }
 
 /// Returns the warnings about a transcript: parts that the reader skipped or does not understand, and overlays that are
@@ -154,13 +133,22 @@ fn require_understood(stream: Transcript, path: &Path) -> Result<Transcript, Err
 /// # Errors
 /// The file is not a sidecar, or an overlay is malformed.
 pub fn with_sidecar(stream: Transcript, file: Bytes) -> Result<Transcript, Unreadable> {
-    let mut stream = stream.with_sidecar(Sidecar::read(file)?)?;
+    with_sidecar_by(stream, Sidecar::read(file)?, digest::of_range)
+}
+
+/// Like [`with_sidecar`], with another function for the digest of a range.
+pub(super) fn with_sidecar_by(
+    stream: Transcript,
+    sidecar: Sidecar,
+    mut digest_of: impl FnMut(&Stream, TurnRange) -> String,
+) -> Result<Transcript, Unreadable> {
+    let mut stream = stream.with_sidecar(sidecar)?;
     let mut digests: HashMap<TurnRange, String> = HashMap::new();
     let mut stale_overlays = Vec::new();
     for (index, (overlay, receipts)) in stream.overlays().iter().zip(receipts(&stream)).enumerate() {
         let recorded = receipts.first().and_then(|receipt| receipt.get(RANGE_DIGEST)).and_then(Value::as_str);
         let is_current = overlay.range().filter(|range| range.to() < stream.turns()).is_some_and(|range| {
-            let current = digests.entry(range).or_insert_with(|| digest::of_range(&stream, range));
+            let current = digests.entry(range).or_insert_with(|| digest_of(&stream, range));
             recorded == Some(current.as_str())
         });
         if !is_current {

@@ -5,9 +5,12 @@ use std::fs::{self, File, FileTimes, OpenOptions};
 use std::io::Write as _;
 
 use jp_compact_core::projection::project;
+use jp_compact_core::splice::Piece;
 use jp_compact_core::splice::concat;
 use jp_compact_core::{Stream, source};
-use jp_compact_store::{LargeTranscript, Place, StoreError, StoreErrorKind, read_large};
+use jp_compact_store::{
+    LargeTranscript, Place, RangePart, StoreError, StoreErrorKind, open_large, read_large,
+};
 use serde_json::json;
 
 use crate::world::{ID, World, names, set_age};
@@ -129,4 +132,43 @@ fn other_transcripts_are_read_completely() {
     fs::write(world.path("session.jsonl"), &bytes).unwrap();
     let place = world.locate(world.path("session.jsonl")).unwrap();
     assert!(read_large(&place, None).unwrap().is_none(), "another program's transcript");
+}
+
+#[test]
+fn ranges_are_read_completely() {
+    let (world, bytes) = (World::new(), transcript());
+    world.in_workspace(ID, &bytes, 10);
+    let file = open_large(&world.locate(ID).unwrap(), None).unwrap().unwrap();
+    assert_eq!(file.beginning().unwrap(), bytes[..1 << 20]);
+    let (mut read_next, mut read) = (file.reader(), Vec::new());
+    let mut buffer = vec![0; 1_000_000];
+    while let Some(size @ 1..) = read_next(&mut buffer) {
+        read.extend_from_slice(&buffer[..size]);
+    }
+    assert!(read == bytes && file.size() == bytes.len());
+    let ranges = [0..3, 3..3, 100..3_000_000, 50..60];
+    let (mut actual, mut expected) = (Vec::new(), Vec::new());
+    for range in ranges.clone() {
+        expected.extend_from_slice(&bytes[range]);
+        expected.push(b'|');
+    }
+    let each = |part: RangePart<'_>| match part {
+        RangePart::Bytes(bytes) => actual.extend_from_slice(bytes),
+        RangePart::End => actual.push(b'|'),
+    };
+    file.read_ranges(ranges.into_iter(), each).unwrap();
+    assert!(actual == expected);
+    file.read_ranges(std::iter::once(bytes.len() - 1..bytes.len() + 1), |_| {}).unwrap_err();
+}
+
+#[test]
+fn pieces_of_a_changed_file_are_not_written() {
+    let world = World::new();
+    let path = world.in_workspace(ID, &transcript(), 10);
+    let file = open_large(&world.locate(ID).unwrap(), None).unwrap().unwrap();
+    let large = file.with_pieces(vec![Piece::Old(0..10), Piece::New(b"new".to_vec())]);
+    OpenOptions::new().append(true).open(path).unwrap().write_all(b"\n").unwrap();
+    let error = large.write_new(&world.path("out.json")).unwrap_err();
+    assert!(matches!(error, StoreError::Changed { how: "grew", .. }), "{error}");
+    assert!(!world.path("out.json").exists());
 }

@@ -1,11 +1,9 @@
 //! The lists of a source, whose elements can be deleted one by one. The order in which lists are added is the order of
 //! their numbers.
 
-use jp_compact_json::Span;
-
 use super::EventBuilder;
-use crate::json_index::JsonNode;
 use crate::source_map::{Deletion, ElementRef, List, ListForm, element_deletion};
+use jp_compact_json::{JsonNode, Span};
 
 impl EventBuilder {
     /// Adds a list of elements of the source. Returns its number.

@@ -5,10 +5,9 @@
 use std::borrow::Cow;
 
 use jp_compact_core::estimate::IMAGE_LINE;
-use jp_compact_json::Span;
 
 use super::{EventBuilder, EventDraft};
-use crate::json_index::JsonNode;
+use jp_compact_json::{JsonNode, Span};
 
 impl EventBuilder {
     /// Returns the span of a tool's name. A call without a name gets the name `unknown`.
@@ -33,7 +32,7 @@ impl EventBuilder {
 
     /// Returns the span of a new JSON value.
     pub(crate) fn new_json(&mut self, json: &str) -> Span {
-        let start = self.bytes.len() + self.appended.len();
+        let start = self.size() + self.appended.len();
         self.appended.extend_from_slice(json.as_bytes());
         Span { start, end: start + json.len() }
     }

@@ -273,7 +273,7 @@ impl Edits {
             pieces.push_new(text.into_bytes());
             offset = span.end;
         }
-        pieces.push_old(offset..stream.bytes().len());
+        pieces.push_old(offset..stream.size());
         pieces.into_pieces()
     }
 }

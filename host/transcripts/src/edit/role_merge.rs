@@ -5,14 +5,13 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::disposition::Disposition;
-use crate::json_index::{JsonIndex, JsonNode, MemberFilter};
 use crate::source_map::{ElementRef, ListForm, SourceMap};
 use jp_compact_core::event::Kind;
 use jp_compact_core::render::is_signed;
 use jp_compact_core::stale::StaleItems;
 use jp_compact_core::stream::Stream;
 use jp_compact_core::view::{Part, View};
-use jp_compact_json::Span;
+use jp_compact_json::{JsonIndex, JsonNode, MemberFilter, Span};
 
 /// The bytes before and after a text that becomes a block.
 const TEXT: [&str; 2] = [r#"{"type":"text","text":"#, "}"];

@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use super::deletions::Deletions;
 use super::record_name::name;
 use crate::disposition::Disposition;
-use crate::json_index::{JsonIndex, JsonNode};
 use crate::reader::SummaryPair;
 use crate::readers::reader;
 use crate::source_map::{ElementRef, EventSource, Link, SourceMap};
 use jp_compact_core::stream::Stream;
 use jp_compact_core::text;
 use jp_compact_core::view::SUMMARY_REQUEST;
+use jp_compact_json::{JsonIndex, JsonNode};
 
 /// Names, as JSON, that replace the names of deleted records.
 #[derive(Default)]
@@ -206,7 +206,8 @@ pub(super) fn follow(
     let mut first_pair: Option<&(ElementRef, String)> = None;
     // Bounded by the number of links, because a file may contain a cycle.
     for _ in 0..=links.len() {
-        let parent = link_index.stream.bytes_at(links[index].parent);
+        // The name of the previous record is the same, and nearer.
+        let name = links[index].previous.map_or(links[index].parent, |previous| links[previous].id);
         let next_index = link_index.parent(index);
         let next = next_index.map(|next| &links[next]);
         let stays = next.filter(|next| !deletions.contains(next.record));
@@ -223,8 +224,8 @@ pub(super) fn follow(
                 first_pair = first_pair.or(pair);
                 index = next_index?;
             }
-            _ if parent.is_empty() => return None,
-            _ => return str::from_utf8(parent).ok().map(str::to_owned),
+            _ if name.is_empty() => return None,
+            _ => return str::from_utf8(link_index.stream.bytes_at(name)).ok().map(str::to_owned),
         }
     }
     None

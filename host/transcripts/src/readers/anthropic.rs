@@ -8,13 +8,12 @@ use serde_json::json;
 
 use super::claude_code::known_block_event;
 use crate::builder::{EventBuilder, EventDraft, NewEvent};
-use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, ensure, format_error, role_of};
 use crate::source_map::Deletion;
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
-use jp_compact_json::Span;
+use jp_compact_json::{JsonNode, MemberFilter, Span};
 
 pub(super) struct Anthropic;
 

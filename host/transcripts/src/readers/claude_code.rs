@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 
 use super::values;
 use crate::builder::{EventBuilder, EventDraft, NewEvent};
-use crate::json_index::{JsonNode, MemberFilter, span_of};
 use crate::lines::estimated_records;
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, ensure};
@@ -21,7 +20,7 @@ use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
 use jp_compact_core::index::Unreadable;
 use jp_compact_core::{text, time};
-use jp_compact_json::Span;
+use jp_compact_json::{JsonNode, MemberFilter, Span, span_of};
 
 pub(super) struct ClaudeCode;
 
@@ -87,8 +86,7 @@ impl Reader for ClaudeCode {
     }
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
-        let bytes = builder.bytes();
-        let mut lines: Vec<Line> = Vec::with_capacity(estimated_records(&bytes));
+        let mut lines: Vec<Line> = Vec::with_capacity(estimated_records(builder.size()));
         builder.read_lines(WANTED, |builder, at, node| {
             ensure(node.is_object(), "Claude Code", node, "a line is not an object")?;
             let members = node.members_named(&MEMBERS);
@@ -103,7 +101,7 @@ impl Reader for ClaudeCode {
             let parent = span_of(parent);
             let last = lines.last().map(|line| line.uuid);
             let follows_last =
-                !parent.is_empty() && last.is_some_and(|last| last.slice(&bytes) == parent.slice(&bytes));
+                !parent.is_empty() && last.is_some_and(|last| builder.raw(last) == builder.raw(parent));
             builder.add_link(at, uuid.span(), parent);
             let model = message.and_then(|message| message.text_of("model"));
             if let Some(model) = model.filter(|model| !model.starts_with('<')) {
@@ -117,12 +115,14 @@ impl Reader for ClaudeCode {
                     builder.count_unknown(node);
                 }
             }
+            let message_id = span_of(message.and_then(|message| message.string("id")));
+            builder.keep(message_id);
             lines.push(Line {
                 uuid: uuid.span(),
                 parent,
-                parent_tail: tail(parent.slice(&bytes)),
+                parent_tail: tail(builder.raw(parent)),
                 follows_last,
-                message: span_of(message.and_then(|message| message.string("id"))),
+                message: message_id,
                 has_results,
                 is_side: is_side.is_some_and(JsonNode::is_literal_true),
                 events: before..builder.len(),
@@ -133,7 +133,7 @@ impl Reader for ClaudeCode {
         if lines.iter().all(|line| line.is_side || line.events.is_empty()) {
             lines.iter_mut().for_each(|line| line.is_side = false);
         }
-        let (on_path, broken_at) = path(&builder.bytes(), &lines);
+        let (on_path, broken_at) = path(builder, &lines);
         if let Some(broken_at) = broken_at {
             let is_lost =
                 |(line, on_path): &(&Line, &bool)| !**on_path && !line.is_side && !line.events.is_empty();
@@ -147,6 +147,10 @@ impl Reader for ClaudeCode {
         }
         builder.retain(|event| stays[event]);
         Ok(())
+    }
+
+    fn reads_lines_once(&self) -> bool {
+        true
     }
 
     fn note(&self, note: &SummaryPair<'_>) -> Vec<String> {
@@ -360,31 +364,31 @@ pub(super) fn known_block_event(
 /// Marks the lines on the path from the last one to the root. Also returns the line whose parent is missing. Parallel
 /// calls fork the path. Their results and the other lines of their message belong to the path too, except for lines
 /// that were written twice.
-fn path(bytes: &[u8], lines: &[Line]) -> (Vec<bool>, Option<usize>) {
+fn path(builder: &EventBuilder, lines: &[Line]) -> (Vec<bool>, Option<usize>) {
     let by_uuid: OnceCell<HashMap<Cow<'_, [u8]>, usize>> = OnceCell::new();
-    let name = |span: Span| text::canonical(span.slice(bytes));
+    let name = |span: Span| text::canonical(builder.raw(span));
     let uuids_in_order = || lines.iter().enumerate().map(|(index, line)| (name(line.uuid), index));
     let parent = |index: usize| {
         if lines[index].follows_last {
             return index.checked_sub(1);
         }
-        let parent = Some(lines[index].parent.slice(bytes)).filter(|parent| parent != b"null")?;
+        let parent = Some(builder.raw(lines[index].parent)).filter(|parent| parent != b"null")?;
         by_uuid.get_or_init(|| uuids_in_order().collect()).get(&text::canonical(parent)).copied()
     };
     let mut on_path = vec![false; lines.len()];
-    let (mut next, mut broken_at) = (leaf(bytes, lines), None);
+    let (mut next, mut broken_at) = (leaf(builder, lines), None);
     while let Some(index) = next.filter(|index| !on_path[*index]) {
         on_path[index] = true;
         next = parent(index);
-        let is_named = || lines[index].parent.slice(bytes).first() == Some(&b'"');
+        let is_named = || parent_name(builder, lines, index).first() == Some(&b'"');
         broken_at = Some(index).filter(|_| next.is_none() && is_named());
     }
     if lines.iter().zip(&on_path).any(|(line, on_path)| !on_path && !line.is_side) {
         let lines_on_path = || lines.iter().zip(&on_path).filter(|(_, on_path)| **on_path);
-        let messages: HashSet<&[u8]> = lines_on_path().map(|(line, _)| line.message.slice(bytes)).collect();
+        let messages: HashSet<&[u8]> = lines_on_path().map(|(line, _)| builder.raw(line.message)).collect();
         // Many lines may have no message id or an empty one.
         let is_sent = |line: &Line| {
-            let message = line.message.slice(bytes);
+            let message = builder.raw(line.message);
             message.len() > 2 && messages.contains(message)
         };
         let mut sent: HashSet<Cow<'_, [u8]>> = lines_on_path().map(|(line, _)| name(line.uuid)).collect();
@@ -402,20 +406,26 @@ fn path(bytes: &[u8], lines: &[Line]) -> (Vec<bool>, Option<usize>) {
     (on_path, broken_at)
 }
 
+/// Returns the name of the parent of a line. Nearly always it is the name of the previous line, which stays in memory.
+fn parent_name<'a>(builder: &'a EventBuilder, lines: &[Line], index: usize) -> &'a [u8] {
+    let line = &lines[index];
+    builder.raw(if line.follows_last { lines[index - 1].uuid } else { line.parent })
+}
+
 /// Returns the last line with an event that no other line with an event follows.
-fn leaf(bytes: &[u8], lines: &[Line]) -> Option<usize> {
+fn leaf(builder: &EventBuilder, lines: &[Line]) -> Option<usize> {
     let has_events = |line: &&Line| !line.is_side && !line.events.is_empty();
     let last = lines.iter().rposition(|line| has_events(&line));
     let Some(last) = last else { return lines.iter().rposition(|line| !line.is_side) };
-    let uuid = lines[last].uuid.slice(bytes);
+    let uuid = builder.raw(lines[last].uuid);
     let last_tail = tail(uuid);
-    let follows = |line: &Line| line.parent_tail == last_tail && line.parent.slice(bytes) == uuid;
-    if !lines.iter().filter(has_events).any(follows) {
+    let parent = |index: usize| parent_name(builder, lines, index);
+    let with_events = || lines.iter().enumerate().filter(|(_, line)| has_events(line));
+    if !with_events().any(|(index, line)| line.parent_tail == last_tail && parent(index) == uuid) {
         return Some(last);
     }
     // The lines are not in the order of their links.
-    let followed: HashSet<&[u8]> =
-        lines.iter().filter(has_events).map(|line| line.parent.slice(bytes)).collect();
-    let is_leaf = |line: &Line| has_events(&line) && !followed.contains(line.uuid.slice(bytes));
+    let followed: HashSet<&[u8]> = with_events().map(|(index, _)| parent(index)).collect();
+    let is_leaf = |line: &Line| has_events(&line) && !followed.contains(builder.raw(line.uuid));
     Some(lines.iter().rposition(is_leaf).unwrap_or(last))
 }

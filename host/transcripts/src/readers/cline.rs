@@ -5,10 +5,10 @@ use serde_json::json;
 
 use super::anthropic::{self, Anthropic, WANTED};
 use crate::builder::{EventBuilder, EventDraft};
-use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, ensure};
 use jp_compact_core::index::Unreadable;
+use jp_compact_json::{JsonNode, MemberFilter};
 
 pub(super) struct Cline;
 

@@ -13,13 +13,12 @@ use self::author::is_by_user;
 use self::twins::{Key, Speaker, Twin};
 use super::values;
 use crate::builder::{EventBuilder, EventDraft, time_of};
-use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, ensure, format_error_at};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
-use jp_compact_json::Span;
+use jp_compact_json::{JsonNode, MemberFilter, Span};
 
 pub(super) struct Codex;
 

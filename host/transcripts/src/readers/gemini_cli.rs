@@ -9,14 +9,13 @@ use super::gemini::{self, Calls, is_thought, parts};
 use super::gemini_log::{Log, LogMessage, WANTED as LOG_MEMBERS};
 use super::values;
 use crate::builder::{EventBuilder, EventDraft, NewEvent, time_of};
-use crate::json_index::{JsonIndex, JsonNode, MemberFilter, span_of};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::Sample;
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
 use jp_compact_core::index::Unreadable;
-use jp_compact_json::{Malformed, Span};
+use jp_compact_json::{JsonIndex, JsonNode, Malformed, MemberFilter, Span, span_of};
 
 pub(super) struct GeminiCli;
 

@@ -2,11 +2,10 @@
 //! `$rewindTo` removes a message and all messages after it. A repeated header line is ignored.
 
 use crate::builder::EventBuilder;
-use crate::json_index::{JsonNode, MemberFilter};
 use crate::sample::ensure;
 use crate::source_map::{ElementRef, ListForm};
 use jp_compact_core::index::Unreadable;
-use jp_compact_json::Span;
+use jp_compact_json::{JsonNode, MemberFilter, Span};
 
 use std::collections::HashMap;
 

@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 
 use super::values;
 use crate::builder::{EventBuilder, EventDraft};
-use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, format_error, role_of};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
+use jp_compact_json::{JsonNode, MemberFilter};
 
 pub(super) struct JCli;
 

@@ -29,7 +29,8 @@ use jp_compact_core::stream::Stream;
 use crate::builder::EventBuilder;
 use crate::format::Format;
 use crate::reader::Reader;
-use crate::sample;
+use crate::sample::{self, Sample};
+use crate::source::{ByteSource, WindowedFile};
 use crate::transcript::Transcript;
 use crate::unsupported;
 
@@ -60,17 +61,25 @@ pub(crate) fn reader(format: Format) -> Option<&'static dyn Reader> {
 /// Detects the format of a transcript. Returns `None` for a program that is not supported, even if it resembles one.
 #[must_use]
 pub fn detect(bytes: &[u8]) -> Option<Format> {
-    let found = sample::with_samples(bytes, |sample| {
-        if unsupported::program_of(sample).is_some() {
-            return Some(None);
-        }
-        let matches = |format: &Format| match reader(*format) {
-            Some(reader) => reader.detects(sample),
-            None => sample::is_jp(sample),
-        };
-        Format::ALL.into_iter().find(matches).map(Some)
-    });
-    found.flatten()
+    sample::with_samples(bytes, format_of).flatten()
+}
+
+/// Like [`detect`], for the beginning of a file. Returns `None` if the whole file could have another format.
+#[must_use]
+pub fn detect_beginning(bytes: &[u8]) -> Option<Format> {
+    sample::with_lines(bytes, format_of).flatten()
+}
+
+/// Returns `Some(None)` for a program that is not supported.
+fn format_of(sample: &Sample<'_>) -> Option<Option<Format>> {
+    if unsupported::program_of(sample).is_some() {
+        return Some(None);
+    }
+    let matches = |format: &Format| match reader(*format) {
+        Some(reader) => reader.detects(sample),
+        None => sample::is_jp(sample),
+    };
+    Format::ALL.into_iter().find(matches).map(Some)
 }
 
 /// Returns whether lines, or the items of an array, are certainly J-CLI's. Bare messages could be `OpenAI`'s.
@@ -93,7 +102,27 @@ pub fn is_request_body(transcript: &Transcript, provider: Provider) -> bool {
 /// The bytes are not of that format. The error carries the byte offset.
 pub fn read(format: Format, bytes: Bytes) -> Result<Transcript, Unreadable> {
     let Some(reader) = reader(format) else { return Stream::parse(bytes).map(Transcript::from) };
-    let mut builder = EventBuilder::new(bytes, format);
+    let mut builder = EventBuilder::new(ByteSource::whole(bytes), format);
     reader.read(&mut builder)?;
     builder.finish()
+}
+
+/// Reads a transcript of `size` bytes without its texts in memory, only for [`render`](crate::render) of a view without
+/// summaries. `None` if the format cannot be read in this way. After an error, and if the stream has missed bytes, the
+/// whole file must be read.
+///
+/// # Errors
+/// The bytes are not of that format, or a line is malformed.
+pub fn read_in_windows(
+    format: Format,
+    size: usize,
+    file: Box<dyn WindowedFile>,
+) -> Option<Result<Transcript, Unreadable>> {
+    let reader = reader(format).filter(|reader| reader.reads_lines_once())?;
+    let read = |source| {
+        let mut builder = EventBuilder::new(source, format);
+        reader.read(&mut builder)?;
+        builder.finish()
+    };
+    Some(ByteSource::in_windows(size, file).and_then(read))
 }

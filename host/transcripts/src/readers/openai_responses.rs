@@ -7,13 +7,12 @@ use serde_json::json;
 
 use super::values;
 use crate::builder::{EventBuilder, EventDraft};
-use crate::json_index::{JsonNode, MemberFilter, span_of};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, ensure, format_error};
 use crate::source_map::Deletion;
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
-use jp_compact_json::Span;
+use jp_compact_json::{JsonNode, MemberFilter, Span, span_of};
 
 pub(super) struct OpenaiResponses;
 

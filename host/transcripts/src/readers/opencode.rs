@@ -12,7 +12,6 @@ use jiff::Timestamp;
 
 use super::values;
 use crate::builder::{EventBuilder, EventDraft, NewEvent};
-use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, ensure, format_error};
 use crate::source_map::{Deletion, ElementRef};
@@ -20,7 +19,7 @@ use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
 use jp_compact_core::index::Unreadable;
 use jp_compact_core::view::SUMMARY_NOTE;
-use jp_compact_json::Span;
+use jp_compact_json::{JsonNode, MemberFilter, Span};
 
 pub(super) struct Opencode;
 

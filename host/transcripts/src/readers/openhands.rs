@@ -13,7 +13,6 @@ use serde_json::Value;
 
 use super::values;
 use crate::builder::{EventBuilder, EventDraft};
-use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, ensure, format_error};
 use crate::source_map::{Deletion, ElementRef};
@@ -21,7 +20,7 @@ use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
 use jp_compact_core::index::Unreadable;
 use jp_compact_core::time;
-use jp_compact_json::Span;
+use jp_compact_json::{JsonNode, MemberFilter, Span};
 
 pub(super) struct OpenHands;
 

@@ -7,13 +7,12 @@ use serde_json::{Value, json};
 use super::pi_path::{FirstKept, PiEntry, Reference, first_kept, path, redirect_references};
 use super::values;
 use crate::builder::{EventBuilder, EventDraft, NewEvent, time_of};
-use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, ensure};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
-use jp_compact_json::Span;
+use jp_compact_json::{JsonNode, MemberFilter, Span};
 
 pub(super) struct Pi;
 

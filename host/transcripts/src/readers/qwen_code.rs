@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 use super::gemini::{self, Calls};
 use super::values;
 use crate::builder::{EventBuilder, EventDraft, time_of};
-use crate::json_index::{JsonNode, MemberFilter, span_of};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, ensure};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::index::Unreadable;
+use jp_compact_json::{JsonNode, MemberFilter, span_of};
 
 pub(super) struct QwenCode;
 

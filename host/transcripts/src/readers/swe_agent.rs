@@ -13,13 +13,12 @@ use serde_json::{Map, Value, json};
 use self::form::Form;
 use super::values;
 use crate::builder::{EventBuilder, EventDraft};
-use crate::json_index::{JsonNode, MemberFilter};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, ensure, format_error};
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::Unreadable;
-use jp_compact_json::Span;
+use jp_compact_json::{JsonNode, MemberFilter, Span};
 
 pub(super) struct SweAgent;
 

@@ -4,7 +4,7 @@
 use jp_compact_core::external::EditSite;
 use serde_json::json;
 
-use crate::json_index::JsonNode;
+use jp_compact_json::JsonNode;
 
 pub(super) fn text(text: &str) -> String {
     // Serialization of a string cannot fail.

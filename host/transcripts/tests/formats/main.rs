@@ -37,6 +37,7 @@ mod steps;
 mod strip_length;
 mod surrogates;
 mod swe_agent;
+mod windows;
 
 use check::check;
 use jp_compact_transcripts::Format;

@@ -2,9 +2,8 @@
 //! model receives them with the user's message, so they are events, and a summary covers them.
 
 use crate::builder::{EventBuilder, EventDraft, NewEvent};
-use crate::json_index::JsonNode;
 use jp_compact_core::event::Kind;
-use jp_compact_json::Span;
+use jp_compact_json::{JsonNode, Span};
 
 use serde_json::json;
 

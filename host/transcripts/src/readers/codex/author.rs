@@ -1,6 +1,6 @@
 //! The author of a message with the role `user`: the user, or Codex on behalf of the user.
 
-use crate::json_index::JsonNode;
+use jp_compact_json::JsonNode;
 
 use std::borrow::Cow;
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::json_index::JsonNode;
 use crate::reader::SummaryPair;
+use jp_compact_json::JsonNode;
 
 pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
     let payload = pair.first.get("payload");

@@ -6,11 +6,11 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
 use super::FoundEvent;
-use crate::json_index::JsonNode;
 use crate::readers::values;
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
+use jp_compact_json::JsonNode;
 
 /// The author of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,12 +5,12 @@ use serde_json::{Map, Value, json};
 
 use super::{Record, as_json, long_texts};
 use crate::builder::{EventBuilder, EventDraft};
-use crate::json_index::{JsonNode, span_of};
 use crate::reader::SummaryPair;
 use crate::readers::values;
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
+use jp_compact_json::{JsonNode, span_of};
 
 /// Actions that are not calls.
 const NOT_CALLS: [&str; 14] = [

@@ -4,12 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::{Record, long_texts};
 use crate::builder::{EventBuilder, EventDraft};
-use crate::json_index::{JsonNode, span_of};
 use crate::reader::SummaryPair;
 use crate::readers::values;
 use crate::source_map::Deletion;
 use jp_compact_core::event::Kind;
-use jp_compact_json::Span;
+use jp_compact_json::{JsonNode, Span, span_of};
 
 /// Members with reasoning, in the order in which events contain them.
 const THOUGHTS: [&str; 3] = ["reasoning_content", "thinking_blocks", "responses_reasoning_item"];

@@ -2,11 +2,10 @@
 //! request, or the model's response. Reasoning and command are parts of one text, and are cut out of it.
 
 use crate::builder::{EventBuilder, EventDraft};
-use crate::json_index::JsonNode;
 use crate::readers::values;
 use crate::source_map::{Deletion, ElementRef};
 use jp_compact_core::external::EditSite;
-use jp_compact_json::Span;
+use jp_compact_json::{JsonNode, Span};
 
 use std::borrow::Cow;
 

@@ -1,11 +1,10 @@
 //! Messages that are objects of the Responses API, as mini-swe-agent stores them.
 
 use crate::builder::{EventBuilder, EventDraft};
-use crate::json_index::JsonNode;
 use crate::readers::values;
 use crate::source_map::Deletion;
 use jp_compact_core::event::Kind;
-use jp_compact_json::Span;
+use jp_compact_json::{JsonNode, Span};
 
 /// Adds the events of a message, which is a response of the model or the output of a call. Returns the ids of the
 /// response's calls.

@@ -5,13 +5,21 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
-use jp_compact_core::external::EditSite;
-use jp_compact_core::text;
-use jp_compact_json::{Malformed, Scanner, Span};
+use crate::text;
+use crate::{Malformed, Scanner, Span};
+
+/// A value that is replaced by other JSON.
+#[derive(Debug, Clone, Copy)]
+pub struct EditSite {
+    /// The bytes of the value.
+    pub span: Span,
+    /// Returns the new value as JSON. For emptied arguments the text is empty.
+    pub write: fn(&str) -> String,
+}
 
 /// The nodes of a value that the filter selected. The index can be reused for another value.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct JsonIndex {
+pub struct JsonIndex {
     root: Node,
     /// The nodes of all objects and arrays. The children of one value are neighbors, and the innermost value comes
     /// first.
@@ -21,6 +29,8 @@ pub(crate) struct JsonIndex {
     /// Whether a key contains escapes, which is rare.
     has_escaped_keys: bool,
     needs_repair: bool,
+    /// The offset in the file of the bytes' first byte. Only the spans that a node returns are offsets in the file.
+    base: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -42,29 +52,34 @@ enum NodeContent {
 
 /// Selects the members that are indexed, by key. All others are skipped as a whole. The items of an array are
 /// indexed if its member is.
-pub(crate) type MemberFilter = fn(&[u8]) -> bool;
+pub type MemberFilter = fn(&[u8]) -> bool;
 
 impl JsonIndex {
     /// Indexes the value at `span`. Only white space may surround it.
     ///
     /// # Errors
     /// The bytes are not JSON. The error carries the offset in `bytes`.
-    pub(crate) fn new(bytes: &[u8], span: Span, filter: MemberFilter) -> Result<Self, Malformed> {
+    pub fn new(bytes: &[u8], span: Span, filter: MemberFilter) -> Result<Self, Malformed> {
         let mut index = Self::default();
         index.read(bytes, span, filter)?;
         Ok(index)
     }
 
     /// Returns whether the value contains something that has to be repaired before it is decoded.
-    pub(crate) fn needs_repair(&self) -> bool {
+    pub fn needs_repair(&self) -> bool {
         self.needs_repair
+    }
+
+    /// Sets the offset in the file of the first byte, for bytes that are a part of a file.
+    pub fn set_base(&mut self, base: usize) {
+        self.base = base;
     }
 
     /// Indexes the value at `span`, and drops the previous value.
     ///
     /// # Errors
     /// Like [`Self::new`].
-    pub(crate) fn read(&mut self, bytes: &[u8], span: Span, filter: MemberFilter) -> Result<(), Malformed> {
+    pub fn read(&mut self, bytes: &[u8], span: Span, filter: MemberFilter) -> Result<(), Malformed> {
         self.read_to_end(Scanner::lenient(&bytes[..span.end], span.start), bytes, filter).map(drop)
     }
 
@@ -73,7 +88,7 @@ impl JsonIndex {
     ///
     /// # Errors
     /// Like [`Self::new`]. If the line is cut off, the error may be after its end.
-    pub(crate) fn read_line(
+    pub fn read_line(
         &mut self,
         bytes: &[u8],
         start: usize,
@@ -144,6 +159,11 @@ impl JsonIndex {
         Ok(())
     }
 
+    #[inline]
+    fn in_file(&self, span: Span) -> Span {
+        Span { start: span.start + self.base, end: span.end + self.base }
+    }
+
     /// Moves the children of an object or array to their final place. Returns the range.
     fn close(&mut self, first_child: usize) -> Span {
         let start = self.nodes.len();
@@ -159,7 +179,7 @@ fn is_container(first: Option<u8>) -> bool {
 
 /// A node and the bytes that it refers to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct JsonNode<'a> {
+pub struct JsonNode<'a> {
     bytes: &'a [u8],
     index: &'a JsonIndex,
     node: &'a Node,
@@ -167,10 +187,11 @@ pub(crate) struct JsonNode<'a> {
 
 impl<'a> JsonNode<'a> {
     /// Returns the root of an index over these bytes.
-    pub(crate) fn new(bytes: &'a [u8], index: &'a JsonIndex) -> Self {
+    pub fn new(bytes: &'a [u8], index: &'a JsonIndex) -> Self {
         Self { bytes, index, node: &index.root }
     }
 
+    #[inline]
     fn member_nodes(self) -> &'a [Node] {
         if let NodeContent::Object(members) = self.node.content {
             &self.index.nodes[members.start..members.end]
@@ -179,6 +200,7 @@ impl<'a> JsonNode<'a> {
         }
     }
 
+    #[inline]
     fn at(self, node: &'a Node) -> Self {
         Self { node, ..self }
     }
@@ -200,99 +222,105 @@ impl<'a> JsonNode<'a> {
         members.iter().rposition(has_name)
     }
 
-    pub(crate) fn span(self) -> Span {
-        self.node.span
+    #[inline]
+    pub fn span(self) -> Span {
+        self.index.in_file(self.node.span)
     }
 
-    pub(crate) fn raw(self) -> &'a [u8] {
+    #[inline]
+    pub fn raw(self) -> &'a [u8] {
         self.node.span.slice(self.bytes)
     }
 
-    pub(crate) fn get(self, name: &str) -> Option<Self> {
+    #[inline]
+    pub fn get(self, name: &str) -> Option<Self> {
         self.find(name).map(|index| self.at(&self.member_nodes()[index]))
     }
 
-    pub(crate) fn string(self, name: &str) -> Option<Self> {
+    #[inline]
+    pub fn string(self, name: &str) -> Option<Self> {
         self.get(name).filter(|value| value.is_string())
     }
 
     /// Returns the span of a string member, or an empty span if there is none.
-    pub(crate) fn string_span(self, name: &str) -> Span {
+    pub fn string_span(self, name: &str) -> Span {
         span_of(self.string(name))
     }
 
     /// Returns a string member that is not empty.
-    pub(crate) fn non_empty_string(self, name: &str) -> Option<Self> {
+    pub fn non_empty_string(self, name: &str) -> Option<Self> {
         self.string(name).filter(|text| text.raw().len() > 2)
     }
 
-    pub(crate) fn array(self, name: &str) -> Option<Self> {
+    pub fn array(self, name: &str) -> Option<Self> {
         self.get(name).filter(|value| value.is_array())
     }
 
-    pub(crate) fn object(self, name: &str) -> Option<Self> {
+    pub fn object(self, name: &str) -> Option<Self> {
         self.get(name).filter(|value| value.is_object())
     }
 
     /// Returns a member that is an array with at least one item.
-    pub(crate) fn non_empty_array(self, name: &str) -> Option<Self> {
+    pub fn non_empty_array(self, name: &str) -> Option<Self> {
         self.get(name).filter(|list| list.items().len() > 0)
     }
 
     /// Returns a member that is not `null`.
-    pub(crate) fn non_null(self, name: &str) -> Option<Self> {
+    pub fn non_null(self, name: &str) -> Option<Self> {
         self.get(name).filter(|value| !value.is_null())
     }
 
     /// Returns a member of a member.
-    pub(crate) fn inner(self, outer: &str, name: &str) -> Option<Self> {
+    pub fn inner(self, outer: &str, name: &str) -> Option<Self> {
         self.get(outer)?.get(name)
     }
 
     /// Returns the items of a member. Empty if the member is not an array.
-    pub(crate) fn items_of(self, name: &str) -> impl DoubleEndedIterator<Item = Self> {
+    pub fn items_of(self, name: &str) -> impl DoubleEndedIterator<Item = Self> {
         self.get(name).into_iter().flat_map(Self::items)
     }
 
     /// Returns whether a member is this string.
-    pub(crate) fn text_is(self, name: &str, text: &str) -> bool {
+    pub fn text_is(self, name: &str, text: &str) -> bool {
         self.string(name).is_some_and(|value| *value.text_bytes() == *text.as_bytes())
     }
 
     /// Returns the JSON of this value.
-    pub(crate) fn lossy(self) -> Cow<'a, str> {
+    pub fn lossy(self) -> Cow<'a, str> {
         String::from_utf8_lossy(self.raw())
     }
 
-    pub(crate) fn number<T: FromStr>(self) -> Option<T> {
+    pub fn number<T: FromStr>(self) -> Option<T> {
         std::str::from_utf8(self.raw()).ok()?.parse().ok()
     }
 
     /// Returns the site after the last member of an object, where a missing member can be added.
-    pub(crate) fn new_member_site(self, write: fn(&str) -> String) -> Option<EditSite> {
+    pub fn new_member_site(self, write: fn(&str) -> String) -> Option<EditSite> {
         let end = self.member_spans().last()?.end;
         Some(EditSite { span: Span { start: end, end }, write })
     }
 
     /// Returns the span of this value, with the function that writes its replacement.
-    pub(crate) fn edit_site(self, write: fn(&str) -> String) -> EditSite {
+    pub fn edit_site(self, write: fn(&str) -> String) -> EditSite {
         EditSite { span: self.span(), write }
     }
 
-    pub(crate) fn text_of(self, name: &str) -> Option<Cow<'a, str>> {
+    pub fn text_of(self, name: &str) -> Option<Cow<'a, str>> {
         self.string(name).map(Self::text)
     }
 
-    pub(crate) fn is_true(self, name: &str) -> bool {
+    pub fn is_true(self, name: &str) -> bool {
         self.get(name).is_some_and(Self::is_literal_true)
     }
 
-    pub(crate) fn is_literal_true(self) -> bool {
+    #[inline]
+    pub fn is_literal_true(self) -> bool {
         self.raw() == b"true"
     }
 
     /// Returns several members, found in one pass.
-    pub(crate) fn members_named<const N: usize>(self, names: &[&str; N]) -> [Option<Self>; N] {
+    #[inline]
+    pub fn members_named<const N: usize>(self, names: &[&str; N]) -> [Option<Self>; N] {
         let mut found = [None; N];
         for (key, value) in self.members() {
             if let Some(name) = names.iter().position(|name| *name.as_bytes() == *key) {
@@ -303,9 +331,8 @@ impl<'a> JsonNode<'a> {
     }
 
     /// Returns the members of an object. Empty for any other value and for one that was skipped.
-    pub(crate) fn members(
-        self,
-    ) -> impl DoubleEndedIterator<Item = (Cow<'a, [u8]>, Self)> + ExactSizeIterator {
+    #[inline]
+    pub fn members(self) -> impl DoubleEndedIterator<Item = (Cow<'a, [u8]>, Self)> + ExactSizeIterator {
         let name = move |key: Span| match self.index.has_escaped_keys {
             true => text::unquote_bytes(key.slice(self.bytes)),
             false => Cow::Borrowed(&self.bytes[key.start + 1..key.end - 1]),
@@ -314,17 +341,18 @@ impl<'a> JsonNode<'a> {
     }
 
     /// Returns the spans of an object's members, each from its key to the end of its value.
-    pub(crate) fn member_spans(self) -> Vec<Span> {
-        let from_key = |node: &Node| Span { start: node.key.start, end: node.span.end };
+    pub fn member_spans(self) -> Vec<Span> {
+        let from_key = |node: &Node| self.index.in_file(Span { start: node.key.start, end: node.span.end });
         self.member_nodes().iter().map(from_key).collect()
     }
 
-    pub(crate) fn position(self, name: &str) -> Option<usize> {
+    pub fn position(self, name: &str) -> Option<usize> {
         self.find(name)
     }
 
     /// Returns the items of an array. Empty for any other value and for one that was skipped.
-    pub(crate) fn items(self) -> impl ExactSizeIterator<Item = Self> + DoubleEndedIterator {
+    #[inline]
+    pub fn items(self) -> impl ExactSizeIterator<Item = Self> + DoubleEndedIterator {
         let items = if let NodeContent::Array(items) = self.node.content {
             &self.index.nodes[items.start..items.end]
         } else {
@@ -333,34 +361,39 @@ impl<'a> JsonNode<'a> {
         items.iter().map(move |node| self.at(node))
     }
 
-    pub(crate) fn is_string(self) -> bool {
+    #[inline]
+    pub fn is_string(self) -> bool {
         self.raw().first() == Some(&b'"')
     }
 
-    pub(crate) fn is_object(self) -> bool {
+    #[inline]
+    pub fn is_object(self) -> bool {
         self.raw().first() == Some(&b'{')
     }
 
-    pub(crate) fn is_array(self) -> bool {
+    #[inline]
+    pub fn is_array(self) -> bool {
         self.raw().first() == Some(&b'[')
     }
 
-    pub(crate) fn is_null(self) -> bool {
+    #[inline]
+    pub fn is_null(self) -> bool {
         self.raw() == b"null"
     }
 
     /// Returns the text of a string as bytes, and no bytes for any other value. Cheaper than [`Self::text`].
-    pub(crate) fn text_bytes(self) -> Cow<'a, [u8]> {
+    #[inline]
+    pub fn text_bytes(self) -> Cow<'a, [u8]> {
         if self.is_string() { text::unquote_bytes(self.raw()) } else { Cow::Borrowed(b"") }
     }
 
     /// Returns the text of a string, and an empty text for any other value.
-    pub(crate) fn text(self) -> Cow<'a, str> {
+    pub fn text(self) -> Cow<'a, str> {
         if self.is_string() { text::unquote(self.raw()) } else { Cow::Borrowed("") }
     }
 }
 
 /// Returns the span of a value, or an empty span without one.
-pub(crate) fn span_of(value: Option<JsonNode<'_>>) -> Span {
+pub fn span_of(value: Option<JsonNode<'_>>) -> Span {
     value.map_or_else(Span::default, JsonNode::span)
 }

@@ -1,0 +1,102 @@
+//! The bytes that stay in memory of a source that is read in windows: those that the projection and the write-back read.
+//! These are names and ids, blank texts, and values that may be too short for their replacement. The write-back reads
+//! only the positions of all others.
+
+use jp_compact_core::event::{Event, Kind};
+use jp_compact_core::external::ExternalEvent;
+use jp_compact_core::index::{ElementCounter, Unreadable};
+use jp_compact_core::text;
+use jp_compact_json::Span;
+
+use super::EventBuilder;
+
+/// The size of the line that replaces a result, with its quotes, and without a long name of the tool.
+const STATUS_LINE_BYTES: usize = 32;
+/// The maximum size of one character in JSON, as in `\ud83d\ude00`.
+const CHARACTER_BYTES_MAX: usize = 12;
+
+/// The progress in the window, and the spans that stay.
+#[derive(Default)]
+pub(super) struct MemoryPlan {
+    /// The number of events whose spans are selected.
+    events: usize,
+    count: ElementCounter,
+    links: usize,
+    /// The size of the longest name of a tool.
+    name_bytes: usize,
+    spans: Vec<Span>,
+}
+
+impl EventBuilder {
+    /// Keeps a value of the source in memory.
+    pub(crate) fn keep(&mut self, span: Span) {
+        if self.source.is_in_windows() {
+            self.memory.spans.push(span);
+        }
+    }
+
+    /// Goes on to the next window of the source.
+    pub(super) fn leave_window(&mut self) -> Result<(), Unreadable> {
+        if self.source.is_in_windows() {
+            let mut plan = std::mem::take(&mut self.memory);
+            for event in &self.events[plan.events.min(self.events.len())..] {
+                self.source.report_event(plan.count.turn(event.kind), event.span);
+            }
+            plan.select(self);
+            plan.spans.retain(|span| !span.is_empty() && span.end <= self.source.size());
+            plan.spans.sort_unstable_by_key(|span| span.start);
+            plan.spans.drain(..).for_each(|span| self.source.keep(span));
+            self.memory = plan;
+        }
+        self.source.go_on()
+    }
+}
+
+impl MemoryPlan {
+    /// Selects the spans of the events and links since the last call.
+    fn select(&mut self, builder: &EventBuilder) {
+        let first = self.events.min(builder.events.len());
+        for link in &builder.map.links[self.links..] {
+            self.spans.push(link.id);
+            // The name of the previous record is the same.
+            if link.previous.is_none() {
+                self.spans.push(link.parent);
+            }
+        }
+        for (event, external) in builder.events[first..].iter().zip(&builder.external[first..]) {
+            self.spans.extend([event.id, event.name]);
+            self.name_bytes = self.name_bytes.max(event.name.len());
+            self.select_texts(builder, event, external);
+        }
+        (self.events, self.links) = (builder.events.len(), builder.map.links.len());
+    }
+
+    fn select_texts(&mut self, builder: &EventBuilder, event: &Event, external: &ExternalEvent) {
+        match event.kind {
+            Kind::Message => self.spans.extend(Some(event.body).filter(|body| is_blank(builder.raw(*body)))),
+            Kind::ToolRequest | Kind::ToolResponse { .. } => {
+                // If a later name is longer, the missing bytes are noticed when they are read. Arguments become `{}`.
+                let long_bytes = match event.kind {
+                    Kind::ToolRequest => CHARACTER_BYTES_MAX * 2,
+                    _ => CHARACTER_BYTES_MAX * (STATUS_LINE_BYTES + self.name_bytes),
+                };
+                let edits = external.edits.iter().map(|edit| edit.span);
+                if edits.clone().map(Span::len).sum::<usize>() <= long_bytes * edits.len().div_ceil(2) {
+                    self.spans.extend(edits);
+                }
+                if event.body.len() <= long_bytes && event.kind != Kind::ToolRequest {
+                    self.spans.push(event.body);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns whether the text of a JSON string is only white space.
+fn is_blank(raw: &[u8]) -> bool {
+    match raw.get(1) {
+        Some(first) if first.is_ascii_alphanumeric() => false,
+        _ => text::unquote(raw).trim().is_empty(),
+    }
+}
