@@ -34,9 +34,9 @@ pub(crate) fn add_rows(table: &mut Table, folder: &Path, runs: usize, bytes: usi
     let mut ours_once = ours;
     let mut cp = || remove_output(run(command("cp", folder).arg(&session).arg(&out)));
     let [usage, copied] = alternate(runs, [&mut ours_once, &mut cp])?;
-    table.add_times("Claude Code session, stripped: CPU / cp", usage.cpu, copied.cpu, Some(4.0));
+    table.add_times("Claude Code session, stripped: CPU / cp", usage.cpu, copied.cpu, Some(3.5));
     let size = fs::metadata(&session)?.len();
-    table.add_peak("Claude Code session, stripped: peak / file", usage.peak_bytes, size, 1.5);
+    table.add_peak("Claude Code session, stripped: peak / file", usage.peak_bytes, size, 1.1);
     let peers: [(&str, [&str; 3], [&str; 2]); 2] = [
         ("python3, orjson", ["python3", "-c", "import orjson"], ["python3", "strip_claude.py"]),
         ("node", ["node", "-e", "0"], ["node", "strip_claude.js"]),
