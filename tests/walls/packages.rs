@@ -141,7 +141,7 @@ const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 12] = [
     ("jp-compact-tokens", &["fearless_simd", "memchr"]),
     ("jp-compact-folders", &[]),
     ("jp-compact-images", &["serde_json"]),
-    ("jp-compact-condensed", &[]),
+    ("jp-compact-condensed", &["jiff"]),
     ("jp-compact-core", PURE),
     ("jp-compact-transcripts", PURE),
     (

@@ -1,201 +1,266 @@
-//! A transcript of JP without its texts: the file is scanned once in windows, and only the bytes that the projection
-//! reads stay in memory. Memory grows with the number of events, and not with the size of their texts. The pieces of the
-//! compacted transcript are ranges of the file and new bytes.
+//! A transcript of JP without its texts: the file is scanned once in windows, and only the parts of each event that the
+//! projection reads are logged. The pieces of the compacted transcript are ranges of the file and new bytes, and are made
+//! one after the other. If the log becomes too large, the events after it are scanned again. So the memory is bounded for
+//! a file of any size.
 //!
-//! The removed bytes are holes. A hole is always inside an event, and never next to a boundary of a piece, so each
-//! boundary has one offset in the file. The remaining bytes of an event are not JSON. Therefore, nothing outside this
-//! crate may see the stream.
+//! Overlays that begin inside a turn, or that list calls, depend on events of other turns. For these, the index of all
+//! events stays in memory, and only the texts do not.
 //!
-//! This crate does no input or output. The interface is not stable.
+//! This crate does no input or output: the caller reads the bytes. The interface is not stable.
 
+mod by_event;
+mod collector;
 mod holes;
+mod policies;
+mod projector;
+mod record;
+mod scan;
+mod tool_names;
 
-use jp_compact_core::event::{Event, Kind};
-use jp_compact_core::index::{Indexer, Unreadable};
-use jp_compact_core::projection::project;
+use jp_compact_core::Stream;
+use jp_compact_core::event::Kind;
+use jp_compact_core::index::Unreadable;
 use jp_compact_core::splice::Piece;
-use jp_compact_core::{Stream, source};
-use jp_compact_json::Span;
 
-use crate::holes::Holes;
+use crate::by_event::IndexedEvents;
+use crate::collector::FirstScan;
+use crate::policies::{TurnPolicy, needs_pairs, strips_responses, turn_policies};
+use crate::projector::Projector;
+use crate::record::{EventLog, EventRecord};
+use crate::scan::{ScanPosition, ScanStep, scan};
+use crate::tool_names::ToolNames;
 
-/// The minimum size of a hole. A smaller one would need more memory than it saves.
-const HOLE_BYTES_MIN: usize = 24;
-
-/// Reads a transcript in windows.
-#[derive(Default)]
-pub struct Condenser {
-    /// The remaining bytes of the complete events, and the bytes after them. Only the first `len` bytes are used.
-    buffer: Vec<u8>,
-    len: usize,
-    indexer: Indexer,
-    /// The number of events that are condensed.
-    events: usize,
-    /// Offset after the last condensed event.
-    condensed_end: usize,
-    holes: Holes,
+/// The maximum sizes of the tables that grow with a transcript.
+#[derive(Debug, Clone, Copy)]
+pub struct CondensedLimits {
+    pub log_bytes: usize,
+    /// The number of ids of calls.
+    pub ids: usize,
 }
 
-/// The assumed size of an event, for reserving space. Unused space costs no memory, but a growing vector is copied, and
-/// page faults take a fifth of the time of `print`.
-const BYTES_OF_EVENT: usize = 1 << 10;
-
-impl Condenser {
-    /// Makes a condenser for a file of about this size.
-    #[must_use]
-    pub fn for_file_of(bytes: usize) -> Self {
-        let mut condenser = Self::default();
-        let events = bytes / BYTES_OF_EVENT;
-        condenser.indexer.read_part().0.reserve(events);
-        condenser.buffer.reserve(bytes / 16);
-        condenser.holes.reserve(3 * events);
-        condenser
-    }
-
-    /// Returns the space for the next bytes of the file.
-    pub fn window(&mut self, bytes: usize) -> &mut [u8] {
-        let end = self.len + bytes;
-        if self.buffer.len() < end {
-            self.buffer.resize(end, 0);
-        }
-        &mut self.buffer[self.len..end]
-    }
-
-    /// Scans the first `bytes` bytes of the last window, and drops the texts of all complete events. Only
-    /// [`Condenser::finish`] reports errors.
-    pub fn advance(&mut self, bytes: usize) {
-        self.len += bytes;
-        self.indexer.advance(&self.buffer[..self.len]);
-        self.condense();
-    }
-
-    /// Returns the size of the buffer.
-    #[must_use]
-    pub fn memory(&self) -> usize {
-        self.buffer.len()
-    }
-
-    /// Scans the rest, and returns the condensed transcript.
-    ///
-    /// # Errors
-    /// The bytes are not a transcript of JP. The error is the same as if all bytes were in memory.
-    pub fn finish(self) -> Result<Condensed, Unreadable> {
-        let Self { mut buffer, len, indexer, holes, .. } = self;
-        buffer.truncate(len);
-        let stream = indexer.finish(buffer.into()).and_then(Stream::from_index);
-        let stream =
-            stream.map_err(|error| Unreadable { offset: holes.file_offset(error.offset), ..error })?;
-        Ok(Condensed { stream, holes })
-    }
-
-    /// Moves the remaining bytes of the new events, and all bytes after them, to the front.
-    fn condense(&mut self) {
-        let (events, next_at) = self.indexer.read_part();
-        let mut shift = Shift {
-            buffer: &mut self.buffer,
-            holes: &mut self.holes,
-            read_end: self.condensed_end,
-            written_end: self.condensed_end,
-        };
-        for event in &mut events[self.events..] {
-            shift.add(event);
-        }
-        self.events = events.len();
-        self.condensed_end = shift.written_end;
-        let removed = shift.read_end - shift.written_end;
-        if removed > 0 {
-            self.buffer.copy_within(self.condensed_end + removed..self.len, self.condensed_end);
-            *next_at -= removed;
-            self.len -= removed;
-        }
+impl Default for CondensedLimits {
+    /// Enough for more than a million events. Both are just below a size at which the memory doubles.
+    fn default() -> Self {
+        Self { log_bytes: 15 << 20, ids: 450_000 }
     }
 }
 
-/// Moves bytes to the front of a buffer, except those in holes.
-struct Shift<'a> {
-    buffer: &'a mut [u8],
-    holes: &'a mut Holes,
-    /// Offset of the first byte that has been neither moved nor removed.
-    read_end: usize,
-    /// Offset to which the next byte is moved.
-    written_end: usize,
-}
-
-impl Shift<'_> {
-    /// Moves the bytes before an event, and the bytes of the event that are needed.
-    fn add(&mut self, event: &mut Event) {
-        let span = event.span;
-        self.keep_until(span.start);
-        let start = self.written_end;
-        // Overlays and receipts keep all of their bytes.
-        if !event.kind.is_overlay() && event.kind != Kind::Receipt {
-            let body = event.body;
-            let mut members = [&mut event.id, &mut event.name, &mut event.body];
-            members.sort_unstable_by_key(|member| member.start);
-            for member in members.into_iter().filter(|member| !member.is_empty()) {
-                self.remove_until(member.start);
-                let start = self.written_end;
-                if *member == body {
-                    self.remove_until(member.end - 1);
-                }
-                self.keep_until(member.end);
-                *member = Span { start, end: self.written_end };
-            }
-            self.remove_until(span.end - 1);
-        }
-        self.keep_until(span.end);
-        event.span = Span { start, end: self.written_end };
-    }
-
-    /// Moves all bytes before `end`.
-    fn keep_until(&mut self, end: usize) {
-        let bytes = end - self.read_end;
-        if self.read_end > self.written_end {
-            self.buffer.copy_within(self.read_end..end, self.written_end);
-        }
-        (self.read_end, self.written_end) = (end, self.written_end + bytes);
-    }
-
-    /// Moves the next byte, and removes the other bytes before `end`. If these are only a few, they are moved, too.
-    fn remove_until(&mut self, end: usize) {
-        if end - self.read_end > HOLE_BYTES_MIN {
-            self.keep_until(self.read_end + 1);
-            self.holes.add(self.written_end, end - self.read_end);
-            self.read_end = end;
-        } else {
-            self.keep_until(end);
-        }
-    }
-}
+/// The size of the end of a file that is searched for overlays. They are usually the last elements.
+const END_BYTES: usize = 8 << 10;
+/// The end of the types of overlays that JP does not read.
+const EXTENDED_OVERLAY: &[u8] = b"_overlay\"";
 
 /// A transcript without its texts.
 pub struct Condensed {
-    stream: Stream,
-    holes: Holes,
+    size: usize,
+    is_understood: bool,
+    content: Content,
+}
+
+enum Content {
+    /// There is no overlay and no receipt, so the compacted transcript has the same bytes.
+    Whole,
+    Logged(Box<Logged>),
+    Indexed(Box<IndexedEvents>),
+}
+
+/// The events of a transcript whose overlays cover whole turns.
+struct Logged {
+    limits: CondensedLimits,
+    array_start: usize,
+    log: EventLog,
+    /// The position after the log. `None` if all events are in the log.
+    rest: Option<ScanPosition>,
+    /// `None` if the table would be too large.
+    tools: Option<ToolNames>,
+    overlays: Stream,
+    policies: Vec<TurnPolicy>,
 }
 
 impl Condensed {
+    /// Reads a transcript of `size` bytes. `read` reads bytes at an offset of the file, and returns their number, which
+    /// is never 0. The inner error is the same as for the whole bytes.
+    ///
+    /// # Errors
+    /// The errors of `read`.
+    pub fn read<E>(
+        size: usize,
+        limits: CondensedLimits,
+        mut read: impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
+    ) -> Result<Result<Self, Unreadable>, E> {
+        if has_extended_overlay(size, &mut read)? {
+            return Self::read_index(size, &mut read);
+        }
+        let mut collector = FirstScan::new(limits);
+        let scanned = scan(ScanPosition::default(), size, &mut read, &mut |step| {
+            collector.visit(step);
+            Ok(true)
+        })?;
+        // The scan never ends early.
+        let array_start = match scanned.unwrap_or(Ok(0)) {
+            Ok(array_start) => array_start,
+            Err(error) => return Ok(Err(error)),
+        };
+        let is_understood = collector.has_known || collector.elements == 0;
+        let overlays = match collector.overlays() {
+            Ok(overlays) => overlays,
+            Err(error) => return Ok(Err(error)),
+        };
+        if needs_pairs(&overlays) {
+            return Self::read_index(size, &mut read);
+        }
+        let content = if overlays.events().is_empty() {
+            Content::Whole
+        } else {
+            let policies = turn_policies(overlays.overlays(), collector.turns);
+            let FirstScan { log, rest, tools, .. } = collector;
+            Content::Logged(Box::new(Logged { limits, array_start, log, rest, tools, overlays, policies }))
+        };
+        Ok(Ok(Self { size, is_understood, content }))
+    }
+
+    fn read_index<E>(
+        size: usize,
+        read: &mut impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
+    ) -> Result<Result<Self, Unreadable>, E> {
+        let events = IndexedEvents::read(size, read)?;
+        Ok(events.map(|events| Self {
+            size,
+            is_understood: events.is_understood(),
+            content: Content::Indexed(Box::new(events)),
+        }))
+    }
+
     /// Returns whether the file has an event of a known type, or no events.
     #[must_use]
     pub fn is_understood(&self) -> bool {
-        let events = self.stream.events();
-        events.is_empty() || events.iter().any(|event| event.kind != Kind::Unknown)
+        self.is_understood
     }
 
-    /// Returns the compacted transcript. [`Piece::Old`] is a range of the file.
-    #[must_use]
-    pub fn compacted(&self) -> Vec<Piece> {
-        let is_left_out = |event: &Event| event.kind.is_overlay() || event.kind == Kind::Receipt;
-        if !self.stream.events().iter().any(is_left_out) {
-            return vec![Piece::Old(0..self.holes.file_offset(self.stream.bytes().len()))];
+    /// Makes the compacted transcript, and calls `write` with its next pieces. [`Piece::Old`] is a range of the file.
+    /// `read` reads the same bytes as in [`Condensed::read`], if the log was too small.
+    ///
+    /// # Errors
+    /// The errors of `read` and `write`.
+    pub fn compacted<E>(
+        &self,
+        mut read: impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
+        mut write: impl FnMut(&[Piece]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match &self.content {
+            Content::Whole => write(&[Piece::Old(0..self.size)]),
+            Content::Logged(logged) => logged.compacted(self.size, &mut read, &mut write),
+            Content::Indexed(events) => write(&events.compacted()),
         }
-        let mut pieces = source::render(&self.stream, &project(&self.stream));
-        let mut file_range = self.holes.file_ranges();
-        for piece in &mut pieces {
-            if let Piece::Old(range) = piece {
-                *range = file_range(range.clone());
+    }
+}
+
+/// Returns whether the end of a file seems to have an overlay that needs the index. Only the time depends on the result:
+/// without this look, the file would be scanned twice.
+fn has_extended_overlay<E>(
+    size: usize,
+    read: &mut impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
+) -> Result<bool, E> {
+    let mut end = vec![0; size.min(END_BYTES)];
+    if end.is_empty() {
+        return Ok(false);
+    }
+    let bytes = read((size - end.len()) as u64, &mut end)?;
+    Ok(end[..bytes].windows(EXTENDED_OVERLAY.len()).any(|window| window == EXTENDED_OVERLAY))
+}
+
+impl Logged {
+    fn compacted<E>(
+        &self,
+        size: usize,
+        read: &mut impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
+        write: &mut impl FnMut(&[Piece]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut projector = Projector::new(self.overlays.overlays(), &self.policies);
+        let empty = ToolNames::default();
+        match &self.tools {
+            None if strips_responses(&self.policies) => {
+                self.scan_in_parts(size, &mut projector, read, write)?;
+            }
+            tools => {
+                let tools = tools.as_ref().unwrap_or(&empty);
+                for record in self.log.records() {
+                    projector.add(&record, tools);
+                    projector.batch().map_or(Ok(()), |pieces| write(&pieces))?;
+                }
+                if let Some(rest) = &self.rest {
+                    project_events(rest, size, size, &mut projector, tools, read, write)?;
+                }
             }
         }
-        pieces
+        write(&projector.finish(self.array_start, size))
     }
+
+    /// Scans the file in parts with a limited number of ids. Before each part, the tools of its ids are searched in the
+    /// whole file.
+    fn scan_in_parts<E>(
+        &self,
+        size: usize,
+        projector: &mut Projector<'_>,
+        read: &mut impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
+        write: &mut impl FnMut(&[Piece]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut start = ScanPosition::default();
+        loop {
+            let (mut tools, mut end) = (ToolNames::default(), None);
+            scan(start.clone(), size, read, &mut |step| {
+                match step {
+                    ScanStep::Event(found) if matches!(found.event.kind, Kind::ToolResponse { .. }) => {
+                        tools.add(found.event, found.bytes);
+                    }
+                    ScanStep::Window(indexer, at) if tools.is_full(self.limits.ids) => {
+                        end = Some(ScanPosition::new(indexer, at));
+                    }
+                    _ => {}
+                }
+                Ok(end.is_none())
+            })?;
+            scan(ScanPosition::default(), size, read, &mut |step| {
+                if let ScanStep::Event(found) = step
+                    && found.event.kind == Kind::ToolRequest
+                {
+                    tools.set(found.event, found.bytes);
+                }
+                Ok(true)
+            })?;
+            let until = end.as_ref().map_or(size, ScanPosition::at);
+            project_events(&start, until, size, projector, &tools, read, write)?;
+            projector.forget_tools();
+            match end {
+                Some(end) => start = end,
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Scans the events between `start` and the offset `until`, and writes their pieces.
+fn project_events<E>(
+    start: &ScanPosition,
+    until: usize,
+    size: usize,
+    projector: &mut Projector<'_>,
+    tools: &ToolNames,
+    read: &mut impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
+    write: &mut impl FnMut(&[Piece]) -> Result<(), E>,
+) -> Result<(), E> {
+    scan(start.clone(), size, read, &mut |step| match step {
+        ScanStep::Event(found) => {
+            let is_response = matches!(found.event.kind, Kind::ToolResponse { .. });
+            let id = if is_response { tools.find(found.event, found.bytes) } else { None };
+            let record = EventRecord::new(&found, projector.turns(), id.unwrap_or_default());
+            if record.range.start < until {
+                projector.add(&record, tools);
+                projector.batch().map_or(Ok(()), |pieces| write(&pieces))?;
+            }
+            Ok(true)
+        }
+        ScanStep::Window(_, at) => Ok(at < until),
+    })
+    .map(drop)
 }

@@ -1,7 +1,7 @@
 //! A condensed transcript gives the same compacted bytes and the same errors as the whole bytes, for any windows.
 #![expect(clippy::unwrap_used, reason = "a panic is a failed test")]
 
-use jp_compact_condensed::Condenser;
+use jp_compact_condensed::{Condensed, CondensedLimits};
 use jp_compact_core::projection::project;
 use jp_compact_core::splice::concat;
 use jp_compact_core::{Stream, source};
@@ -14,31 +14,42 @@ fn whole(file: &[u8]) -> Result<Vec<u8>, String> {
     Ok(concat(&source::render(&stream, &project(&stream)), file))
 }
 
-/// Same as [`whole`], with windows of these sizes. The last size repeats.
-fn condensed(file: &[u8], windows: &[usize]) -> Result<Vec<u8>, String> {
-    let mut condenser = Condenser::default();
+/// Same as [`whole`], with reads of these sizes. The last size repeats.
+fn condensed(file: &[u8], windows: &[usize], limits: CondensedLimits) -> Result<Vec<u8>, String> {
     let mut sizes = windows.iter().chain(std::iter::repeat(windows.last().unwrap()));
-    let mut rest = file;
-    while !rest.is_empty() {
-        let size = *sizes.next().unwrap();
-        let (read, unread) = rest.split_at(size.min(rest.len()));
-        condenser.window(size)[..read.len()].copy_from_slice(read);
-        condenser.advance(read.len());
-        rest = unread;
-    }
-    let condensed = condenser.finish().map_err(|error| error.to_string())?;
-    Ok(concat(&condensed.compacted(), file))
+    let mut read = |offset: u64, window: &mut [u8]| -> Result<usize, String> {
+        let rest = &file[usize::try_from(offset).unwrap()..];
+        let bytes = (*sizes.next().unwrap()).min(rest.len()).min(window.len());
+        window[..bytes].copy_from_slice(&rest[..bytes]);
+        Ok(bytes)
+    };
+    let condensed = Condensed::read(file.len(), limits, &mut read)?.map_err(|error| error.to_string())?;
+    let mut written = Vec::new();
+    condensed.compacted(read, |pieces| {
+        written.extend(concat(pieces, file));
+        Ok(())
+    })?;
+    Ok(written)
 }
 
 #[track_caller]
 fn check(file: &[u8], windows: &[usize]) {
-    let (actual, expected) = (condensed(file, windows), whole(file));
+    let none = CondensedLimits { log_bytes: 0, ids: 0 };
+    let small_log = CondensedLimits { log_bytes: 20, ..CondensedLimits::default() };
+    for limits in [CondensedLimits::default(), small_log, none] {
+        check_within(file, windows, limits);
+    }
+}
+
+#[track_caller]
+fn check_within(file: &[u8], windows: &[usize], limits: CondensedLimits) {
+    let (actual, expected) = (condensed(file, windows, limits), whole(file));
     if actual != expected {
         let text = |result: Result<Vec<u8>, String>| {
             result.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         };
         panic!(
-            "windows {windows:?}, file {}\n{:?}\n{:?}",
+            "windows {windows:?}, {limits:?}, file {}\n{:?}\n{:?}",
             String::from_utf8_lossy(file),
             text(actual),
             text(expected)
@@ -99,6 +110,9 @@ fn members() -> impl Strategy<Value = Value> {
             let strip = json!({"policy": "strip", "request": request, "response": response});
             json!({"type": "compaction", "from_turn": from, "to_turn": to, "reasoning": "strip", "tool_calls": strip})
         }),
+        1 => turns.clone().prop_map(|(from, to)| {
+            json!({"type": "compaction", "from_turn": from, "to_turn": to, "tool_calls": {"policy": "omit"}})
+        }),
         1 => (turns.clone(), steps.clone(), steps).prop_map(|((from, to), from_step, to_step)| {
             let range = json!({"from_turn": from, "to_turn": to, "from_step": from_step, "to_step": to_step});
             let mut members = json!({"type": "jp_compact_step_overlay", "tool_calls": {"policy": "omit"}});
@@ -118,7 +132,19 @@ fn members() -> impl Strategy<Value = Value> {
 
 /// A file: elements, each with a time and its own white space, and sometimes values that are not objects.
 fn file() -> impl Strategy<Value = Vec<u8>> {
-    let element = (members(), 0..4_u32, 0..20_u32).prop_map(|(mut members, layout, second)| {
+    (any::<bool>()).prop_flat_map(file_with)
+}
+
+/// Returns whether an overlay depends on the events of other turns.
+fn is_extended(members: &Value) -> bool {
+    members["type"].as_str().is_some_and(|kind| kind.ends_with("_overlay"))
+}
+
+fn file_with(has_extended: bool) -> impl Strategy<Value = Vec<u8>> {
+    let members = members().prop_map(move |members| {
+        if !has_extended && is_extended(&members) { json!({"type": "turn_start"}) } else { members }
+    });
+    let element = (members, 0..4_u32, 0..20_u32).prop_map(|(mut members, layout, second)| {
         if members["type"] != "bookmark" || layout > 0 {
             members["timestamp"] = format!("2026-04-02 09:00:{second:02}.5").into();
         }
@@ -176,24 +202,4 @@ fn file_that_ends_at_any_byte_has_the_same_error() {
             check(&file[..end], &[window]);
         }
     }
-}
-
-fn add(condenser: &mut Condenser, bytes: &[u8]) {
-    for chunk in bytes.chunks(1000) {
-        condenser.window(chunk.len()).copy_from_slice(chunk);
-        condenser.advance(chunk.len());
-    }
-}
-
-#[test]
-fn memory_does_not_grow_with_the_texts() {
-    let mut condenser = Condenser::default();
-    add(&mut condenser, b"[0");
-    for _ in 0..200 {
-        let event = json!({"timestamp": "2026-04-02 09:00:00", "type": "chat_request", "content": "x".repeat(20_000)});
-        add(&mut condenser, format!(",{event}").as_bytes());
-    }
-    assert!(condenser.memory() < 120_000, "{} bytes", condenser.memory());
-    add(&mut condenser, b"]");
-    assert_eq!(condenser.finish().unwrap().compacted().len(), 1);
 }

@@ -91,7 +91,10 @@ impl Estimator {
     /// Returns the weight of the JSON around an event's content.
     fn frame(self, stream: &Stream, event: &Event) -> u64 {
         let text = |span| self.measure_string(stream, span);
-        let id = || text(event.id).content + self.id_byte_weight() * text(event.id).bytes;
+        let id = || {
+            let id = text(event.id);
+            id.content + self.id_byte_weight() * id.bytes
+        };
         match event.kind {
             // Providers refuse a blank text, so it is not sent.
             Kind::ChatRequest | Kind::Message if event.body.len() <= 2 => 0,

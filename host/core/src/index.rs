@@ -124,6 +124,12 @@ impl Index {
         span.start >= self.size || self.kept.as_ref().is_none_or(|kept| kept.get(span).is_some())
     }
 
+    /// Returns the offset of the bracket that opens the array.
+    #[must_use]
+    pub fn array_start(&self) -> usize {
+        self.array_start
+    }
+
     /// Counts the overlays, including malformed ones.
     #[must_use]
     pub fn overlays(&self) -> usize {
@@ -141,7 +147,7 @@ pub fn index(bytes: Bytes) -> Result<Index, Unreadable> {
 
 /// Indexes an `events.json` while its bytes arrive. For a large file this costs half as much as a scan after the last
 /// byte has arrived.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Indexer {
     events: Vec<Event>,
     count: ElementCounter,

@@ -330,9 +330,14 @@ impl<'a> Plan<'a> {
 
     fn status_line(&self, element: usize) -> String {
         let failed = self.stream.events()[element].kind == Kind::ToolResponse { is_error: true };
-        let status = if failed { "error" } else { "success" };
-        format!("[compacted] {}: {status}", self.tool_name_by_id(element))
+        status_line(&self.tool_name_by_id(element), failed)
     }
+}
+
+/// Returns the text that replaces a stripped response.
+#[must_use]
+pub fn status_line(tool: &str, failed: bool) -> String {
+    format!("[compacted] {tool}: {}", if failed { "error" } else { "success" })
 }
 
 /// The newest `selective` entry of each listed element, and the index of the entry's overlay.

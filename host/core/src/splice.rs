@@ -32,7 +32,7 @@ pub fn concat(pieces: &[Piece], old: &[u8]) -> Vec<u8> {
 }
 
 /// The separator before a new element, and between old elements that were not neighbors. It follows JP's layout.
-const SEPARATOR: &[u8] = b",\n  ";
+pub const SEPARATOR: &[u8] = b",\n  ";
 
 pub enum Element {
     /// An unchanged old element, by its index.

@@ -3,9 +3,8 @@
 //! program writes into the file, the result is invalid and [`LargeTranscript::check_unchanged`] fails.
 
 use std::{
-    borrow::Cow,
     fs::{File, Metadata},
-    io::{self, Read as _},
+    io,
     ops::Range,
     os::unix::fs::{FileExt as _, MetadataExt as _},
     path::{Path, PathBuf},
@@ -13,7 +12,7 @@ use std::{
     time::SystemTime,
 };
 
-use jp_compact_condensed::{Condensed, Condenser};
+use jp_compact_condensed::{Condensed, CondensedLimits};
 use jp_compact_core::{index::Unreadable, splice::Piece};
 
 use super::{
@@ -93,9 +92,13 @@ pub fn read_large(
         return Ok(None);
     }
     let Some(file) = open_large(place, output)? else { return Ok(None) };
-    let condenser = read_in_windows(&file)?;
+    let read = |offset, window: &mut [u8]| file.read_some(offset, window);
+    let condensed = Condensed::read(file.size(), CondensedLimits::default(), read);
+    let condensed = condensed.map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => changed(&file.path, "shrank"),
+        _ => unreadable("read", &file.path)(error),
+    })?;
     file.check_unchanged()?;
-    let condensed = condenser.finish();
     Ok(Some(
         condensed.map(|condensed| LargeTranscript { file, content: Content::Condensed(Box::new(condensed)) }),
     ))
@@ -119,25 +122,6 @@ pub fn open_large(place: &Place, output: Option<&File>) -> Result<Option<LargeFi
     }
     let state = FileState::new(&metadata);
     Ok(Some(LargeFile { file: Arc::new(file), path, state }))
-}
-
-fn read_in_windows(large: &LargeFile) -> Result<Condenser, StoreError> {
-    let (mut file, path) = (&*large.file, &large.path);
-    let mut condenser = Condenser::for_file_of(large.size());
-    let mut unread = large.state.size;
-    while unread > 0 {
-        let window = usize::try_from(unread).map_or(WINDOW_BYTES, |unread| unread.min(WINDOW_BYTES));
-        match file.read(condenser.window(window)) {
-            Ok(0) => return Err(changed(path, "shrank")),
-            Ok(bytes) => {
-                condenser.advance(bytes);
-                unread -= bytes as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(unreadable("read", path)(error)),
-        }
-    }
-    Ok(condenser)
 }
 
 fn check_unchanged(file: &File, before: &FileState, path: &Path) -> Result<(), StoreError> {
@@ -166,6 +150,14 @@ impl LargeFile {
         let mut bytes = vec![0; usize::try_from(self.state.size.min(BEGINNING_BYTES)).unwrap_or_default()];
         self.file.read_exact_at(&mut bytes, 0).map_err(unreadable("read", &self.path))?;
         Ok(bytes)
+    }
+
+    /// Reads some bytes at an offset, which is before the end of the file.
+    fn read_some(&self, offset: u64, window: &mut [u8]) -> io::Result<usize> {
+        match read_at(&self.file, window, offset)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            bytes => Ok(bytes),
+        }
     }
 
     /// Returns a function that reads the next bytes, from the first byte of the file. It returns `None` after an error.
@@ -249,10 +241,13 @@ impl LargeTranscript {
         }
     }
 
-    fn pieces(&self) -> Cow<'_, [Piece]> {
+    /// Calls `write` with the pieces of the compacted transcript, some at a time.
+    fn for_each_batch(&self, mut write: impl FnMut(&[Piece]) -> io::Result<()>) -> io::Result<()> {
         match &self.content {
-            Content::Condensed(condensed) => Cow::Owned(condensed.compacted()),
-            Content::Pieces(pieces) => Cow::Borrowed(pieces),
+            Content::Condensed(condensed) => {
+                condensed.compacted(|offset, window| self.file.read_some(offset, window), write)
+            }
+            Content::Pieces(pieces) => write(pieces),
         }
     }
 
@@ -262,7 +257,9 @@ impl LargeTranscript {
     ///
     /// The output cannot be written, or the file cannot be read.
     pub fn write_compacted(&self, output: &File) -> io::Result<()> {
-        self.write_pieces(&self.pieces(), output)
+        let mut copier = RangeCopier::new(&self.file.file, output);
+        self.for_each_batch(|pieces| copier.write_pieces(pieces))?;
+        copier.flush()
     }
 
     /// Checks that no program has written into the file since it was read.
@@ -280,19 +277,17 @@ impl LargeTranscript {
     ///
     /// The path exists already, the file cannot be written, or the transcript has changed. Then no file is created.
     pub fn write_new(&self, path: &Path) -> Result<(), StoreError> {
-        let pieces = self.pieces();
-        let bytes = pieces.iter().map(piece_bytes).sum();
+        let mut bytes = 0;
+        let sized = self.for_each_batch(|pieces| {
+            bytes += pieces.iter().map(piece_bytes).sum::<u64>();
+            Ok(())
+        });
+        sized.map_err(unreadable("read", &self.file.path))?;
         write_new_with(path, Some(&self.file.path), bytes, |output| {
-            let written = self.write_pieces(&pieces, output);
+            let written = self.write_compacted(output);
             self.check_unchanged().map_err(FillError::Source)?;
             written.map_err(FillError::Output)
         })
-    }
-
-    fn write_pieces(&self, pieces: &[Piece], output: &File) -> io::Result<()> {
-        let mut copier = RangeCopier::new(&self.file.file, output);
-        copier.write_pieces(pieces)?;
-        copier.flush()
     }
 }
 
