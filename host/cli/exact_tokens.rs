@@ -1,73 +1,54 @@
-//! The counter of `--tokens exact`: the tokenizer `o200k`. Only this module names its crate. The first count unpacks
-//! the ranks of the tokens. A text must never make the tokenizer panic.
+//! The counter of `--tokens exact`: the executable `compact-tokenizer`, which is in the folder of the host.
 
-/// The longest run of blanks that is given to the tokenizer. The regular expression of the tokenizer panics near
-/// 1,000,000. The length of the longest token of spaces, tabs, or no-break spaces divides this number. Therefore,
-/// splitting a run of one kind does not change its count.
-const BLANKS_MAX: usize = 65_536;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Returns the number of tokens of a text. The count of a line with more than [`BLANKS_MAX`] blanks of several kinds in
-/// a row can be wrong by one for each part.
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::process::Companion;
+use jp_compact_runtime::registry::{DiscoveryError, companion};
+
+/// The path of the executable, from the first [`prepare`].
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// The started tokenizers that no thread uses now.
+static IDLE: Mutex<Vec<Companion>> = Mutex::new(Vec::new());
+
+/// Finds the executable. It is started by the first count.
+///
+/// # Errors
+/// The executable is not installed.
+pub(crate) fn prepare(environment: &Environment) -> Result<(), DiscoveryError> {
+    let program = companion(environment, "compact-tokenizer")?;
+    // Another thread can only have stored the same path.
+    let _ = PROGRAM.set(program);
+    Ok(())
+}
+
+/// Returns the number of tokens of a text.
+///
+/// # Panics
+/// If [`prepare`] was not called, or the tokenizer failed twice.
 pub(crate) fn count_o200k(text: &str) -> u64 {
-    let tokenizer = tiktoken_rs::o200k_base_singleton();
-    let mut rest = text;
-    let mut count = 0;
-    while let Some(end) = end_of_long_run(rest) {
-        let (part, remainder) = rest.split_at(end);
-        count += tokenizer.count_ordinary(part);
-        rest = remainder;
-    }
-    (count + tokenizer.count_ordinary(rest)) as u64
-}
-
-/// Returns the position after [`BLANKS_MAX`] blanks in a row, if another one follows.
-fn end_of_long_run(text: &str) -> Option<usize> {
-    if text.len() <= BLANKS_MAX {
-        return None;
-    }
-    let mut blanks = 0;
-    for (position, character) in text.char_indices() {
-        if !character.is_whitespace() || matches!(character, '\r' | '\n') {
-            blanks = 0;
-        } else if blanks == BLANKS_MAX {
-            return Some(position);
-        } else {
-            blanks += 1;
+    let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    // A tokenizer that was ended from outside is replaced once.
+    let counted = count(text, idle).or_else(|_| count(text, None));
+    match counted {
+        Ok((count, tokenizer)) => {
+            IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(tokenizer);
+            count
         }
+        Err(error) => panic!("compact-tokenizer failed: {error}"),
     }
-    None
 }
 
-#[cfg(test)]
-mod tests {
-    use super::count_o200k;
-
-    #[track_caller]
-    fn check(text: &str, expected: u64) {
-        assert_eq!(count_o200k(text), expected);
-    }
-
-    /// The expected numbers come from `bpe-openai` 0.3.2, another implementation.
-    #[test]
-    fn counts_like_another_tokenizer() {
-        check("", 0);
-        check("Compact conversations with language models.", 6);
-        check("fn main() {\n    println!(\"{}\", 1234567);\n}\n", 13);
-        check("L'été, it's 漢字 and 🙂🙂", 10);
-        check("<|endoftext|>", 7);
-        check(&"word ".repeat(1_000), 1_001);
-        check(&"aB".repeat(1_000), 1_001);
-        check(&"  \n".repeat(1_000), 500);
-        check(&"漢".repeat(1_000), 1_000);
-    }
-
-    #[test]
-    fn counts_long_runs_of_blanks() {
-        // If the text were not split, the tokenizer would panic here.
-        check(&format!("{}x", " ".repeat(1_048_576)), 8_194);
-        check(&"\t".repeat(200_000), 12_500);
-        check(&format!("{}x", "\u{a0}".repeat(200_000)), 25_003);
-        check(&"\n".repeat(200_000), 12_500);
-        check(&"\t ".repeat(100_000), 100_000);
-    }
+/// Asks a tokenizer, which is started if there is none.
+fn count(text: &str, idle: Option<Companion>) -> io::Result<(u64, Companion)> {
+    let mut tokenizer = match idle {
+        Some(tokenizer) => tokenizer,
+        None => Companion::start(PROGRAM.get().ok_or(io::ErrorKind::NotFound)?)?,
+    };
+    let mut count = [0; 8];
+    tokenizer.ask(&[&(text.len() as u64).to_le_bytes(), text.as_bytes()], &mut count)?;
+    Ok((u64::from_le_bytes(count), tokenizer))
 }

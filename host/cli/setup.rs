@@ -85,7 +85,7 @@ fn options(args: &RunArgs, environment: &Environment) -> Result<RunOptions, Repo
         lock_timeout: args.lock_timeout,
         now: args.now,
         dry_run: args.dry_run,
-        estimator: args.counting.tokens.estimator(),
+        estimator: args.counting.tokens.estimator(environment)?,
         allow_invalid: args.allow_invalid,
         require_constraints: args.require_constraints,
         providers: args.provider.clone().map(|providers| providers.0).unwrap_or_default(),

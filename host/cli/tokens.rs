@@ -2,8 +2,10 @@
 
 use clap::ValueEnum;
 use jp_compact_core::estimate::Estimator;
+use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::registry::DiscoveryError;
 
-use crate::exact_tokens::count_o200k;
+use crate::exact_tokens;
 pub(crate) use jp_compact_reports::sent_tokens::estimate_prefix;
 
 /// The value of `--tokens`.
@@ -15,10 +17,17 @@ pub(crate) enum TokenCounter {
 }
 
 impl TokenCounter {
-    pub(crate) fn estimator(self) -> Estimator {
+    /// Returns the estimator.
+    ///
+    /// # Errors
+    /// The tokenizer is not installed.
+    pub(crate) fn estimator(self, environment: &Environment) -> Result<Estimator, DiscoveryError> {
         match self {
-            Self::Estimate => Estimator::Pieces,
-            Self::Exact => Estimator::Exact(count_o200k),
+            Self::Estimate => Ok(Estimator::Pieces),
+            Self::Exact => {
+                exact_tokens::prepare(environment)?;
+                Ok(Estimator::Exact(exact_tokens::count_o200k))
+            }
         }
     }
 }

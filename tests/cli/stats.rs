@@ -1,5 +1,8 @@
 //! `jp-compact stats`: token counts of one or several conversations.
 
+use std::fs;
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::support::{Conversation, World};
@@ -125,6 +128,23 @@ fn counts_exact_tokens_of_stdin() {
     let line = output.line();
     assert_eq!((&line["path"], &line["estimator"]), (&json!("standard input"), &json!("o200k")));
     assert_eq!(line["tokens"]["raw"], 24);
+}
+
+/// `compact-tokenizer` is not in the folder of the copied executable.
+#[test]
+fn exact_count_without_the_tokenizer_fails_with_a_hint() {
+    let world = World::new();
+    world.write_conversation("conversation", &stripped());
+    let copy = world.write_script("jp-compact", fs::read(env!("CARGO_BIN_EXE_jp-compact")).unwrap());
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&copy);
+        world.finish(world.isolate(command.args(arguments)))
+    };
+    run(&["stats", "conversation", "--tokens", "exact"])
+        .exits(10)
+        .reports("`compact-tokenizer` is missing from")
+        .reports("keep them in one folder");
+    run(&["stats", "conversation"]).exits(0);
 }
 
 #[test]

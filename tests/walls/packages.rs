@@ -206,7 +206,7 @@ const RESTRICTED_DEPENDENCIES: [(&str, &[&str]); 27] = [
 ];
 /// The crates that the folders of the root package may name. The first matching folder counts. `std` is always
 /// allowed.
-const NAMED_CRATES: [(&str, &[&str]); 4] = [
+const NAMED_CRATES: [(&str, &[&str]); 5] = [
     (
         "host/cli/",
         &[
@@ -237,13 +237,13 @@ const NAMED_CRATES: [(&str, &[&str]); 4] = [
             "serde",
             "serde_json",
             "terminal_size",
-            "tiktoken_rs",
             "tokio",
             "tracing",
             "tracing_subscriber",
         ],
     ),
     ("host/runner/", &["landlock", "libc", "libloading", "rustix", "seccompiler", "serde", "serde_json"]),
+    ("host/tokenizer/", &["tiktoken_rs"]),
     ("plugins/", &["jp_compact_strategy", "serde", "serde_json"]),
     ("strategies/", &["jp_compact_strategy", "serde", "serde_json"]),
 ];

@@ -101,7 +101,8 @@ pub(crate) fn run(
         let mut has_warning = false;
         for transcript in transcripts {
             let outcome =
-                automatic::compact_if_due(&request(args), &mut setup, transcript, environment).await;
+                automatic::compact_if_due(&request(args, environment)?, &mut setup, transcript, environment)
+                    .await;
             let report = outcome.as_ref().map(|(report, _)| report);
             let warning = report.ok().and_then(|report| automatic::limit_warning(report, environment));
             has_warning |= warning.is_some();
@@ -118,14 +119,14 @@ pub(crate) fn run(
     })
 }
 
-fn request(args: &Args) -> AutoRequest<'_> {
-    AutoRequest {
+fn request<'a>(args: &'a Args, environment: &Environment) -> Result<AutoRequest<'a>, Report> {
+    Ok(AutoRequest {
         profile: args.profile.as_deref(),
         context_window: args.run_args.models.context_window,
         selection: args.selection.selection(),
-        estimator: args.run_args.counting.tokens.estimator(),
+        estimator: args.run_args.counting.tokens.estimator(environment)?,
         foreign_auto: None,
-    }
+    })
 }
 
 /// Compacts the session of a hook. An agent interprets the output and the exit code of a hook as an answer, so a
@@ -165,7 +166,8 @@ async fn compact_for_hook(args: &Args, environment: &Environment) -> Result<(), 
         };
     }
     let result =
-        automatic::compact_if_due(&request(args), &mut setup, session.as_os_str(), environment).await;
+        automatic::compact_if_due(&request(args, environment)?, &mut setup, session.as_os_str(), environment)
+            .await;
     setup.planner.close().await;
     result.map(drop)
 }

@@ -156,7 +156,7 @@ struct StartedTranscript<'a> {
 
 fn reset_all(args: &Args, reset: Reset, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let mut results = TranscriptResults::new("reset", args.run_args.json, quiet);
-    let estimator = args.run_args.counting.tokens.estimator();
+    let estimator = args.run_args.counting.tokens.estimator(environment)?;
     let settings = (args.run_args.dry_run, args.run_args.lock_timeout);
     for transcript in &args.transcripts {
         let outcome = compaction::reset(transcript, reset, estimator, settings, environment);

@@ -138,7 +138,7 @@ fn report(
     let choice = choice(args, input, run)?;
     let pairs = Pairs::new(stream);
     let comparison = Comparison::new(stream, &pairs, &choice);
-    let estimator = args.run_args.counting.tokens.estimator();
+    let estimator = args.run_args.counting.tokens.estimator(environment)?;
     let estimate = Estimate::new(stream, estimator);
     let changes = SizedChanges::new(&comparison, &estimate, range);
     let tokens = match run {

@@ -215,7 +215,7 @@ fn options(args: &Args, environment: &Environment) -> Result<EvalOptions, Report
         page: args.html.is_some(),
         window: args.window,
         threshold_percent: args.threshold,
-        ..EvalOptions::new(args.run_args.counting.tokens.estimator())
+        ..EvalOptions::new(args.run_args.counting.tokens.estimator(environment)?)
     };
     if !args.cuts.is_empty() {
         options.cuts.clone_from(&args.cuts);

@@ -120,7 +120,7 @@ async fn run_steps(
             profile: None,
             context_window: args.run_args.models.context_window,
             selection: RequestedSelection::default(),
-            estimator: args.run_args.counting.tokens.estimator(),
+            estimator: args.run_args.counting.tokens.estimator(environment)?,
             foreign_auto: config.foreign_auto(),
         };
         match automatic::compact_if_due(&request, setup, &args.transcript, environment).await {

@@ -40,7 +40,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let read = read_as(&args.transcript, args.input.format, environment)?;
-    let estimator = args.counting.tokens.estimator();
+    let estimator = args.counting.tokens.estimator(environment)?;
     if args.steps {
         output::text(&steps::text(&read.stream, estimator))?;
         return Ok(Exit::Done);

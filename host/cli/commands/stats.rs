@@ -45,7 +45,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
-    let estimator = args.counting.tokens.estimator();
+    let estimator = args.counting.tokens.estimator(environment)?;
     // `quiet`, because the text is printed below: one table of all conversations that could be read.
     let mut results = TranscriptResults::new("counted the tokens", args.json, true);
     let mut conversations: Vec<(String, Stats)> = Vec::new();

@@ -67,9 +67,9 @@ impl World {
     }
 
     /// Writes an executable file.
-    pub(crate) fn write_script(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn write_script(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let _exclusive = WRITING_SCRIPTS.write().unwrap();
-        let path = self.write_file(name, text.as_bytes());
+        let path = self.write_file(name, content.as_ref());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         path
     }

@@ -217,7 +217,7 @@ fn begin_report(
     if report_path.is_none() && args.junit.is_none() && !args.run_args.json {
         return Ok(None);
     }
-    let estimator = args.run_args.counting.tokens.estimator().name();
+    let estimator = args.run_args.counting.tokens.estimator(environment)?.name();
     let head = (env!("CARGO_PKG_VERSION"), args.run_args.dry_run, estimator);
     let shard = args.shard.map(Into::into);
     let lines = ReportLines::begin(report_path, args.resume, &environment.temp_dir, head, shard);

@@ -248,13 +248,12 @@ impl<'a> RecordCompactor<'a> {
         let needs_model = strategies.iter().any(PreparedStrategy::needs_model);
         // A missing consent affects every record, so it is reported before the first one is read.
         setup.planner.run_settings(strategies.clone(), &config, selection, OnLowSaving::Warn).allow()?;
+        let estimator = request.run_args.counting.tokens.estimator(environment)?;
+        let evaluation = request.args.eval.then(|| Arc::new(EvalOptions::new(estimator)));
         Ok(Self {
             selection,
             options: RecordOptions { view: request.args.view, needs_model },
-            evaluation: request
-                .args
-                .eval
-                .then(|| Arc::new(EvalOptions::new(request.run_args.counting.tokens.estimator()))),
+            evaluation,
             on_growth: OnGrowth::in_batch(request.restore),
             format: request.run_args.input.format,
             environment: Arc::new(environment.clone()),

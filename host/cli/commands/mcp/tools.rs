@@ -135,7 +135,7 @@ impl McpServer {
             }
             "diff" => {
                 let diff: InspectArguments = parse(&name, arguments)?;
-                let estimator = self.run_args.counting.tokens.estimator();
+                let estimator = self.run_args.counting.tokens.estimator(&self.environment)?;
                 let InputTranscript { path, id, stream } = self.read(&diff.transcript)?;
                 let read = ReadTranscript { path: &path, id: id.as_deref(), stream: &stream };
                 Ok(changes(read, estimator))
@@ -255,14 +255,14 @@ impl McpServer {
         let (transcript, environment) = self.check_transcript(&arguments.transcript)?;
         let reset = arguments.number.map_or(Reset::All, |number| Reset::One(number.get()));
         let settings = (self.run_args.dry_run, self.run_args.lock_timeout);
-        let estimator = self.run_args.counting.tokens.estimator();
+        let estimator = self.run_args.counting.tokens.estimator(&self.environment)?;
         let _lock = self.models.lock().await;
         compaction::reset(&transcript, reset, estimator, settings, &environment).and_then(tool_output)
     }
 
     fn stats(&self, arguments: &InspectArguments) -> Result<ToolAnswer, Report> {
         let read = self.read(&arguments.transcript)?;
-        let estimator = self.run_args.counting.tokens.estimator();
+        let estimator = self.run_args.counting.tokens.estimator(&self.environment)?;
         let sums = stats::count(&read.stream, estimator);
         let text = stats::text(&relative_path(&read.path, &self.environment), &sums, estimator, None);
         tool_output((stats::document((&read.path, read.id.as_deref()), &sums, estimator), text))
@@ -270,7 +270,7 @@ impl McpServer {
 
     fn show(&self, arguments: &InspectArguments) -> Result<ToolAnswer, Report> {
         let read = self.read(&arguments.transcript)?;
-        let estimator = self.run_args.counting.tokens.estimator();
+        let estimator = self.run_args.counting.tokens.estimator(&self.environment)?;
         tool_output(overlays::report(&read, estimator, &self.environment, &Clock::System.local_now()))
     }
 

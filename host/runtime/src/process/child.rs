@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
@@ -176,6 +176,17 @@ impl Drop for Child {
             }
         }
     }
+}
+
+/// Starts an executable that belongs to the host, without a runner or jail. It must end when its stdin ends, because this
+/// process never reaps it. Its group differs, so that Ctrl-C on a terminal does not end it before the host.
+pub(super) fn start_companion(program: &Path) -> io::Result<(ChildStdin, ChildStdout)> {
+    let running = RunningStrategies::lock();
+    let mut process =
+        command(program.as_os_str()).env_clear().stderr(Stdio::null()).process_group(0).spawn()?;
+    // Otherwise it would be killed as an orphan of a strategy.
+    running.add(Pid::from_child(&process));
+    process.stdin.take().zip(process.stdout.take()).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
 }
 
 /// Replaces this process with a command. Returns only if that fails.

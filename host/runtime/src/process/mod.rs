@@ -11,6 +11,7 @@
 //! SIGPIPE must be ignored (the default of Rust programs), because a strategy may close stdin early.
 
 mod child;
+mod companion;
 mod error;
 mod exit;
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -35,6 +36,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::time::timeout;
 
+pub use companion::Companion;
 pub use error::ProcessError;
 pub use orphans::inherit_orphans;
 pub(crate) use private_dir::PrivateDir;

@@ -18,6 +18,24 @@ pub use plugin::{MANIFEST_FILE, Plugin, PluginForm, PluginOrigin};
 /// The executable that starts all strategies.
 const RUNNER: &str = "compact-runner";
 
+/// Returns the path of an executable that belongs to the host.
+///
+/// # Errors
+/// It is missing from the installation.
+pub fn companion(environment: &Environment, name: &str) -> Result<PathBuf, DiscoveryError> {
+    let home = home(environment);
+    let program = home.join(name);
+    if plugin::is_executable(&program) {
+        return Ok(program);
+    }
+    Err(DiscoveryError::NotInstalled { missing: name.into(), folder: home.to_owned() })
+}
+
+/// Returns the folder of the host's executable.
+fn home(environment: &Environment) -> &Path {
+    environment.exe.as_deref().and_then(Path::parent).unwrap_or(Path::new("/"))
+}
+
 /// All plugins in the order in which they were found.
 #[derive(Debug, Clone)]
 pub struct Registry {
@@ -33,8 +51,7 @@ impl Registry {
     /// # Errors
     /// A folder that the user named cannot be searched, or the runner is missing from the installation.
     pub fn discover(environment: &Environment, wanted: &ExtraFolders<'_>) -> Result<Self, DiscoveryError> {
-        let home = environment.exe.as_deref().and_then(Path::parent).unwrap_or(Path::new("/"));
-        let folders = folders::list(environment, wanted, home);
+        let folders = folders::list(environment, wanted, home(environment));
         let mut plugins = Vec::new();
         for folder in &folders {
             match plugin::in_folder(&folder.path, folder.origin) {
@@ -50,10 +67,7 @@ impl Registry {
                 }
             }
         }
-        let runner = home.join(RUNNER);
-        if !plugin::is_executable(&runner) {
-            return Err(DiscoveryError::NotInstalled { missing: RUNNER.into(), folder: home.to_owned() });
-        }
+        let runner = companion(environment, RUNNER)?;
         mark_shadowed(&mut plugins);
         Ok(Self { plugins, runner, folders, cwd: environment.cwd.clone() })
     }
