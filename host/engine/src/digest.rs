@@ -10,8 +10,13 @@ use twox_hash::xxhash3_128;
 /// changes of the configuration have no number, so they do not affect it.
 #[must_use]
 pub fn of_raw_input(stream: &Stream) -> String {
+    of_events(stream.raw_input())
+}
+
+/// Returns the SHA-256 of events, each followed by a newline.
+pub(crate) fn of_events<'a>(events: impl Iterator<Item = &'a [u8]>) -> String {
     let mut hash = Sha256::new();
-    for event in stream.raw_input() {
+    for event in events {
         hash.update(event);
         hash.update(b"\n");
     }

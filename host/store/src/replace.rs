@@ -5,7 +5,10 @@
 use std::{
     error::Error,
     fmt, fs, io,
+    panic::resume_unwind,
     path::{Path, PathBuf},
+    sync::Arc,
+    thread,
     time::Duration,
 };
 
@@ -16,15 +19,19 @@ use rustix::process::{Resource, getrlimit};
 use super::{
     Place, StoreError,
     compare::{Stamp, common_prefix},
-    copies::{PreparedCopy, equal_copies, newer_than_others},
+    copies::{EqualCopy, PreparedCopy, equal_copies, newer_than_others},
     error::{unreadable, unwritable},
     lock,
     open_file::Links,
+    open_folder::OpenFolder,
     place::EVENTS,
     snapshot::read_open,
     temporary::{Temporary, remove_orphans},
     untouched::check_untouched,
 };
+
+/// From this size, the new version is written while the current one is read.
+const LARGE_BYTES: usize = 4 << 20;
 
 /// The default time to wait for a lock.
 pub const LOCK_WAIT: Duration = Duration::from_secs(10);
@@ -91,6 +98,9 @@ pub fn check_writable(place: &Place) -> Result<(), StoreError> {
 ///
 /// Other copies of the conversation with the same raw events get the same bytes first.
 ///
+/// While a large file is compared with `snapshot`, a new version is already written. If the file has changed, that version
+/// is removed, and `build` is called again.
+///
 /// The first `kept_bytes` bytes of `snapshot` must be unchanged, and the file must not be shorter than `snapshot`. If
 /// the bytes after them have changed, `build` gets all current bytes. Any other change is a conflict. The function
 /// waits for the lock for at most `wait`.
@@ -107,7 +117,7 @@ pub fn replace<E>(
     snapshot: &Bytes,
     kept_bytes: usize,
     wait: Duration,
-    build: impl FnOnce(Current) -> Result<Vec<Piece>, E>,
+    build: impl FnMut(Current) -> Result<Vec<Piece>, E>,
 ) -> Result<(), ReplaceError<E>> {
     Ok(prepare(place, snapshot, kept_bytes, wait, build)?.finish()?)
 }
@@ -166,7 +176,7 @@ pub fn prepare<E>(
     snapshot: &Bytes,
     kept_bytes: usize,
     wait: Duration,
-    build: impl FnOnce(Current) -> Result<Vec<Piece>, E>,
+    mut build: impl FnMut(Current) -> Result<Vec<Piece>, E>,
 ) -> Result<PreparedReplacement, ReplaceError<E>> {
     check_writable(place)?;
     let lock = lock::acquire(place, wait)?;
@@ -177,22 +187,36 @@ pub fn prepare<E>(
     let mut original =
         folder.file(place.name(), Links::Refuse).map_err(|error| changed_if_missing(path, error))?;
     let metadata = original.metadata().map_err(unreadable("read", path))?;
-    let is_unchanged = metadata.len() == snapshot.len() as u64
-        && common_prefix(&mut original, snapshot).map_err(unreadable("read", path))? == snapshot.len();
-    let bytes =
-        if is_unchanged { snapshot.clone() } else { read_grown(&mut original, path, snapshot, kept_bytes)? };
-    let copies = equal_copies(place, &bytes)?;
-
-    let current = if is_unchanged { Current::Same } else { Current::Grown(bytes.clone()) };
-    let pieces = build(current).map_err(ReplaceError::Build)?;
+    let write = |bytes: &Bytes, build: &mut dyn FnMut() -> Result<Vec<Piece>, E>| {
+        NewVersion::write(place, folder, &metadata, bytes, build)
+    };
+    let mut bytes = snapshot.clone();
+    let mut compare = || {
+        let common_bytes = common_prefix(&mut original, snapshot).map_err(unreadable("read", path))?;
+        Ok::<_, StoreError>(common_bytes == snapshot.len())
+    };
+    let mut unchanged = || build(Current::Same);
+    let is_written = if metadata.len() != snapshot.len() as u64 {
+        None
+    } else if snapshot.len() < LARGE_BYTES {
+        if compare()? { Some(write(snapshot, &mut unchanged)?) } else { None }
+    } else {
+        // The comparison reads as many bytes as the write writes, so both happen at the same time.
+        let (is_unchanged, written) = thread::scope(|scope| {
+            let comparison = scope.spawn(compare);
+            let written = write(snapshot, &mut unchanged);
+            (comparison.join().unwrap_or_else(|panic| resume_unwind(panic)), written)
+        });
+        if is_unchanged? { Some(written?) } else { None }
+    };
+    let NewVersion { copies, pieces, temporary } = match is_written {
+        Some(written) => written,
+        None => {
+            bytes = read_grown(&mut original, path, snapshot, kept_bytes)?;
+            write(&bytes, &mut || build(Current::Grown(bytes.clone())))?
+        }
+    };
     let pieces: Vec<&[u8]> = pieces.iter().map(|piece| piece.bytes(&bytes)).collect();
-    check_size(path, &pieces)?;
-
-    let mut temporary = Temporary::create(folder, &metadata)
-        .map_err(unwritable("create a temporary file with the same owner next to", path))?;
-    temporary
-        .write_with_time(&pieces, |new| newer_than_others(place, new))
-        .map_err(unwritable("write a new version of", path))?;
     if !copies.is_empty() {
         temporary.sync().map_err(unwritable("write a new version of", path))?;
     }
@@ -205,6 +229,37 @@ pub fn prepare<E>(
         copies,
         lock,
     })
+}
+
+/// A new version of a transcript, which is not synced and renamed yet.
+struct NewVersion {
+    copies: Vec<EqualCopy>,
+    pieces: Vec<Piece>,
+    temporary: Temporary,
+}
+
+impl NewVersion {
+    /// Writes the result of `build` to a temporary file. `bytes` is the current content, and `metadata` is that of the
+    /// current file.
+    fn write<E>(
+        place: &Place,
+        folder: &Arc<OpenFolder>,
+        metadata: &fs::Metadata,
+        bytes: &Bytes,
+        build: &mut dyn FnMut() -> Result<Vec<Piece>, E>,
+    ) -> Result<Self, ReplaceError<E>> {
+        let copies = equal_copies(place, bytes)?;
+        let pieces = build().map_err(ReplaceError::Build)?;
+        let new_bytes: Vec<&[u8]> = pieces.iter().map(|piece| piece.bytes(bytes)).collect();
+        check_size(place.path(), &new_bytes)?;
+        let path = place.path();
+        let mut temporary = Temporary::create(folder, metadata)
+            .map_err(unwritable("create a temporary file with the same owner next to", path))?;
+        temporary
+            .write_with_time(&new_bytes, |new| newer_than_others(place, new))
+            .map_err(unwritable("write a new version of", path))?;
+        Ok(Self { copies, pieces, temporary })
+    }
 }
 
 /// Reads a file that differs from the snapshot. Returns its bytes if only bytes after the kept ones have changed, and

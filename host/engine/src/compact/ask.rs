@@ -17,13 +17,13 @@ use super::dry_run;
 use super::effect::Effect;
 use super::error::Error;
 use super::events::EventLinesCache;
+use super::large::InputDigest;
 use super::llm_failure_cache::{self, LlmFailure};
 use super::receipt::{self, summary_texts};
 use super::strategy_error::StrategyRunError;
 use super::wait::wait_text;
 use super::{PreparedStrategy, RunReport, RunSettings, Step, StrategyOutcome, preflight, window};
 use crate::consent::Allowed;
-use crate::digest;
 use jp_compact_llm::ModelName;
 use jp_compact_store::Place;
 
@@ -36,8 +36,7 @@ pub(super) struct ProposalCollector<'a> {
     range: &'a Result<TurnRange, NothingToCompact>,
     /// The model of the conversation.
     conversation_model: Option<ModelName>,
-    /// The digest of the raw input, computed on first use.
-    pub(super) input_sha256: Option<String>,
+    pub(super) input_digest: InputDigest,
     event_lines: EventLinesCache,
     proposals: Vec<Proposal<'a>>,
     /// The receipts in the stream, parsed on first use.
@@ -81,7 +80,7 @@ impl<'a> ProposalCollector<'a> {
             survey,
             range,
             conversation_model,
-            input_sha256: None,
+            input_digest: InputDigest::default(),
             event_lines: EventLinesCache::default(),
             proposals: Vec::new(),
             receipts: None,
@@ -323,7 +322,7 @@ impl<'a> ProposalCollector<'a> {
         let deadline_ms = run.io.sessions.deadline(&strategy.described).as_millis();
         let parameters = RequestParameters {
             conversation: self.place.id(),
-            digest: self.input_sha256.as_deref(),
+            digest: self.input_digest.known(),
             requested_range: selected.requested,
             hints: &run.policy.hints,
             range_exact,
@@ -446,7 +445,7 @@ impl<'a> ProposalCollector<'a> {
     }
 
     fn input_sha256(&mut self) -> &str {
-        self.input_sha256.get_or_insert_with(|| digest::of_raw_input(self.survey.stream))
+        self.input_digest.get(self.survey.stream)
     }
 
     /// Validates the proposals for the snapshot against the stream that it grew to.

@@ -11,7 +11,6 @@ use jp_compact_core::{Pairs, Stream, Survey, TurnRange};
 
 use super::ask::ProposalCollector;
 use super::{PreparedStrategy, receipt};
-use crate::digest;
 
 impl ProposalCollector<'_> {
     /// Returns the number of the first existing overlay, if this strategy made overlays for the complete range. In JP's
@@ -68,7 +67,7 @@ impl ProposalCollector<'_> {
             .collect();
         for (number, overlay) in (1..).zip(&own) {
             let Some(overlay) = overlay.as_ref().filter(|overlay| matches(overlay)) else { continue };
-            let input_sha256 = self.input_sha256.get_or_insert_with(|| digest::of_raw_input(stream));
+            let input_sha256 = self.input_digest.get(stream);
             if receipt::has_input(&receipts[number - 1], input_sha256)
                 && !is_replaced(stream, pairs, overlay, &own)
                 && !overlay.range().is_some_and(|range| {

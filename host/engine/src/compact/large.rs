@@ -1,11 +1,14 @@
 //! The work on a large transcript that needs no strategy: the estimate of its tokens, and the digest of its raw input.
-//! Both read all texts, and neither needs the result of the other, so they run in several threads. The results are the
-//! same as with one thread. No process may be started here, because a process ends together with the thread that
-//! started it.
+//! Both read all texts, and neither needs the result of the other, so they run in several threads. The digest is needed
+//! last, so its thread runs while the strategies do. The results are the same as with one thread. No process may be started
+//! here, because a process ends together with the thread that started it.
 
 use std::num::NonZero;
+use std::ops::Range;
 use std::panic::resume_unwind;
-use std::thread::{self, ScopedJoinHandle};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 
 use jp_compact_core::Stream;
 use jp_compact_core::estimate::{Estimate, Estimator};
@@ -18,44 +21,96 @@ const LARGE_BYTES: usize = 4 << 20;
 /// The maximum number of threads for the estimate. More threads would only wait for memory.
 const THREADS_MAX: usize = 4;
 
-/// Estimates the tokens of a transcript. Also returns the digest of the raw input, if `needs_digest` and the transcript
-/// is large.
-pub(super) fn measure(
-    stream: &Stream,
-    estimator: Estimator,
-    needs_digest: bool,
-) -> (Estimate, Option<String>) {
+/// Estimates the tokens of a transcript. If `needs_digest`, and the transcript is large, the computation of its digest
+/// begins, too.
+pub(super) fn measure(stream: &Stream, estimator: Estimator, needs_digest: bool) -> (Estimate, InputDigest) {
     if stream.bytes().len() < LARGE_BYTES {
-        return (Estimate::new(stream, estimator), None);
+        return (Estimate::new(stream, estimator), InputDigest::default());
     }
+    let digest = if needs_digest { InputDigest::start(stream) } else { InputDigest::default() };
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX);
-    measure_in_threads(stream, estimator, needs_digest, threads)
+    (estimate_in_threads(stream, estimator, threads), digest)
 }
 
-fn measure_in_threads(
-    stream: &Stream,
-    estimator: Estimator,
-    needs_digest: bool,
-    threads: usize,
-) -> (Estimate, Option<String>) {
+fn estimate_in_threads(stream: &Stream, estimator: Estimator, threads: usize) -> Estimate {
     let elements = stream.events().len();
     let start_of = |part: usize| elements * part / threads;
     thread::scope(|scope| {
-        let digest = needs_digest.then(|| scope.spawn(|| digest::of_raw_input(stream)));
         let spawn = |part: usize| {
             let part = start_of(part)..start_of(part + 1);
             scope.spawn(move || Estimate::of_elements(stream, part, estimator))
         };
         let others: Vec<_> = (1..threads).map(spawn).collect();
         let mut estimate = Estimate::of_elements(stream, 0..start_of(1), estimator);
-        others.into_iter().for_each(|part| estimate.append(&result_of(part)));
-        (estimate, digest.map(result_of))
+        others.into_iter().for_each(|part| estimate.append(&result_of(part.join())));
+        estimate
     })
 }
 
-/// Waits for the end of a thread. If it panicked, this thread panics too.
-fn result_of<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+/// The digest of the raw input. It is needed only for an append, after the strategies. So a thread computes it in the
+/// meantime if the transcript is large.
+#[derive(Debug, Default)]
+pub(super) struct InputDigest {
+    known: Option<String>,
+    thread: Option<DigestThread>,
+}
+
+#[derive(Debug)]
+struct DigestThread {
+    result: JoinHandle<String>,
+    /// Ends the thread early, if the digest is not needed.
+    is_unneeded: Arc<AtomicBool>,
+}
+
+impl InputDigest {
+    fn start(stream: &Stream) -> Self {
+        let bytes = stream.bytes().clone();
+        let range = |element: usize| {
+            let span = stream.events()[element].span;
+            span.start..span.end
+        };
+        let events: Vec<Range<usize>> = stream.numbered().map(|(_, element)| range(element)).collect();
+        // Some formats have events whose bytes are not in the file. Their digest is computed when it is needed.
+        if events.iter().any(|event| event.end > bytes.len()) {
+            return Self::default();
+        }
+        let is_unneeded = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&is_unneeded);
+        let digest_events = move || {
+            let events = events.into_iter().take_while(|_| !ends.load(Ordering::Relaxed));
+            digest::of_events(events.map(|event| &bytes[event]))
+        };
+        // Without a thread, the digest is computed when it is needed.
+        let thread = thread::Builder::new().spawn(digest_events).ok();
+        Self { known: None, thread: thread.map(|result| DigestThread { result, is_unneeded }) }
+    }
+
+    /// Returns the digest. `stream` is the transcript.
+    pub(super) fn get(&mut self, stream: &Stream) -> &str {
+        let thread = self.thread.take();
+        self.known.get_or_insert_with(|| match thread {
+            Some(thread) => result_of(thread.result.join()),
+            None => digest::of_raw_input(stream),
+        })
+    }
+
+    /// Returns the digest if it was needed before.
+    pub(super) fn known(&self) -> Option<&str> {
+        self.known.as_deref()
+    }
+}
+
+impl Drop for InputDigest {
+    fn drop(&mut self) {
+        if let Some(thread) = &self.thread {
+            thread.is_unneeded.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Returns the result of a thread. If it panicked, this thread panics too.
+fn result_of<T>(joined: thread::Result<T>) -> T {
+    joined.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 #[cfg(test)]
@@ -74,12 +129,15 @@ mod tests {
         };
         let events: Vec<_> = (0..events).map(event).collect();
         let stream = Stream::parse(Bytes::from(format!("[{}]", events.join(",")))).unwrap();
-        let (estimate, digest) = measure_in_threads(&stream, Estimator::Pieces, true, threads);
+        let estimate = estimate_in_threads(&stream, Estimator::Pieces, threads);
         let weights = |estimate: &Estimate| -> Vec<u64> {
             (0..stream.events().len()).map(|element| estimate.weight(element)).collect()
         };
         assert_eq!(weights(&estimate), weights(&Estimate::new(&stream, Estimator::Pieces)));
-        assert_eq!(digest, Some(digest::of_raw_input(&stream)));
+        let mut digest = InputDigest::start(&stream);
+        assert!(digest.known().is_none() && digest.thread.is_some());
+        assert_eq!(digest.get(&stream), digest::of_raw_input(&stream));
+        assert_eq!(digest.known(), Some(&*digest::of_raw_input(&stream)));
     }
 
     #[test]

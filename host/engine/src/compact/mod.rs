@@ -55,6 +55,7 @@ pub use windowed::{LargePrint, open_large};
 use crate::disk_queue::ThreadDiskQueue;
 use ask::ProposalCollector;
 use jp_compact_store::{self as store, Current, Piece, Place};
+use large::InputDigest;
 use lock::under_lock;
 
 /// The result of a run on one transcript, with its view.
@@ -111,13 +112,13 @@ pub async fn compact_with_view<'a>(run: &RunSettings, opened: &'a Opened) -> Res
         check_appendable(opened)?;
     }
     let is_stored = !run.io.dry_run && !run.io.in_memory;
-    let (estimate, input_sha256) = match &run.io.estimate {
-        Some(estimate) => (estimate.for_part(&opened.stream), None),
+    let (estimate, input_digest) = match &run.io.estimate {
+        Some(estimate) => (estimate.for_part(&opened.stream), InputDigest::default()),
         None => large::measure(&opened.stream, run.io.estimator, is_stored),
     };
     let mut survey = Survey::with_estimate(&opened.stream, estimate);
     let range = select::resolve(&survey, run.policy.selection, run.io.now);
-    let (mut report, proposal) = propose(run, opened, &survey, &range, input_sha256).await?;
+    let (mut report, proposal) = propose(run, opened, &survey, &range, input_digest).await?;
     let Some(CheckedProposal { mut collector, new_overlays, view }) = proposal else {
         let would_ask = report.steps.iter().any(|step| matches!(step.outcome, StrategyOutcome::WouldAsk(_)));
         if would_ask && run.io.dry_run && !run.io.in_memory {
@@ -154,7 +155,7 @@ pub async fn compact_in_memory(
     append::check_loadable(&opened.stream).map_err(|source| not_appendable(opened, source))?;
     let survey = Survey::with_estimator(&opened.stream, run.io.estimator);
     let range = select::resolve(&survey, run.policy.selection, run.io.now);
-    let (mut report, proposal) = propose(run, opened, &survey, &range, None).await?;
+    let (mut report, proposal) = propose(run, opened, &survey, &range, InputDigest::default()).await?;
     let Some(CheckedProposal { collector, new_overlays, .. }) = proposal else { return Ok((report, None)) };
     let stream = &opened.stream;
     let bytes = match stream.format() {
@@ -188,14 +189,13 @@ struct CheckedProposal<'a> {
     view: View,
 }
 
-/// Asks the strategies, and checks their results. Returns no overlays if there is nothing to append. `input_sha256` is
-/// the digest of the raw input, if it is known.
+/// Asks the strategies, and checks their results. Returns no overlays if there is nothing to append.
 async fn propose<'a>(
     run: &'a RunSettings,
     opened: &'a Opened,
     survey: &'a Survey<'a>,
     range: &'a Result<TurnRange, NothingToCompact>,
-    input_sha256: Option<String>,
+    input_digest: InputDigest,
 ) -> Result<(RunReport, Option<CheckedProposal<'a>>), Error> {
     let Opened { place, stream, .. } = opened;
     let allowed = run.allow()?;
@@ -207,7 +207,7 @@ async fn propose<'a>(
     let jp_model = run.policy.conversation_model.as_ref().map(|configured| configured.model.clone());
     let model = window::model_of(stream).or(jp_model);
     let mut collector = ProposalCollector::new(run, place, survey, range, model);
-    collector.input_sha256 = input_sha256;
+    collector.input_digest = input_digest;
     for (strategy, allowed) in run.strategies.iter().zip(&allowed) {
         let asked = collector.ask(strategy, allowed.as_ref(), &mut report).await;
         asked.map_err(|error| collector.with_summaries(error))?;

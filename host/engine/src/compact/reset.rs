@@ -65,7 +65,7 @@ pub fn reset(
     } else {
         // The number refers to the overlays that were read. Growth is therefore a conflict like any other change.
         store::replace(&place, &bytes, bytes.len(), lock_wait, |current| match current {
-            Current::Same => Ok(pieces),
+            Current::Same => Ok(pieces.clone()),
             Current::Grown(_) => Err(StoreError::Changed { path: place.path().to_owned(), how: "grew" }),
         })
         .map_err(store_error)?;

@@ -17,7 +17,7 @@ use crate::world::{ID, STREAM, World, names};
 fn rewrite(
     place: &Place,
     wait: Duration,
-    while_locked: impl FnOnce(),
+    mut while_locked: impl FnMut(),
 ) -> Result<(), ReplaceError<Infallible>> {
     let snapshot = read(place).unwrap();
     replace(place, &snapshot, 0, wait, |_| {

@@ -107,6 +107,41 @@ fn builder_receives_a_changed_ending_of_the_same_length() {
     assert!(grown.get());
 }
 
+/// Appends to a large file after the byte at `changed` has changed. Returns the result, and the file that `build` got last.
+fn append_to_large_file(changed: Option<usize>) -> (Result<(), StoreError>, Option<Current>) {
+    let world = World::new();
+    let place = world.place();
+    let mut bytes = [&STREAM[..KEPT_BYTES], &b" ".repeat(5 << 20), b"]\n"].concat();
+    fs::write(place.path(), &bytes).unwrap();
+    let snapshot = read(&place).unwrap();
+    if let Some(changed) = changed {
+        bytes[changed] = b'\t';
+        fs::write(place.path(), &bytes).unwrap();
+    }
+    let mut last = None;
+    let result = replace(&place, &snapshot, KEPT_BYTES, Duration::ZERO, |current| {
+        last = Some(current);
+        Ok::<_, Infallible>(vec![Piece::Old(0..bytes.len() - 2), Piece::New(b",2]".to_vec())])
+    });
+    let expected = if result.is_ok() { [&bytes[..bytes.len() - 2], b",2]"].concat() } else { bytes };
+    assert!(fs::read(place.path()).unwrap() == expected);
+    assert!(has_no_leftovers(&place));
+    let result = result.map_err(|error| match error {
+        ReplaceError::Store(error) => error,
+        ReplaceError::Build(never) => match never {},
+    });
+    (result, last)
+}
+
+#[test]
+fn large_file_that_changes_is_built_again_or_is_a_conflict() {
+    assert!(matches!(append_to_large_file(None), (Ok(()), Some(Current::Same))));
+    let (result, last) = append_to_large_file(Some(4 << 20));
+    assert!(result.is_ok() && matches!(&last, Some(Current::Grown(bytes)) if bytes[4 << 20] == b'\t'));
+    let (result, _) = append_to_large_file(Some(KEPT_BYTES - 1));
+    assert_eq!(result.unwrap_err().kind(), StoreErrorKind::Conflict);
+}
+
 #[test]
 fn longer_file_renamed_into_place_counts_as_growth() {
     let world = World::new();
@@ -156,7 +191,7 @@ fn deleted_file_is_a_conflict() {
 }
 
 #[track_caller]
-fn check_change_while_building(change: impl FnOnce(&Path)) {
+fn check_change_while_building(change: impl Fn(&Path)) {
     let world = World::new();
     let place = world.place();
     let snapshot = read(&place).unwrap();
@@ -426,7 +461,7 @@ proptest! {
             .collect();
         replace(&place, &snapshot, bytes.len(), Duration::ZERO, |current| {
             assert!(matches!(current, Current::Same));
-            Ok::<_, Infallible>(pieces)
+            Ok::<_, Infallible>(pieces.clone())
         })
         .unwrap();
         prop_assert_eq!(fs::read(&path).unwrap(), expect);
