@@ -33,7 +33,7 @@ const STRATEGIES: [&str; 17] = [
     "extract:keep_steps=0,merge=8",
     "extract:keep_steps=0,budget=0.25,prose=0,edge_lines=7",
     "extract:keep_steps=0,merge=8,budget=1,line_bytes=10,edge_lines=0,min_bytes=0,exempt=[]",
-    "extract:keep_steps=0,merge=16,budget=1,prose=0.25,line_bytes=80,exempt=[]",
+    "extract:keep_steps=0,merge=16,budget=1,prose=1,line_bytes=10,edge_lines=0,min_bytes=0,exempt=[]",
     "trim",
     "trim:preset=clear-tool-uses",
     "trim:preset=opencode-prune",
