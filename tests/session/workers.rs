@@ -27,6 +27,30 @@ fn worker_serves_many_requests_and_a_process_only_one() {
     world.check_arrivals(&[(0, "c1"), (1, "c2")]);
 }
 
+/// Returns the number of running processes: each has a private folder.
+fn running(world: &World) -> usize {
+    let names = fs::read_dir(world.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter(|name| name.to_str().unwrap().starts_with("jp-compact-")).count()
+}
+
+#[test]
+fn workers_of_a_batch_start_before_their_first_request() {
+    for (workers_max, expected) in [(1, 1), (0, 0)] {
+        let world = World::new(workers_max);
+        block_on(async {
+            world.sessions.start_workers([world.described()].iter());
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(running(&world), expected);
+            reason(world.ask("answers").await);
+            world.sessions.close().await;
+            assert_eq!(running(&world), 0);
+        });
+        world.check_arrivals(&[(0, "c1")]);
+    }
+}
+
 #[test]
 fn strategy_without_the_feature_gets_no_worker() {
     let world = World { features: Vec::new(), ..World::new(1) };

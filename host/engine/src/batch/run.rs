@@ -27,7 +27,7 @@ const WINDOW_BYTES: u64 = 16 << 20;
 /// The maximum number of these transcripts that need a process or a model. The others only send lines to workers.
 const EXPENSIVE_MAX: usize = 8;
 /// The maximum number of results that wait to be reported.
-const EVENTS_MAX: usize = 256;
+const EVENTS_MAX: usize = 1_024;
 
 /// The pause of the caller's thread between two groups of results.
 const REPORT_PAUSE: Duration = Duration::from_millis(1);

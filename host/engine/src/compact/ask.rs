@@ -347,6 +347,9 @@ impl<'a> ProposalCollector<'a> {
             }
             None => (Body::Nothing, None),
         };
+        // The other strategies will probably be asked, too.
+        let without_model = run.strategies.iter().filter(|strategy| !strategy.needs_model());
+        run.io.sessions.start_workers(without_model.map(|strategy| &strategy.described));
         let header = request::header(self.survey, &parameters, events);
         let reply = run.io.sessions.ask(&strategy.described, header, &body).await;
         Ok(reply.map_err(|error| error.of_run(&strategy.described.confined))?)

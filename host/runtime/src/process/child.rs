@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use rustix::pty;
 
 use super::exit::ExitSignals;
-use super::orphans::RunningStrategies;
+use super::orphans::{self, SpawnGuard};
 use super::pipes::Pipes;
 use super::private_dir::{Exceeded, PrivateDir, ProcessScope, SizeWatch};
 use super::threads::Group;
@@ -63,7 +63,7 @@ impl Child {
             .map_err(|source| ProcessError::NoPrivateDir { temp_dir: launch.temp_dir.to_owned(), source })?;
         let watch = SizeWatch::new(dir, launch.private_bytes_max);
         let group = launch.confinement.limits_threads().then(Group::make).flatten();
-        let running = RunningStrategies::lock();
+        let spawn = SpawnGuard::new();
         let process = command(launch.runner.as_os_str())
             .args(runner_args(launch, watch.path(), group.as_ref()).map_err(runner_error)?)
             .env_clear()
@@ -72,7 +72,7 @@ impl Child {
             .spawn()
             .map_err(runner_error)?;
         let may_leave_orphans = launch.confinement.may_leave_orphans();
-        let mut child = Self::new(process, running, exit_signals, may_leave_orphans, Some(watch));
+        let mut child = Self::new(process, spawn, exit_signals, may_leave_orphans, Some(watch));
         child._group = group;
         Ok(child)
     }
@@ -83,22 +83,22 @@ impl Child {
         let (program, args) =
             command_line.split_first().ok_or_else(|| ProcessError::Io(io::ErrorKind::InvalidInput.into()))?;
         let exit_signals = ExitSignals::listen().map_err(ProcessError::Io)?;
-        let running = RunningStrategies::lock();
+        let spawn = SpawnGuard::new();
         let process = command(program.as_ref()).args(args).process_group(0).spawn();
         let start_error =
             |error: io::Error| ProcessError::Start { program: program.into(), reason: error.to_string() };
-        Ok(Self::new(process.map_err(start_error)?, running, exit_signals, false, None))
+        Ok(Self::new(process.map_err(start_error)?, spawn, exit_signals, false, None))
     }
 
     fn new(
         process: std::process::Child,
-        running: RunningStrategies,
+        spawn: SpawnGuard,
         exit_signals: ExitSignals,
         may_leave_orphans: bool,
         watch: Option<SizeWatch>,
     ) -> Self {
         let pid = Pid::from_child(&process);
-        running.add(pid);
+        spawn.add(pid);
         Self {
             process,
             pid,
@@ -154,7 +154,7 @@ impl Child {
     fn reap(&mut self) -> io::Result<ExitStatus> {
         let status = self.process.wait();
         self.reaped = true;
-        RunningStrategies::lock().remove(self.pid, self.may_leave_orphans);
+        orphans::remove(self.pid, self.may_leave_orphans);
         status
     }
 
@@ -181,11 +181,11 @@ impl Drop for Child {
 /// Starts an executable that belongs to the host, without a runner or jail. It must end when its stdin ends, because this
 /// process never reaps it. Its group differs, so that Ctrl-C on a terminal does not end it before the host.
 pub(super) fn start_companion(program: &Path) -> io::Result<(ChildStdin, ChildStdout)> {
-    let running = RunningStrategies::lock();
+    let spawn = SpawnGuard::new();
     let mut process =
         command(program.as_os_str()).env_clear().stderr(Stdio::null()).process_group(0).spawn()?;
     // Otherwise it would be killed as an orphan of a strategy.
-    running.add(Pid::from_child(&process));
+    spawn.add(Pid::from_child(&process));
     process.stdin.take().zip(process.stdout.take()).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
 }
 

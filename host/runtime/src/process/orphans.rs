@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -21,6 +21,10 @@ const REAP_TIME_MAX: Duration = Duration::from_millis(250);
 /// The running strategies. Each leads the session with its own process id.
 static STRATEGIES: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
+/// Read-locked during a spawn, and write-locked during a search for orphans. Otherwise a new strategy would be mistaken
+/// for an orphan before its process id is registered. Several threads can spawn at the same time.
+static SPAWNS: RwLock<()> = RwLock::new(());
+
 static INHERITS: AtomicBool = AtomicBool::new(false);
 
 /// Makes this process adopt orphaned descendants, and kills those that strategies leave. Call this only in an
@@ -30,30 +34,44 @@ pub fn inherit_orphans() {
     INHERITS.store(set_child_subreaper(Some(getpid())).is_ok(), Ordering::Relaxed);
 }
 
-/// The locked list of running strategies. It stays locked during a spawn. Otherwise the new strategy would be mistaken
-/// for an orphan before its process id is registered.
-pub(super) struct RunningStrategies(MutexGuard<'static, BTreeSet<i32>>);
+/// A spawn in progress. Meanwhile, no process searches for orphans.
+pub(super) struct SpawnGuard(RwLockReadGuard<'static, ()>);
+
+impl SpawnGuard {
+    pub(super) fn new() -> Self {
+        Self(SPAWNS.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Registers the new strategy, and ends the spawn.
+    pub(super) fn add(self, strategy: Pid) {
+        strategies().insert(strategy.as_raw_pid());
+        drop(self.0);
+    }
+}
+
+fn strategies() -> MutexGuard<'static, BTreeSet<i32>> {
+    STRATEGIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Unregisters a reaped strategy and kills the processes that it left.
+pub(super) fn remove(strategy: Pid, may_leave_orphans: bool) {
+    if !may_leave_orphans {
+        strategies().remove(&strategy.as_raw_pid());
+        return;
+    }
+    let _no_spawn = SPAWNS.write().unwrap_or_else(PoisonError::into_inner);
+    let mut running = strategies();
+    running.remove(&strategy.as_raw_pid());
+    reap_group(strategy);
+    if INHERITS.load(Ordering::Relaxed) {
+        RunningStrategies(running).kill_orphans();
+    }
+}
+
+/// The locked list of running strategies, while no other strategy is spawned.
+struct RunningStrategies(MutexGuard<'static, BTreeSet<i32>>);
 
 impl RunningStrategies {
-    pub(super) fn lock() -> Self {
-        Self(STRATEGIES.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(super) fn add(mut self, strategy: Pid) {
-        self.0.insert(strategy.as_raw_pid());
-    }
-
-    /// Unregisters a reaped strategy and kills the processes that it left.
-    pub(super) fn remove(mut self, strategy: Pid, may_leave_orphans: bool) {
-        self.0.remove(&strategy.as_raw_pid());
-        if may_leave_orphans {
-            reap_group(strategy);
-        }
-        if may_leave_orphans && INHERITS.load(Ordering::Relaxed) {
-            self.kill_orphans();
-        }
-    }
-
     /// Kills orphans until no orphan is left. The child of a killed orphan becomes an orphan, too.
     fn kill_orphans(&self) {
         let started = Instant::now();

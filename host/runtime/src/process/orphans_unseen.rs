@@ -6,14 +6,14 @@ use rustix::process::Pid;
 /// Does nothing: orphans go to the init process.
 pub fn inherit_orphans() {}
 
-pub(super) struct RunningStrategies;
+pub(super) struct SpawnGuard;
 
-impl RunningStrategies {
-    pub(super) fn lock() -> Self {
+impl SpawnGuard {
+    pub(super) fn new() -> Self {
         Self
     }
 
     pub(super) fn add(self, _: Pid) {}
-
-    pub(super) fn remove(self, _: Pid, _: bool) {}
 }
+
+pub(super) fn remove(_: Pid, _: bool) {}

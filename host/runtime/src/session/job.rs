@@ -57,6 +57,8 @@ pub(super) struct Queue {
     idle: AtomicUsize,
     /// The number of slots without a process.
     vacant: AtomicUsize,
+    /// Whether a slot without a process starts one before there is a request.
+    starts_worker: AtomicBool,
     closed: AtomicBool,
 }
 
@@ -110,18 +112,29 @@ impl Queue {
         CountGuard::new(&self.idle, &self.changed)
     }
 
-    /// Waits for a request that no idle process can take. Returns `None` when no more requests will come.
-    pub(super) async fn take_for_vacant_slot(&self) -> Option<Job> {
+    /// Asks a slot without a process to start one, because a request will follow.
+    pub(super) fn start_worker(&self) {
+        self.starts_worker.store(true, Ordering::Relaxed);
+        self.changed.notify_waiters();
+    }
+
+    /// Waits for a request that no idle process can take. The slot starts a process for this request, or without one
+    /// after [`Self::start_worker`]. Returns `None` when no more requests will come.
+    pub(super) async fn take_for_vacant_slot(&self) -> Option<Option<Job>> {
         let _vacant = CountGuard::new(&self.vacant, &self.changed);
         loop {
             let change = self.change();
             if self.idle.load(Ordering::Relaxed) == 0
                 && let Some(job) = self.take(usize::MAX)
             {
-                return Some(job);
+                self.starts_worker.store(false, Ordering::Relaxed);
+                return Some(Some(job));
             }
             if self.is_finished() {
                 return None;
+            }
+            if self.starts_worker.swap(false, Ordering::Relaxed) {
+                return Some(None);
             }
             change.await;
         }

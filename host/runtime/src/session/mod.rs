@@ -86,6 +86,7 @@ pub struct Sessions {
     watch: Arc<dyn Watch>,
     next_id: AtomicU64,
     is_stopping: AtomicBool,
+    has_started_workers: AtomicBool,
     /// One pool per strategy and confinement. The same bytes with other permissions need another pool.
     pools: Mutex<Vec<(Confined, Arc<Pool>)>>,
 }
@@ -103,6 +104,7 @@ impl Sessions {
             watch: Arc::new(Unwatched),
             next_id: AtomicU64::new(1),
             is_stopping: AtomicBool::new(false),
+            has_started_workers: AtomicBool::new(false),
             pools: Mutex::default(),
         }
     }
@@ -246,6 +248,21 @@ impl Sessions {
         }
     }
 
+    /// Starts a worker for each of these strategies that has workers, before its first request, so that the processes
+    /// start at the same time. Only the first call has an effect, and only if there are several requests.
+    pub fn start_workers<'a>(&self, strategies: impl Iterator<Item = &'a Described>) {
+        let is_batch = self.workers_max > 0 && !self.is_stopping.load(Ordering::Relaxed);
+        if !is_batch || self.has_started_workers.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        for described in strategies {
+            match self.workers(described) {
+                0 => {}
+                workers => self.pool(described, workers).start_worker(),
+            }
+        }
+    }
+
     /// Returns the pool of a strategy. The first call creates it.
     fn pool(&self, described: &Described, workers: usize) -> Arc<Pool> {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
@@ -268,6 +285,8 @@ impl Sessions {
     /// Ends the workers and waits for them. Workers are killed if the value is dropped without this call.
     pub async fn close(&self) {
         let pools = std::mem::take(&mut *self.pools.lock().unwrap_or_else(PoisonError::into_inner));
+        // All workers exit at the same time.
+        pools.iter().for_each(|(_, pool)| pool.begin_close());
         for (_, pool) in pools {
             pool.close().await;
         }

@@ -84,14 +84,24 @@ impl Pool {
         })
     }
 
+    /// Starts a worker before the first request.
+    pub(super) fn start_worker(&self) {
+        self.queue.start_worker();
+    }
+
     /// Drops the requests that no worker has taken. Their callers get an error.
     pub(super) fn drop_waiting(&self) {
         self.queue.drop_waiting();
     }
 
+    /// Starts to end the workers.
+    pub(super) fn begin_close(&self) {
+        self.queue.close();
+    }
+
     /// Ends the workers and waits for them.
     pub(super) async fn close(&self) {
-        self.queue.close();
+        self.begin_close();
         let slots = std::mem::take(&mut *self.slots.lock().unwrap_or_else(PoisonError::into_inner));
         slots.join_all().await;
         let retiring = std::mem::take(&mut *self.retiring.workers());
@@ -118,7 +128,7 @@ impl WorkerSlot {
             if leftover.is_empty() {
                 retrying = false;
                 match self.queue.take_for_vacant_slot().await {
-                    Some(job) => leftover.push_back(job),
+                    Some(job) => leftover.extend(job),
                     None => return,
                 }
             }
