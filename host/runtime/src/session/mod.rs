@@ -91,6 +91,19 @@ pub struct Sessions {
     pools: Mutex<Vec<(Confined, Arc<Pool>)>>,
 }
 
+/// Reports the end of a request, also if its future is dropped after an interrupt. Otherwise the line of the request
+/// would stay on the terminal.
+struct EndedOnDrop<'a> {
+    watch: &'a dyn Watch,
+    id: &'a str,
+}
+
+impl Drop for EndedOnDrop<'_> {
+    fn drop(&mut self) {
+        self.watch.ended(self.id);
+    }
+}
+
 impl Sessions {
     /// Starts one process per request, without a model or a watcher. The deadline applies to one round. If it
     /// is `None`, the manifest of a strategy may set its own.
@@ -181,8 +194,9 @@ impl Sessions {
         }
         for rounds_before in 0.. {
             self.watch.waits(&header.id, &described.description.name);
+            let ending = EndedOnDrop { watch: &*self.watch, id: &header.id };
             let answer = self.send_once(described, &header, body).await;
-            self.watch.ended(&header.id);
+            drop(ending);
             let previous_error = unanswered.take();
             let answer = match (answer, &previous_error) {
                 (Err(failure), Some(error)) => return Err(failure.without_model(error)),
@@ -211,6 +225,7 @@ impl Sessions {
             if many {
                 header.answers.clear();
             }
+            let ending = EndedOnDrop { watch: &*self.watch, id: &header.id };
             for (key, request) in needs.requests {
                 if let Some(subject) = needs::subject(&request, model) {
                     self.watch.waits(&header.id, &subject);
@@ -219,7 +234,7 @@ impl Sessions {
                 unanswered = unanswered.or_else(|| needs::unanswered(&request, &answer));
                 header.answers.insert(key, answer);
             }
-            self.watch.ended(&header.id);
+            drop(ending);
             header.state = needs.state;
         }
         unreachable!("`check_needs` limits the number of rounds")
