@@ -14,9 +14,9 @@ fn whole(file: &[u8]) -> Result<Vec<u8>, String> {
     Ok(concat(&source::render(&stream, &project(&stream)), file))
 }
 
-/// Same as [`whole`], with reads of these sizes. The last size repeats.
+/// Same as [`whole`], with reads of these sizes, again and again. So a second scan has other windows.
 fn condensed(file: &[u8], windows: &[usize], limits: CondensedLimits) -> Result<Vec<u8>, String> {
-    let mut sizes = windows.iter().chain(std::iter::repeat(windows.last().unwrap()));
+    let mut sizes = windows.iter().cycle();
     let mut read = |offset: u64, window: &mut [u8]| -> Result<usize, String> {
         let rest = &file[usize::try_from(offset).unwrap()..];
         let bytes = (*sizes.next().unwrap()).min(rest.len()).min(window.len());
