@@ -48,15 +48,22 @@ fn first_changed_turn(stream: &Stream, view: &View) -> Option<usize> {
 fn open_item(stream: &Stream, view: &View) -> usize {
     let kind = |item: &Item| item.part.element().map(|element| stream.events()[element].kind);
     let is_said = |kind: &Option<Kind>| matches!(kind, Some(Kind::Message | Kind::Data | Kind::Reasoning));
-    // A text between a call and its result is a part of the response with the call.
+    // A text between a call and its results is a part of the response with the call.
     let follows_call = |index: usize| {
         let before = view.items()[..index].iter().rev().map(kind).find(|kind| !is_said(kind));
         before == Some(Some(Kind::ToolRequest))
     };
+    // Renderings move a later result to these results, and leave out a result without a call before it.
+    let is_answer = |index: usize| {
+        let is_result = |item: &Item| matches!(kind(item), Some(Kind::ToolResponse { .. }));
+        follows_call(
+            view.items()[..index].iter().rposition(|item| !is_result(item)).map_or(0, |before| before + 1),
+        )
+    };
     let (mut request, mut has_calls, mut has_results) = (None, false, false);
     for (index, item) in view.items().iter().enumerate().rev() {
         match kind(item) {
-            Some(Kind::ToolResponse { .. }) => (request, has_results) = (None, true),
+            Some(Kind::ToolResponse { .. }) if is_answer(index) => (request, has_results) = (None, true),
             Some(Kind::ToolRequest) => (request, has_calls) = (None, true),
             Some(Kind::ChatRequest) => request = Some(index),
             Some(Kind::Message) if is_blank(stream, item) => {}

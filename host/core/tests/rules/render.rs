@@ -224,6 +224,16 @@ fn drops_old_signed_thoughts_after_changed_content() {
     assert_eq!(format_body(&changed), expected, "turn 0 precedes the change, and turn 2 is open");
 }
 
+/// Without a call before it, a result is not sent. So the request after it begins the open turn.
+#[test]
+fn result_before_its_call_does_not_keep_old_thoughts() {
+    let old = signed(Build::turns(1).turn(), "t").say("m").answer("c", "x");
+    let build =
+        old.ask("q").call("c", "read").element(compaction(50, 0, 0, json!({"summary": {"summary": "S"}})));
+    let expected = "?[Summary of previous conversation] | =S =m | ?q | >c{\"of\":\"c\"} | <c:[This call was not answered]";
+    assert_eq!(format_body(&build), expected);
+}
+
 #[test]
 fn sends_signatures_only_to_their_provider() {
     let with_metadata = |metadata: Value| {
