@@ -148,7 +148,7 @@ fn remarks(stream: &Stream, halves: &Halves<'_>, index: usize, jp_number: Option
         remarks.push("no effect, because its range contains no turn".to_owned());
     }
     if let Some(ToolPolicy::Selective(calls)) = &overlay.tool_calls {
-        for call in calls {
+        for call in calls.iter() {
             if let Err(error) = halves.find(overlay, call) {
                 remarks.push(error.describe(call));
             }

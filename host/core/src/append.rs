@@ -334,7 +334,7 @@ fn overlay_element(overlay: &Overlay) -> Map<String, Value> {
             element.insert("tool_calls".into(), json!({ "policy": "omit" }));
         }
         Some(ToolPolicy::Selective(calls)) => {
-            element.insert("tool_calls".into(), json!({ "policy": "selective", "calls": calls }));
+            element.insert("tool_calls".into(), json!({ "policy": "selective", "calls": calls[..] }));
         }
         None => {}
     }

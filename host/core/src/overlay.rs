@@ -4,6 +4,7 @@
 //! and kept, but not applied.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use jp_compact_schema::{ContentKind, Reasoning, RequestAction, ResponseAction, ToolHint};
@@ -57,8 +58,8 @@ pub enum ToolPolicy {
     },
     /// Omit the calls and their responses.
     Omit,
-    /// Apply the policy of each listed call.
-    Selective(Vec<StoredCall>),
+    /// Apply the policy of each listed call. The texts of a large session are shared between copies of the overlay.
+    Selective(Arc<[StoredCall]>),
 }
 
 /// One entry of a stored `selective` policy: the entry of the strategy's reply, with the call's id and half.
@@ -203,7 +204,7 @@ impl Overlay {
             }
             Some(StoredToolCalls::Omit) => Some(ToolPolicy::Omit),
             Some(StoredToolCalls::Selective { calls }) if !applied_by_jp => {
-                Some(ToolPolicy::Selective(calls))
+                Some(ToolPolicy::Selective(calls.into()))
             }
             Some(StoredToolCalls::Selective { .. }) => {
                 return Err("`tool_calls`: a `compaction` does not support the policy `selective`".into());

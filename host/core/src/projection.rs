@@ -367,7 +367,7 @@ fn add_listed<'a>(
     let overlay = &overlays[index];
     let Some(ToolPolicy::Selective(calls)) = &overlay.tool_calls else { return Vec::new() };
     let mut changed = Vec::new();
-    for call in calls {
+    for call in calls.iter() {
         let Ok(element) = halves.find(overlay, call) else { continue };
         let partner = pairs.partner(element).filter(|_| call.omit);
         for element in [Some(element), partner].into_iter().flatten() {

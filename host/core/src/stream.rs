@@ -222,9 +222,10 @@ impl Stream {
                 index.events.push(Event { span, turn, ..*event });
             }
         }
-        let mut generated = Vec::from(index.generated);
-        generated.extend_from_slice(&overlays.bytes);
-        index.generated = generated.into();
+        index.generated = match index.generated.is_empty() {
+            true => overlays.bytes.clone(),
+            false => [index.generated, overlays.bytes.clone()].concat().into(),
+        };
         Ok(Self { is_ended: self.is_ended, ..Self::read_overlays(index, self.external)? })
     }
 

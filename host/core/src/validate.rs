@@ -408,7 +408,7 @@ fn tool_policy(
                 let call = stored_call(context, &halves, range, call);
                 stored.push(call.map_err(|error| Refusal::Call { seq, error })?);
             }
-            ToolPolicy::Selective(stored)
+            ToolPolicy::Selective(stored.into())
         }
     })
 }

@@ -56,7 +56,7 @@ pub(crate) async fn compact_again(
     run.policy.providers = providers;
     run.strategies.iter_mut().for_each(|strategy| strategy.range = None);
     let compacted = result?;
-    let is_changed = compacted.stored_overlays().is_some_and(|array| overlays.extend(&array));
+    let is_changed = compacted.stored_overlays().is_some_and(|array| overlays.extend(array));
     let view = compacted.survey.view;
     let summary = match is_changed {
         true => summary_tokens(subject, &view, run, compacted.report.tokens_before),

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use jp_compact_core::estimate::{Estimate, Estimator, tokens};
 use jp_compact_core::index;
 use jp_compact_engine::compact::{Error, Opened};
@@ -45,28 +46,20 @@ pub(crate) struct SubjectCut {
 /// Overlays in their stored form. As JSON values, the overlays of a large session would need several times the memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StoredOverlays {
-    /// The elements of an array, without its brackets.
-    elements: Vec<u8>,
+    /// An array. Empty without overlays. The streams with these overlays share it.
+    array: Bytes,
 }
 
 impl StoredOverlays {
     /// Adds the elements of an array. Returns whether there are any.
-    pub(crate) fn extend(&mut self, array: &[u8]) -> bool {
+    pub(crate) fn extend(&mut self, array: Vec<u8>) -> bool {
         let elements = array.trim_ascii().strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
-        let elements = elements.unwrap_or_default();
-        if !elements.is_empty() && !self.elements.is_empty() {
-            self.elements.push(b',');
-        }
-        self.elements.extend_from_slice(elements);
-        !elements.is_empty()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.elements.is_empty()
-    }
-
-    fn array(&self) -> Vec<u8> {
-        [b"[", self.elements.as_slice(), b"]"].concat()
+        let Some(elements) = elements.filter(|elements| !elements.is_empty()) else { return false };
+        self.array = match self.array.strip_suffix(b"]") {
+            Some(earlier) => [earlier, b",", elements, b"]"].concat().into(),
+            None => array.into(),
+        };
+        true
     }
 }
 
@@ -129,9 +122,9 @@ impl<'a> Subject<'a> {
         if has_ended {
             part = part.ended();
         }
-        if !overlays.is_empty() {
+        if !overlays.array.is_empty() {
             let with_overlays =
-                index::index(overlays.array().into()).and_then(|index| part.with_overlays(&index));
+                index::index(overlays.array.clone()).and_then(|index| part.with_overlays(&index));
             let unreadable = |source| Error::Unreadable { path: self.opened.place.path().to_owned(), source };
             part = with_overlays.map_err(unreadable)?;
         }

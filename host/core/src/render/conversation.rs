@@ -193,22 +193,27 @@ impl<'a> ConversationBuilder<'a> {
             _ => String::new(),
         };
         let (role, content) = match kind {
-            Kind::ChatRequest => (Role::User, Content::Text(text("content"))),
-            Kind::Message => (Role::Assistant, Content::Text(text("message"))),
+            Kind::ChatRequest => (Role::User, Content::Text(self.body_text(text("content")))),
+            Kind::Message => (Role::Assistant, Content::Text(self.body_text(text("message")))),
             Kind::Reasoning if is_stale => return,
-            Kind::Reasoning => (Role::Assistant, Content::Thought(text("reasoning"))),
+            Kind::Reasoning => (Role::Assistant, Content::Thought(self.body_text(text("reasoning")))),
             Kind::Data => {
                 let data = event.remove("data").unwrap_or_default();
-                (Role::Assistant, Content::Text(data.to_string()))
+                (Role::Assistant, Content::Text(self.body_text(data.to_string())))
             }
             Kind::ToolRequest => {
                 let id = self.unused_id(text("id"));
                 let name = self.to_accepted(NameRules::for_names, text("name"));
-                let arguments = event.remove("arguments").unwrap_or_default();
+                let mut arguments = event.remove("arguments").unwrap_or_default();
+                if let Value::Object(members) = &mut arguments
+                    && !self.is_repaired
+                {
+                    *members = Map::new();
+                }
                 (Role::Assistant, Content::Call(Call { id, name, arguments, answer: None }))
             }
             Kind::ToolResponse { is_error } => {
-                let (id, content) = (text("id"), text("content"));
+                let (id, content) = (text("id"), self.body_text(text("content")));
                 let answer = Answer { position, content, is_error };
                 let Some(answer) = self.attach_answer(element, answer) else { return };
                 let name = element.and_then(|element| self.pairs.tool(self.stream, element));
@@ -263,6 +268,11 @@ impl<'a> ConversationBuilder<'a> {
             }
         }
         self.messages
+    }
+
+    /// Returns a text of the body. Without repairs, a check only needs to know whether it is blank.
+    fn body_text(&self, text: String) -> String {
+        if self.is_repaired { text } else { text.trim_start().chars().take(1).collect() }
     }
 
     /// Returns a name or an id in a form that the provider accepts. Without repairs, returns it unchanged.

@@ -133,7 +133,8 @@ pub fn render_as_texts(stream: &Stream, view: &View, request: &str) -> Vec<Messa
     messages
 }
 
-/// Renders a view for `lint`: without repairs, but merged, and with a user message at the end (A1, A5, A7, G6).
+/// Renders a view for `lint`: without repairs, but merged, and with a user message at the end (A1, A5, A7, G6). Of texts
+/// and arguments, only enough to check them is copied, because they may be as large as the transcript.
 #[must_use]
 pub fn render_unrepaired(stream: &Stream, view: &View, provider: Provider) -> Rendered {
     render_for(stream, view, provider, false)

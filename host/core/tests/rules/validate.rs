@@ -290,7 +290,7 @@ fn stored_entry_describes_its_half() {
         StoredCall { response: Some(ResponseAction::Replace("short".into())), ..stored(10, "c1", response) },
         StoredCall { omit: true, ..stored(16, "c2", response) },
     ];
-    assert_eq!(compactions[0].tool_calls(), Some(&ToolPolicy::Selective(expected)));
+    assert_eq!(compactions[0].tool_calls(), Some(&ToolPolicy::Selective(expected.into())));
 }
 
 #[test]
