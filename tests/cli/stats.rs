@@ -135,7 +135,7 @@ fn counts_exact_tokens_of_stdin() {
 fn exact_count_without_the_tokenizer_fails_with_a_hint() {
     let world = World::new();
     world.write_conversation("conversation", &stripped());
-    let copy = world.write_script("jp-compact", fs::read(env!("CARGO_BIN_EXE_jp-compact")).unwrap());
+    let copy = world.write_program("jp-compact", &fs::read(env!("CARGO_BIN_EXE_jp-compact")).unwrap());
     let run = |arguments: &[&str]| {
         let mut command = Command::new(&copy);
         world.finish(world.isolate(command.args(arguments)))

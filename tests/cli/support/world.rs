@@ -67,9 +67,14 @@ impl World {
     }
 
     /// Writes an executable file.
-    pub(crate) fn write_script(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn write_script(&self, name: &str, text: &str) -> PathBuf {
+        self.write_program(name, text.as_bytes())
+    }
+
+    /// Same as [`Self::write_script`], for a program that need not be text.
+    pub(crate) fn write_program(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let _exclusive = WRITING_SCRIPTS.write().unwrap();
-        let path = self.write_file(name, content.as_ref());
+        let path = self.write_file(name, bytes);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         path
     }
