@@ -31,7 +31,7 @@ pub(crate) async fn compact_if_due(
     let mut opened = setup.read(transcript)?;
     let mut config = setup.planner.config_and_warn(&opened)?;
     if request.context_window.is_some() {
-        // A typed window overrides a configured threshold.
+        // A window from the command line overrides a configured threshold.
         config.auto.token_threshold = None;
     }
     let planned = match request.profile {

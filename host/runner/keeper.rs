@@ -1,4 +1,4 @@
-//! The keeper: a second process that kills the group of a strategy with subprocesses if the host dies.
+//! The keeper of a strategy with subprocesses: a second process that kills the strategy's group if the host dies.
 //!
 //! A strategy requests a signal at the host's death (`confine.rs`), but its child processes do not inherit the request.
 //! The keeper is in the strategy's group, so a signal to the group also ends the keeper. It is a child of the host and not
@@ -51,7 +51,7 @@ pub(crate) fn start(host_pid: u32, jailed: bool) -> Result<Option<u32>, String> 
         return Ok(Some(keeper));
     }
     // Only the copy gets here. Without a jail, the strategy can kill this process, so a filter would add nothing. The
-    // machine may also support no filter. A keeper that cannot wait kills the group immediately.
+    // machine may also support no filter. If the filter or the wait fails, the group is killed immediately.
     if !jailed || filter::allow_only_wait_and_kill().is_ok() {
         exec::wait_for_exit(&host);
     }

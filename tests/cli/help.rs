@@ -156,7 +156,7 @@ fn command_without_arguments_shows_conversations_and_the_next_commands() {
         let arguments: Vec<&str> = command.split("  ").next().unwrap().split(' ').collect();
         world.run(&arguments).exits(0);
     }
-    // JP's own line is answered as before.
+    // A line of JP's plugin protocol on stdin is still answered.
     let output = world.run_with_stdin(&[], b"{\"type\":\"describe\"}\n").exits(0);
     assert_eq!(output.line()["type"], "describe");
 }

@@ -169,7 +169,7 @@ fn diff_page_without_texts_has_names_and_numbers_only() {
     world.run(&["diff", "hostile", "--no-text"]).exits(2);
 }
 
-/// Each text has characters that become longer when they are escaped.
+/// The tool results have characters that become longer when they are escaped.
 #[test]
 fn pages_are_smaller_than_a_conversation_of_two_megabytes() {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! The compacted transcript of records, one after the other. It writes the same pieces as `jp_compact_core::projection`
-//! and `jp_compact_core::source`, but needs only the record before the current one.
+//! The projector of transcripts that are read record by record. It writes the same pieces as
+//! `jp_compact_core::projection` and `jp_compact_core::source`, but needs only the record before the current one.
 
 use std::ops::Range;
 
@@ -20,11 +20,11 @@ const EVENTS_OF_BATCH: usize = 1 << 10;
 pub(crate) struct Projector<'a> {
     overlays: &'a [Overlay],
     policies: &'a [TurnPolicy],
-    /// The stored status lines of each tool: of its responses that succeeded and failed. Made when first needed.
+    /// The encoded status lines of each tool, for success and for failure. Made when first needed.
     status_lines: Vec<[Vec<u8>; 2]>,
     pieces: Pieces,
     events_in_batch: usize,
-    /// The policy of the current turn, and the number of turns.
+    /// The policy of the current turn. `next_policy` is the index of the next one, and `turns` counts the turns so far.
     policy: TurnPolicy,
     next_policy: usize,
     turns: usize,
@@ -32,9 +32,9 @@ pub(crate) struct Projector<'a> {
     shown_summary: Option<usize>,
     /// Offset of the first event.
     first_start: usize,
-    /// Offset after the event before.
+    /// Offset after the previous event.
     last_end: usize,
-    /// Whether the event before was written with its end. `None` if nothing was written.
+    /// Whether the last written element is the previous event. `None` if nothing was written.
     last_written: Option<bool>,
 }
 
@@ -145,7 +145,7 @@ impl<'a> Projector<'a> {
         true
     }
 
-    /// Returns the stored status line of a response. The caller puts it back, because most calls are to a few tools.
+    /// Takes the encoded status line of a response. The caller puts it back, because later responses can reuse it.
     fn take_status_line(&mut self, tools: &ToolNames, id: u32, failed: bool) -> Vec<u8> {
         let tool = tools.tool_of(id);
         if self.status_lines.len() <= tool {

@@ -1,4 +1,4 @@
-//! A condensed transcript gives the same compacted bytes and the same errors as the whole bytes, for any windows.
+//! A condensed transcript gives the same compacted bytes and the same errors as the whole file, for any read windows.
 #![expect(clippy::unwrap_used, reason = "a panic is a failed test")]
 
 use jp_compact_condensed::{Condensed, CondensedLimits};
@@ -14,7 +14,7 @@ fn whole(file: &[u8]) -> Result<Vec<u8>, String> {
     Ok(concat(&source::render(&stream, &project(&stream)), file))
 }
 
-/// Same as [`whole`], with reads of these sizes, again and again. So a second scan has other windows.
+/// Same as [`whole`], but the reads cycle through these sizes. So a second scan has other windows.
 fn condensed(file: &[u8], windows: &[usize], limits: CondensedLimits) -> Result<Vec<u8>, String> {
     let mut sizes = windows.iter().cycle();
     let mut read = |offset: u64, window: &mut [u8]| -> Result<usize, String> {
@@ -130,12 +130,12 @@ fn members() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// A file: elements, each with a time and its own white space, and sometimes values that are not objects.
+/// A file: elements with their own white space, most with a time, and sometimes values that are not objects.
 fn file() -> impl Strategy<Value = Vec<u8>> {
     (any::<bool>()).prop_flat_map(file_with)
 }
 
-/// Returns whether an overlay depends on the events of other turns.
+/// Returns whether the members are an overlay of a type that JP does not read.
 fn is_extended(members: &Value) -> bool {
     members["type"].as_str().is_some_and(|kind| kind.ends_with("_overlay"))
 }

@@ -61,9 +61,9 @@ static BUILT_IN_VALUES: LazyLock<Merged> = LazyLock::new(|| {
 });
 /// The name of the profile that is built from JP's own rules.
 const RULES_PROFILE: &str = "rules";
-/// The built-in default profile.
+/// The name of the built-in default profile.
 const DEFAULT_NAME: &str = "default";
-/// The default profile for transcripts of other agents' programs.
+/// The name of the built-in default profile for transcripts of agents other than JP.
 const AGENT_PROFILE: &str = "agent";
 
 /// The merged configuration.
@@ -130,7 +130,7 @@ pub enum OnFailure {
     Fail,
 }
 
-/// The role of a compaction's cost in the provider's prompt cache.
+/// Whether a compaction waits because it invalidates the provider's prompt cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CostPolicy {
@@ -366,7 +366,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Uses the profile `agent` in place of the built-in `default`, for a transcript of another agent's program. Such a
+    /// Uses the profile `agent` in place of the built-in `default`, for a transcript of an agent other than JP. Such a
     /// transcript can be one long turn, so the number of turns is not a condition. Values that a layer sets stay
     /// (docs/decisions/0025-profile-agent.md).
     #[must_use]

@@ -28,7 +28,7 @@ pub struct Difference {
     pub unknown: Vec<usize>,
     /// Overlays that begin or end inside a turn. JP's grammar has no steps.
     pub stepped: Vec<usize>,
-    /// Overlays that JP applies without their `over`. We do not apply them.
+    /// Overlays with the condition `over`. JP ignores the condition and applies them. We do not apply them.
     pub over: Vec<usize>,
 }
 

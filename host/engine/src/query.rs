@@ -1,4 +1,4 @@
-//! One more turn of a conversation: a model answers the user's text based on the view, and both are appended.
+//! One more turn of a conversation: a model reads the view and answers the user's text. Text and answer are appended.
 //!
 //! JP's system prompt is not used, because it describes tools that cannot be called here. A turn is appended completely
 //! or not at all. An incomplete, refused, or blank answer is an error (exit code 18). The answer is printed before the
@@ -51,7 +51,7 @@ pub fn allow(models: &Models, config: &Config, consent: &ConsentContext) -> Resu
 /// Sends the user's request and the view of the transcript to a model.
 ///
 /// # Errors
-/// The transcript cannot be appended to, or the answer is incomplete.
+/// The transcript cannot be appended to, or the answer is missing or incomplete.
 pub async fn ask(
     opened: &Opened,
     request: &str,

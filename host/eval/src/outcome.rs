@@ -1,4 +1,4 @@
-//! The result of one row on one transcript, and the sum over transcripts.
+//! The result of one row of the report on one transcript.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Constraints: the sentences of the user with a binding word. They are at risk even if nothing names them later.
+//! Constraints: the user's sentences with a binding word. They are at risk even if they are not used again.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -40,8 +40,8 @@ fn sentences(line: &str) -> impl Iterator<Item = &str> {
 /// The number of a sentence. Equal sentences have the same number.
 pub(crate) type SentenceId = u32;
 
-/// The search is for this number of bytes of each sentence. The rest is then compared, so long sentences need little
-/// memory.
+/// The matcher searches for at most this many bytes of each sentence. The rest is then compared, so long sentences need
+/// little memory.
 const PREFIX_BYTES: usize = 24;
 
 /// The constraints of a session. A text is searched for all of them at once, because a large session has thousands.

@@ -13,11 +13,11 @@ use crate::{Malformed, Scanner, Span};
 pub struct EditSite {
     /// The bytes of the value.
     pub span: Span,
-    /// Returns the new value as JSON. For emptied arguments the text is empty.
+    /// Returns the new value as JSON. The argument is the new text, which is empty if the value is emptied.
     pub write: fn(&str) -> String,
 }
 
-/// The nodes of a value that the filter selected. The index can be reused for another value.
+/// The nodes of a value. The filter decides which members have child nodes. The index can be reused for another value.
 #[derive(Debug, Clone, Default)]
 pub struct JsonIndex {
     root: Node,
@@ -29,7 +29,7 @@ pub struct JsonIndex {
     /// Whether a key contains escapes, which is rare.
     has_escaped_keys: bool,
     needs_repair: bool,
-    /// The offset in the file of the bytes' first byte. Only the spans that a node returns are offsets in the file.
+    /// The offset in the file at which the indexed bytes begin. Only nodes return spans in the file.
     base: usize,
 }
 
@@ -50,8 +50,8 @@ enum NodeContent {
     Array(Span),
 }
 
-/// Selects the members that are indexed, by key. All others are skipped as a whole. The items of an array are
-/// indexed if its member is.
+/// Selects the members whose contents are indexed, by key. Every other member is one leaf. The items of an array are
+/// indexed if its member is selected.
 pub type MemberFilter = fn(&[u8]) -> bool;
 
 impl JsonIndex {
@@ -70,7 +70,7 @@ impl JsonIndex {
         self.needs_repair
     }
 
-    /// Sets the offset in the file of the first byte, for bytes that are a part of a file.
+    /// Sets the offset in the file at which the bytes begin, if they are a part of a file.
     pub fn set_base(&mut self, base: usize) {
         self.base = base;
     }
@@ -205,7 +205,7 @@ impl<'a> JsonNode<'a> {
         Self { node, ..self }
     }
 
-    /// Returns the position of a member. If a key occurs twice, the last one counts, as in every JSON parser.
+    /// Returns the position of a member. If a key occurs twice, the last one counts, as in `serde_json`.
     #[inline]
     fn find(self, name: &str) -> Option<usize> {
         let (members, name) = (self.member_nodes(), name.as_bytes());

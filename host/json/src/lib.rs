@@ -59,8 +59,8 @@ impl Span {
     }
 }
 
-/// The start of the block before one is loaded. It is more than a block away from any offset, even if a difference
-/// wraps.
+/// The value of `block_start` until a block is loaded. It is more than a block away from any offset, even if the
+/// subtraction wraps.
 const NO_BLOCK: usize = usize::MAX / 2;
 
 pub struct Scanner<'a> {

@@ -1,5 +1,5 @@
-//! The answers of `search` and `expand`, which return raw events even if overlays hide them, of `diff`, and of `list`.
-//! This module must not write.
+//! The answers of the tools `search`, `expand`, `diff`, and `list`. `search` and `expand` return raw events even if
+//! overlays hide them. This module must not write.
 
 use std::path::Path;
 
@@ -59,7 +59,7 @@ pub fn find_text(events: &[Value], arguments: &SearchArguments) -> ToolAnswer {
     ToolAnswer { text: text.as_str().to_owned(), json }
 }
 
-/// Returns the whole text of an event, if it exists.
+/// Returns a page of the text of an event. `None` if the event does not exist.
 #[must_use]
 pub fn expand(events: &[Value], arguments: &ExpandArguments) -> Option<ToolAnswer> {
     let event = events.get(arguments.event)?;
@@ -126,7 +126,7 @@ pub fn sessions_of(
     ToolAnswer { text: text.as_str().to_owned(), json }
 }
 
-/// Returns the file of a session of this folder, by its id. A session of another folder is not found.
+/// Returns the file of an agent's session of this folder, by its id. Sessions of other folders and JP's are not found.
 #[must_use]
 pub fn session_path(id: &str, folder: &Path, environment: &Environment) -> Option<std::path::PathBuf> {
     let mut rows = sessions::recorded_sessions(READ_MAX, environment).into_iter();

@@ -181,8 +181,8 @@ fn join_lines(items: &[&RawValue]) -> Bytes {
     lines.into()
 }
 
-/// Appends a file as JSON of the given form, on one line. The layout of a file on one line is
-/// kept, except for new values.
+/// Appends a file as JSON of the given form, on one line. A file that is already on one line keeps its layout, except
+/// for new values.
 ///
 /// # Errors
 /// The file is not UTF-8.

@@ -41,7 +41,7 @@ pub enum EventBody {
 /// The request of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
-    /// The id of the call. A later call may have the same id after the output.
+    /// The id of the call. A later call may reuse the id once this call has its output.
     pub id: String,
     /// The name of the tool.
     pub tool: String,

@@ -1,4 +1,4 @@
-//! Builds conversations in JP's layout: two spaces of indentation, base64 in tool calls, and one event per second.
+//! A builder of conversations in JP's layout: two-space indentation, base64 in tool calls, and one event per second.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

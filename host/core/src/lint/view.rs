@@ -62,7 +62,7 @@ fn check_pairs(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option<u
 /// Checks G2: if a call of a message is answered, all calls of the message are answered before the next message.
 fn check_answers(stream: &Stream, view: &View, partner: impl Fn(usize) -> Option<usize>) -> Vec<Violation> {
     let mut violations = Vec::new();
-    // The calls of the last message whose responses come later in the view.
+    // The calls of the last message, if their responses come later in the view.
     let mut waiting: Vec<(usize, &Item)> = Vec::new();
     let mut has_response = false;
     for item in view.items() {

@@ -1,5 +1,5 @@
-//! Renders a conversation as the `input` of a request to `OpenAI`'s Responses API, a flat list of items. Reasoning is sent
-//! back encrypted and before the output that follows it, or not at all (R2).
+//! The rendering of a conversation as the `input` of a request to `OpenAI`'s Responses API, a flat list of items.
+//! Reasoning is sent back encrypted and together with the item after it, or not at all (R2).
 
 use serde_json::{Value, json};
 

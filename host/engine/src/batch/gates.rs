@@ -50,7 +50,7 @@ impl fmt::Display for Gate {
 /// The gates of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Gates {
-    /// The required percentage of the tokens of all transcripts.
+    /// The required saving, as a percentage of the tokens of all transcripts.
     pub require_saving: Option<f64>,
     /// The providers whose rules apply in addition to the common rules.
     pub require_valid: Option<Vec<Provider>>,
@@ -64,14 +64,14 @@ pub struct Gates {
     pub max_failures: Option<u64>,
 }
 
-/// The searched part, which decides the result of the gates if the batch has no transcripts.
+/// The part of the shards that a batch searches. It decides whether the gates are met without transcripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateScope {
     /// All shards. Without transcripts, the gates are not met.
     All,
     /// All shards, which may be empty. Without transcripts, the gates are met.
     AllOrEmpty,
-    /// One shard. Without transcripts, the gates are met, because another shard has transcripts and evaluates them.
+    /// One shard. Without transcripts, the gates are met, because the shards with transcripts evaluate them.
     Shard,
 }
 

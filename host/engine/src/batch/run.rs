@@ -60,11 +60,11 @@ pub enum BatchEvent {
 pub enum BatchEnd {
     /// All transcripts are finished.
     Complete,
-    /// The user interrupted the batch, or `report` failed.
+    /// The user interrupted the batch.
     Stopped,
 }
 
-/// Whether the threads stop.
+/// Whether the threads stop, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stop {
     No,
@@ -78,7 +78,7 @@ enum Stop {
 /// immediately.
 ///
 /// # Errors
-/// `report` failed, or no thread could be created.
+/// `report` failed, or a thread or its runtime could not be created.
 pub fn run(
     planner: &BatchPlanner<'_>,
     config: &BatchConfig<'_>,
@@ -124,7 +124,7 @@ pub fn run(
             let mut is_interrupted = false;
             loop {
                 // A pause after each group of results, so that not every result wakes this thread. At the end of the
-                // batch, nothing is saved.
+                // batch, it would save nothing.
                 if receiver.is_empty() && shared.has_next(config.files) && !is_interrupted {
                     tokio::time::sleep(REPORT_PAUSE).await;
                 }
@@ -179,7 +179,7 @@ fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// Waits until the threads must stop sooner than before.
+/// Waits for a more urgent stop than the handled one, and returns it.
 async fn next_stop(stops: &mut watch::Receiver<Stop>, handled: Stop) -> Stop {
     stops.wait_for(|stop| *stop > handled).await.map_or(Stop::Now, |stop| *stop)
 }
@@ -223,7 +223,7 @@ async fn run_window(
         }
     }
     if handled_stop == Stop::Now {
-        // An append that a thread has begun to finish is reported. The others are dropped.
+        // An append is reported if a disk thread has already started it. The others are dropped.
         shared.disk.stop();
         while thread.plans.pending_appends() > 0
             && let Some(finished) = window.next().await

@@ -1,4 +1,4 @@
-//! The guard before an append: the new view must not violate a lint rule that the old view met
+//! The guard before an append: the overlays must not introduce a violation of a lint rule
 //! (docs/reference/lint-rules.md), and must save enough. It checks the result of the real projection.
 
 use crate::constraints::{CompactedRange, LostConstraint, lost_constraints};
@@ -24,10 +24,10 @@ pub enum OnLowSaving {
     Decline,
 }
 
-/// The handling of a proposal that makes the view larger. It may restore events that the user hid on purpose.
+/// The handling of a proposal that makes the view larger. Such a proposal may restore events that the user hid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnGrowth {
-    /// Append it, because the user named the strategy or the profile in the command.
+    /// Append it, because the user named the strategy or the profile in the command, or gave `--restore` to a batch.
     Append,
     /// Decline it, because the configuration named the strategy or the profile.
     DeclineConfigured,
@@ -85,7 +85,7 @@ impl std::fmt::Display for ConstraintsLost {
 
 impl std::error::Error for ConstraintsLost {}
 
-/// Checks that the view of a result has all constraints that the user stated in the compacted ranges.
+/// Checks that the view of a result loses no constraint that the user stated in the compacted ranges.
 pub(super) fn check_constraints(
     survey: &Survey<'_>,
     entries: &[Entry],

@@ -41,14 +41,14 @@ pub struct RunOptions {
     pub providers: Vec<Provider>,
     /// If true, a person reads the report on a terminal.
     pub on_terminal: bool,
-    /// If false, the report is not shown, so that its costs and lost paths are not computed.
+    /// If false, the report is not shown. Then lost paths are not computed, and costs only for `auto` and `query`.
     pub shows_report: bool,
     /// The prices of cached input, in place of the built-in ones.
     pub prices: Option<Arc<Prices>>,
 }
 
 impl RunOptions {
-    /// Returns whether the report lists lost paths. The search takes time, so only reports for a person do.
+    /// Returns whether the report lists lost paths. The search takes time, so only dry runs and terminals show them.
     pub(super) fn reports_losses(&self) -> bool {
         self.shows_report && (self.dry_run || self.on_terminal)
     }

@@ -81,7 +81,7 @@ fn progress_width(columns: u16) -> u16 {
     columns.saturating_sub(FREE_COLUMNS).max(1)
 }
 
-/// Wraps a text that is written at `column`, which becomes the column after it. A full line is wrapped only before the next
+/// Wraps a text that is written at `column`, and sets `column` to its end. A full line is wrapped only before the next
 /// character, as terminals do.
 fn wrapped(text: &str, width: usize, column: &mut usize) -> String {
     let mut wrapped = String::with_capacity(text.len());

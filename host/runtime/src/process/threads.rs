@@ -1,4 +1,4 @@
-//! Limits the threads and processes of one strategy with a control group (cgroup v2), if this user may create one. A
+//! The limit for threads and processes of one strategy: a control group (cgroup v2), if this user may create one. A
 //! process limit (`RLIMIT_NPROC`) would not work, because it counts all processes of the user on the machine.
 
 use std::fs;

@@ -1,5 +1,5 @@
-//! Decides whether a file or folder is a plugin, and under which name. An executable or shared library is named after
-//! its file stem. A folder is named by its `plugin.toml`. This module reads manifests and must not execute anything.
+//! The recognition of plugins: whether a path is one, and its name. An executable or shared library is named after its
+//! file stem. A folder is named by its `plugin.toml`. This module reads manifests and must not execute anything.
 
 use std::fs;
 use std::io;
@@ -69,7 +69,7 @@ pub enum PluginForm {
 }
 
 impl PluginOrigin {
-    /// Returns the word for lists.
+    /// Returns the word for this origin in lists.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -112,7 +112,7 @@ impl Plugin {
         self.manifest().map_or(Mode::Auto, |manifest| manifest.run.mode)
     }
 
-    /// Returns the time limit for one round from the manifest.
+    /// Returns the manifest's time limit for one round.
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
         self.manifest()?.run.timeout_ms.map(Duration::from_millis)
@@ -127,7 +127,7 @@ impl Plugin {
 }
 
 /// Returns the plugins of a folder, sorted by file name. Bundled strategies may be in a folder with thousands of other
-/// files, such as `/usr/bin`, so a file that its name excludes costs no system call.
+/// files, such as `/usr/bin`, so a file with another name costs no system call.
 pub(super) fn in_folder(folder: &Path, origin: PluginOrigin) -> io::Result<Vec<Plugin>> {
     let entries = fs::read_dir(folder)?;
     let real_folder = folder.canonicalize()?;

@@ -1,4 +1,4 @@
-//! Writes a view in the form of its source. Bytes of the source are copied, except where an overlay changes an
+//! The writer of a view in the form of its source. Bytes of the source are copied, except where an overlay changes an
 //! event. A record without remaining events is deleted, and the records that followed it are linked to the one before
 //! it. The pair of records of a summary is inserted in place of the first record that the summary replaces.
 
@@ -198,8 +198,8 @@ impl Edits {
         }
     }
 
-    /// Changes the values that name a deleted first record. They then name the first remaining one, or the pair before
-    /// it.
+    /// Changes the values that name the first of several records, if it is deleted. They then name the first remaining
+    /// record, or the pair before it.
     fn rename_first_records(
         &mut self,
         stream: &Stream,

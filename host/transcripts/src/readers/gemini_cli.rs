@@ -287,7 +287,7 @@ fn thought_events(builder: &mut EventBuilder, message: JsonNode<'_>, draft: &Eve
     events
 }
 
-/// Returns the edits that empty a call's arguments, and their description for display.
+/// Returns the edits that empty a call's arguments and the call's description for display.
 fn arguments(call: JsonNode<'_>) -> Vec<EditSite> {
     let args = call.get("args").map(|args| args.edit_site(values::empty_object));
     let description = call.string("description").map(|text| text.edit_site(values::text));

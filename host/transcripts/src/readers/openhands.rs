@@ -1,7 +1,7 @@
 //! The reader of `OpenHands`' events, in the old form (`legacy`) and the form of its SDK: a list, JSONL, or an
-//! evaluation result with a `history`. A record is an event. A condenser, `OpenHands`' own compaction, records the ids
-//! of the events that it forgot. Those events are read like all others. If an event is deleted, its id is removed from
-//! that record.
+//! evaluation result with a `history`. A record is one of these events, and is read as any number of our events. A
+//! condenser, `OpenHands`' own compaction, records the ids of the events that it forgot. Those events are read like all
+//! others. If an event is deleted, its id is removed from the condenser's record.
 
 mod legacy;
 mod sdk;
@@ -66,7 +66,7 @@ struct Record {
     cause: Option<String>,
     starts_turn: bool,
     events: Vec<FoundEvent>,
-    /// The ids that a condenser forgot, and the elements that contain these ids.
+    /// The ids of the events that a condenser forgot, and the elements that contain these ids.
     forgotten: Vec<(String, ElementRef)>,
     /// Copies of other events' content in this record, each with the name that the other event has in its `twins`.
     twins: Vec<(String, EditSite)>,
