@@ -1,6 +1,6 @@
-//! Appends valid compactions to a stream. Each becomes one or more overlays with timestamps, and a receipt follows each
-//! overlay. Overlays and receipts are inserted before the closing bracket. No byte of the history changes
-//! (docs/reference/store.md#append).
+//! The append of valid compactions to a stream. A compaction becomes one or more overlays with timestamps, or several
+//! compactions share an overlay. Receipts follow each overlay. Overlays and receipts are inserted before the closing
+//! bracket. No byte of the history changes (docs/reference/store.md#append).
 
 use jiff::{SignedDuration, Timestamp};
 use jp_compact_schema::{Reasoning, StrategyName};
@@ -34,7 +34,7 @@ pub struct Receipt {
     pub merges: Option<u32>,
 }
 
-/// One compaction to append, with its origin. It becomes one or more overlays.
+/// One compaction to append, with its origin.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub compaction: Compaction,
@@ -170,8 +170,8 @@ fn shared_overlay(by_entry: &[Vec<Overlay>]) -> Option<Overlay> {
 }
 
 /// Returns the overlays of a compaction, without timestamps. JP cannot read ranges with steps. Therefore, in JP's own
-/// conversations, the whole turns of such a range get a separate overlay, which JP can apply. A policy with hints gets
-/// overlays for the part of it that JP can apply.
+/// conversations, the whole turns of such a range get a separate overlay, which JP can apply. A summary or a selection
+/// of calls stays in one overlay. A policy with hints gets overlays for the part of it that JP can apply.
 #[must_use]
 pub fn unstamped_overlays(stream: &Stream, compaction: &Compaction) -> Vec<Overlay> {
     let range = compaction.range();

@@ -1,5 +1,5 @@
-//! The bounds of a range as the user types them, and their resolution to turns (RFD 064, "Range bounds";
-//! docs/reference/store.md#ranges). A bound is resolved to an absolute turn when the compaction is made.
+//! The bounds of a range as the user types them, and their resolution to turns and steps (RFD 064, "Range bounds";
+//! docs/reference/store.md#ranges). A bound is resolved to an absolute position when the compaction is made.
 
 use std::str::FromStr;
 
@@ -17,7 +17,7 @@ pub enum Bound {
     FromEnd(usize),
     /// `5h`: the turn that began about this long ago.
     Ago(SignedDuration),
-    /// `last`: the turn or step after the newest compaction's range.
+    /// `last`: the turn or step after the greatest end of all overlays.
     AfterLast,
     /// The first turn that began more than this long after the first event: `keep_first = "5h"` in JP's own rules.
     WithinFirst(SignedDuration),

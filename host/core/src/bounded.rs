@@ -15,7 +15,7 @@ pub(crate) fn truncate(text: &mut String) {
     }
 }
 
-/// Truncates diagnostics to the limit, and adds one that counts the rest.
+/// Truncates the list and its texts to the limits, and adds a diagnostic that counts the rest.
 pub(crate) fn truncate_diagnostics(diagnostics: &mut Vec<Diagnostic>) {
     let removed = diagnostics.len().saturating_sub(DIAGNOSTICS_MAX);
     diagnostics.truncate(DIAGNOSTICS_MAX);

@@ -109,7 +109,7 @@ pub fn visible(stream: &Stream, element: usize) -> Option<Map<String, Value>> {
     Some(decoded)
 }
 
-/// Makes one half of a synthetic pair, which is not in any stream.
+/// Makes an event with one text: half of a summary's pair, or half of a new turn.
 pub fn synthetic(at: Timestamp, kind: &str, member: &str, text: &str) -> Map<String, Value> {
     let mut event = head(at, kind);
     event.insert(member.into(), text.into());

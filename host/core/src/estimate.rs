@@ -6,9 +6,9 @@
 //! of encrypted reasoning depends on its size ([`ENVELOPE_BYTES`]). An event's *content* is the part that a strip can
 //! remove. The *frame* is the rest: names, ids, and JSON.
 //!
-//! The estimate of a view is the sum of its events, so an overlay changes only the events that it hides or replaces.
-//! Weights are summed before they are rounded up to tokens. A nonempty text never counts as 0, so a strategy can
-//! distinguish a stripped event (0) from a small one.
+//! The estimate of a view is the sum of its events, so an overlay changes only the estimates of the events that it
+//! hides or replaces. Weights are summed before they are rounded up to tokens. A nonempty text never counts as 0, so a
+//! strategy can distinguish a stripped event (0) from a small one.
 
 mod arguments;
 
@@ -96,7 +96,7 @@ impl Estimator {
             id.content + self.id_byte_weight() * id.bytes
         };
         match event.kind {
-            // Providers refuse a blank text, so it is not sent.
+            // Providers refuse an empty text, so it is not sent.
             Kind::ChatRequest | Kind::Message if event.body.len() <= 2 => 0,
             Kind::ChatRequest | Kind::Message | Kind::Data | Kind::Reasoning => Frames::MESSAGE,
             Kind::ToolRequest => Frames::CALL + id() + text(event.name).content,

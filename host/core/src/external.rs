@@ -36,8 +36,8 @@ pub struct ExternalEvent {
 const ESCAPE_BYTES_MAX: usize = 6;
 
 impl ExternalEvent {
-    /// Returns whether the values do not grow if `text` replaces them. White space and unneeded escapes in the file do
-    /// not count.
+    /// Returns whether `text` is at most as long as the values that it replaces. White space and unneeded escapes in
+    /// the file do not count.
     pub(crate) fn can_hold(&self, text: &str, index: &Index) -> bool {
         let new_bytes: usize = self.edits.iter().map(|edit| (edit.write)(text).len()).sum();
         let raw_bytes: usize = self.edits.iter().map(|edit| edit.span.len()).sum();

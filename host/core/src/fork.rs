@@ -35,7 +35,7 @@ pub enum ForkEffect {
     Kept,
     /// Some of its turns are copied. Its range is reduced to them.
     Clipped,
-    /// None of its turns is copied, so it is removed.
+    /// None of its turns is copied, or none of the calls that it selects. It is removed.
     Removed,
     /// Some of its turns are copied. Its summary is removed, because it also describes other turns. Its other policies are
     /// kept for the copied turns.

@@ -1,7 +1,7 @@
-//! Finds the event for an entry of a stored `selective` policy. The event is a half of a call: its request or its
-//! response. Event numbers are not stable: JP's next save can insert a `turn_start`, or responses to interrupted calls,
-//! before the event (docs/reference/store.md#on-disk). The position of a half among the halves with the same kind and
-//! id is stable, because JP inserts a response only for an id without one.
+//! The search for the event of an entry of a stored `selective` policy. The event is a half of a call: its request or
+//! its response. Event numbers are not stable: JP's next save can insert a `turn_start`, or responses to interrupted
+//! calls, before the event (docs/reference/store.md#on-disk). The position of a half among the halves with the same
+//! kind and id is stable, because JP inserts a response only for an id without one.
 //!
 //! An entry must match the event that it was made for, or no event. If the number of halves or the tool has changed, it
 //! matches none.

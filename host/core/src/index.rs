@@ -1,6 +1,6 @@
 //! The index of JP's `events.json`, one JSON array of elements (docs/reference/store.md#on-disk). One pass finds the
-//! position, kind and turn of each element. It rejects files that JP cannot load, and reports the byte and the
-//! element.
+//! position, kind and turn of each element. It rejects malformed bytes and malformed elements, and reports the byte and
+//! the element.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl Index {
         Self { bytes, kept, size, generated, events, turns, array_start: 0, body_end, unloadable: None }
     }
 
-    /// Makes this index of the bytes of a file one of these spans of a file of `size` bytes.
+    /// Keeps only these spans of the file in memory. The file has `size` bytes.
     #[must_use]
     pub fn with_kept_spans(self, kept: KeptSpans, size: usize) -> Self {
         Self { bytes: Bytes::new(), kept: Some(Arc::new(kept)), size, body_end: size, ..self }

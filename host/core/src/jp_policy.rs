@@ -20,7 +20,7 @@ struct Answers {
 }
 
 impl Answers {
-    /// Adds the answer for one half of a call. A half is stripped only if all halves of its kind are.
+    /// Adds the answer for one half of a call. A half is stripped only if the answer is yes for all halves of its kind.
     fn add(&mut self, kind: Kind, strips: bool) {
         let answer = if kind == Kind::ToolRequest { &mut self.request } else { &mut self.response };
         *answer = Some(answer.unwrap_or(true) && strips);

@@ -32,7 +32,7 @@ pub struct Difference {
     pub over: Vec<usize>,
 }
 
-/// Returns the view that JP sends of a stream with `overlays`. `None` if it equals our view.
+/// Returns the view that JP sends of a stream with `overlays`. `None` if JP applies all overlays as we do.
 #[must_use]
 pub fn jp_view(stream: &Stream, overlays: &[Overlay]) -> Option<JpView> {
     let difference = difference(overlays)?;

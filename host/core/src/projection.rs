@@ -1,6 +1,6 @@
-//! The projection: computes the view that a model receives. It is a pure, total function of the stream and its overlays
-//! (RFD 064, "Projection Layer"; docs/reference/store.md#projection). In each turn or step the newest overlay wins,
-//! separately for summary, reasoning, and tool calls. If two have the same time, the later one in the stream wins.
+//! The projection: a pure, total function from a stream and its overlays to the view that a model receives (RFD 064,
+//! "Projection Layer"; docs/reference/store.md#projection). In each turn or step the newest overlay wins, separately
+//! for summary, reasoning, and tool calls. If two have the same time, the later one in the stream wins.
 
 mod deciders;
 mod history;
@@ -307,7 +307,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns whether a response has more characters than `line`, and not fewer bytes.
+    /// Returns whether a response has an image, or has more characters than `line` and not fewer bytes.
     fn is_longer_than(&self, element: usize, line: &str) -> bool {
         let event = &self.stream.events()[element];
         let (body, chars) = (event.body, line.chars().count());

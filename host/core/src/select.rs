@@ -1,4 +1,4 @@
-//! The selection of the range to compact: applies bounds and their defaults, excludes open turns and steps, never
+//! The selection of the range to compact. It applies bounds and their defaults, excludes open turns and steps, never
 //! splits a call, and extends the range of a summary over older summaries (docs/reference/store.md#ranges).
 
 use jiff::Timestamp;
@@ -421,7 +421,7 @@ fn summary_bounds(survey: &Survey<'_>, selected: &mut Selected) -> Result<TurnRa
     Ok(range)
 }
 
-/// Extends a range to whole turns. `None` if the last turn is open, because it must not be covered.
+/// Extends a range to whole turns. `None` if the range ends inside the open turn, which must not be covered.
 fn whole_turns_around(survey: &Survey<'_>, range: TurnRange) -> Option<TurnRange> {
     let ends_in_open_turn = range.end().step.is_some()
         && range.to() + 1 == survey.stream.turns()

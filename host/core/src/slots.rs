@@ -68,7 +68,7 @@ impl<'a> Slots<'a> {
                 };
                 let turn_end = starts[to.turn + 1] - 1;
                 let last = to.step.map_or(turn_end, |step| step_slot(to.turn, step).min(turn_end));
-                // A range that ends at a step does not contain the events of its last turn without a step.
+                // A range that ends at a step does not contain the user events of its last turn.
                 (first, last, to.step.map(|_| starts[to.turn]))
             }
         };

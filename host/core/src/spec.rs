@@ -161,7 +161,7 @@ pub fn accepts_unlisted(schema: &Value) -> bool {
         .any(|keyword| schema.get(*keyword).is_some_and(|value| *value != Value::Bool(false)))
 }
 
-/// Returns the message for an unknown option, with the list of known ones.
+/// Returns the message for an unknown option, with the list of known options.
 #[must_use]
 pub fn unknown_option(key: &str, properties: Option<&Map<String, Value>>) -> String {
     let known: Vec<_> = properties.into_iter().flat_map(Map::keys).map(|key| format!("`{key}`")).collect();

@@ -1,5 +1,5 @@
 //! The pieces of a new transcript: ranges of the old bytes, and new bytes between them. Unchanged bytes are never
-//! copied, parsed or reformatted here.
+//! parsed or reformatted here, and only `concat` copies them.
 
 use std::ops::Range;
 

@@ -53,7 +53,7 @@ fn open_item(stream: &Stream, view: &View) -> usize {
         let before = view.items()[..index].iter().rev().map(kind).find(|kind| !is_said(kind));
         before == Some(Some(Kind::ToolRequest))
     };
-    // Renderings move a later result to these results, and leave out a result without a call before it.
+    // Renderings move a result that follows no call to its own call, or leave it out.
     let is_answer = |index: usize| {
         let is_result = |item: &Item| matches!(kind(item), Some(Kind::ToolResponse { .. }));
         follows_call(

@@ -38,7 +38,7 @@ impl Steps {
             let external_event = external.and_then(|external| external.events.get(element));
             let response = external_event.map_or(NO_RESPONSE, |event| event.response);
             let step = current.add(event, response, index.bytes_at(event.id));
-            // Other elements have no step, so they must not set a count.
+            // Elements outside the conversation begin no step, so they must not set a count.
             if event.kind.is_conversation()
                 && let Some(count) = counts.get_mut(event.turn)
             {

@@ -304,8 +304,8 @@ impl Stream {
         starts
     }
 
-    /// Returns the position after the greatest end of all overlays, or turn 0. This is the value of the bound `last`.
-    /// After the greatest possible number it wraps to 0, as in JP.
+    /// Returns the position after the greatest end of all overlays that are not stale, or turn 0. This is the value of
+    /// the bound `last`. After the greatest possible number it wraps to 0, as in JP.
     #[must_use]
     pub fn after_last_overlay(&self) -> Position {
         position_after(self.overlays.iter().filter(|overlay| !overlay.stale))

@@ -29,7 +29,7 @@ pub fn last_end(stream: &Stream, pairs: &Pairs, end: Position) -> Option<Positio
     }
 }
 
-/// Returns whether each step of a turn begins with signed thinking.
+/// Returns for each step of a turn whether it begins with signed thinking.
 fn steps_that_think(stream: &Stream, turn: usize) -> Vec<bool> {
     let mut thinks: Vec<Option<bool>> = vec![None; stream.steps().count(turn)];
     for (element, event) in stream.events().iter().enumerate() {

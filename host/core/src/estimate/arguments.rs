@@ -1,4 +1,4 @@
-//! Measures arguments directly from their bytes, without parsing them into a value.
+//! The measurement of arguments directly from their bytes, without parsing them into a value.
 
 use super::Measure;
 use crate::text;
@@ -9,7 +9,7 @@ use jp_compact_tokens::PieceCounts;
 const KEYS_MAX: usize = 32;
 
 /// Measures every key and value of an object, with base64 decoded if `is_encoded`. `None` for any other value, and if
-/// the result would depend on the parser: on its choice between duplicate keys, or on its format for numbers.
+/// the result could depend on the parser: on its choice between duplicate keys, or on its format for numbers.
 pub(super) fn measure(raw: &[u8], is_encoded: bool, buffer: &mut Vec<u8>) -> Option<Measure> {
     if raw.first() != Some(&b'{') {
         return None;

@@ -6,12 +6,12 @@ use super::{BodyLinter, Rule, is_blank, text};
 
 pub(super) fn check(linter: &mut BodyLinter<'_>) {
     let messages = linter.messages();
-    // A text in one message with results does not begin a turn, because the model still continues after the results.
+    // A text in the same message as results begins no turn, because the model still continues after the results.
     let is_user_text = |message: &Value| {
         let is_text = |block: &Value| text(block, "type") != "tool_result";
         role(message) == "user" && blocks(message).iter().all(is_text)
     };
-    // Neither does a text after an unanswered call, because the call still waits for its result.
+    // A text after an unanswered call begins no turn either, because the call still waits for its result.
     let has_unanswered_call = |index: usize| {
         let answered = ids(&messages[index + 1], "tool_result", "tool_use_id");
         ids(&messages[index], "tool_use", "id").iter().any(|id| !answered.contains(id))

@@ -1,5 +1,5 @@
-//! Google's rules (M1 to M5), checked on the `contents` of a request body. The members may have their names in the API
-//! or in its Python SDK.
+//! Google's rules (M1 to M5), checked on the `contents` of a request body. The names of the members may be those of the
+//! API or of its Python SDK.
 
 use serde_json::Value;
 

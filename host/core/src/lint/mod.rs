@@ -52,7 +52,7 @@ pub enum Rule {
     A10,
     /// A tool message follows an assistant message with that call.
     C1,
-    /// Every call is answered before the next message of another role.
+    /// Every call is answered before the next message that is not a tool message.
     C2,
     /// Arguments are a JSON string.
     C4,
@@ -140,7 +140,7 @@ pub fn check_body(provider: Provider, rendered: &Rendered) -> Vec<Violation> {
         Provider::Openai => openai::check(&mut linter),
         Provider::OpenaiResponses => responses::check(&mut linter),
         Provider::Gemini => gemini::check(&mut linter),
-        // Ollama rejects no body. See `window` for its only rule.
+        // Ollama rejects no body. See `check_window` for its only rule.
         Provider::Ollama => {}
     }
     shared::check(&mut linter);

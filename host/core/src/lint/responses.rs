@@ -1,4 +1,4 @@
-//! The rules of `OpenAI`'s responses (R1 to R3), checked on the `input` of a request body.
+//! The rules of `OpenAI`'s Responses API (R1 to R3), checked on the `input` of a request body.
 
 use serde_json::Value;
 

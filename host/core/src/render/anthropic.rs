@@ -1,5 +1,5 @@
-//! Renders a conversation as the `messages` of an Anthropic request. In the message after calls, the results precede the
-//! text (A3). A thought is sent back with its signature, or not at all (A6).
+//! The rendering of a conversation as the `messages` of an Anthropic request. In the message after calls, the results
+//! precede the text (A3). A thought is sent back with its signature, or not at all (A6).
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
-//! Renders a conversation as the `contents` of a Gemini request. The ids in parentheses are lint rules. User and model
-//! alternate (M1). A content with calls is followed by a content with one response for each call (M2, M3). Signatures
-//! stay on their parts (M5).
+//! The rendering of a conversation as the `contents` of a Gemini request. The ids in parentheses are lint rules. User
+//! and model alternate (M1). A content with calls is followed by a content with one response for each call (M2, M3).
+//! Signatures stay on their parts (M5).
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Renders a conversation as the `messages` of an Ollama request. Arguments are objects, and thoughts need no signature.
+//! A conversation as the `messages` of an Ollama request. Arguments are objects, and thoughts need no signature.
 
 use serde_json::{Value, json};
 

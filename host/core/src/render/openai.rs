@@ -1,5 +1,5 @@
-//! Renders a conversation as the `messages` of a request to `OpenAI`'s chat completions. Each response is a separate message
-//! after the calls (C1, C2). Arguments are text (C4), and reasoning is not sent back (C5).
+//! The rendering of a conversation as the `messages` of a request to `OpenAI`'s chat completions. Each response is a
+//! separate message after the calls (C1, C2). Arguments are text (C4), and reasoning is not sent back (C5).
 
 use serde_json::{Value, json};
 

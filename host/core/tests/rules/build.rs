@@ -1,4 +1,4 @@
-//! Builds transcripts element by element, and formats views in a form short enough for tables.
+//! A builder of transcripts, element by element, and a form of views that is short enough for tables.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
