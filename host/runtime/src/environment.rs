@@ -14,7 +14,7 @@ use crate::allowed_root::AllowedRoot;
 pub struct Environment {
     /// All relative paths are resolved against this folder.
     pub cwd: PathBuf,
-    /// If set, file names from others must be in this folder.
+    /// If set, files that others name (MCP clients) must be in this folder.
     pub allowed_root: Option<AllowedRoot>,
     /// The home folder of the user.
     pub home: Option<PathBuf>,
@@ -87,7 +87,7 @@ impl Environment {
         })
     }
 
-    /// Returns an environment with a current folder and nothing else.
+    /// Returns an environment with a current folder, which is also the folder for temporary files, and nothing else.
     #[must_use]
     pub fn bare(cwd: impl AsRef<Path>) -> Self {
         let cwd = cwd.as_ref().to_path_buf();

@@ -1,5 +1,5 @@
-//! Decides how a strategy is confined: combines the abilities of this machine with the permissions of the strategy, and
-//! builds the arguments of the runner. It must not start anything. The runner builds the jail, and does not start the
+//! The jail of a strategy: it combines the abilities of this machine with the permissions of the strategy, and builds
+//! the arguments of the runner. This module must not start anything. The runner builds the jail, and does not start the
 //! program unless it can enforce the whole jail. So the tier does not have to be reported from inside: a strategy that
 //! ran at all ran at the requested tier.
 
@@ -14,7 +14,7 @@ pub use abilities::{Abilities, MissingAbility, Tier, describe_missing};
 
 use abilities::LANDLOCK_FULL;
 
-/// The system libraries, which every program may read.
+/// The system libraries and a few system files, which every program may read.
 const LIBRARIES: [&str; 13] = [
     "/lib",
     "/lib32",
@@ -80,7 +80,7 @@ impl Confinement<'_> {
         }
     }
 
-    /// Returns whether threads must be limited, if the machine can do that.
+    /// Returns whether threads must be limited on a machine that can limit them.
     pub(crate) fn limits_threads(self) -> bool {
         match self {
             Self::Contained => false,
@@ -88,7 +88,7 @@ impl Confinement<'_> {
         }
     }
 
-    /// Returns whether the host may inherit processes. In a jail, a strategy cannot start any unless
+    /// Returns whether the strategy can leave processes to the host. In a jail, it can only start processes if
     /// `subprocess` was granted.
     pub(crate) fn may_leave_orphans(self) -> bool {
         match self {
@@ -113,9 +113,9 @@ pub struct Jail {
 }
 
 impl Jail {
-    /// Builds the jail for `plugin`, the path of an executable or plugin folder, with these permissions. Returns
-    /// `None` if the machine does not support a jail. `interpreter` is the real path of the granted runtime.
-    /// Granted variables are not handled here.
+    /// Builds the jail for `plugin`, the path of an executable or plugin folder, with these permissions. Returns `None`
+    /// if the machine does not support a jail, or if the path is relative. `interpreter` is the real path of the
+    /// granted runtime. Granted variables are not handled here.
     #[must_use]
     pub fn new(
         abilities: Abilities,
@@ -162,7 +162,7 @@ impl Jail {
         Self { limits_threads: false, ..self }
     }
 
-    /// Allows executing and reading one more file: the program that loads a shared library, and the library.
+    /// Allows executing and reading one more file, such as the program that loads a shared library.
     #[must_use]
     pub fn with_program(mut self, program: &Path) -> Self {
         self.execute.push(program.to_owned());

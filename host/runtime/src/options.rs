@@ -15,7 +15,7 @@ pub const FOCUS: &str = "focus";
 /// Resolves the options of a request.
 ///
 /// # Errors
-/// Names the invalid option by its JSON pointer, and the expected form.
+/// The file cannot be read, or an option is unknown or invalid. The error names the option.
 pub fn resolve(
     options: &Options,
     description: &Description,

@@ -1,5 +1,5 @@
-//! Writes the small files of the host: descriptions, digests, trust. A file is written completely or not at all, and
-//! has the mode that the caller gives. Transcripts must not be written here, because the store has other rules.
+//! Writers of the small files of the host: descriptions, digests, trust. A file is written completely or not at all,
+//! and has the mode that the caller gives. Transcripts must not be written here, because the store has other rules.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -179,7 +179,7 @@ pub fn open_folder(folder: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(OFlags::DIRECTORY.bits().cast_signed()).open(folder)
 }
 
-/// Returns whether the process that created this temporary name has ended.
+/// Returns whether the process that created this temporary name has ended, or is not visible here.
 pub fn is_orphan(prefix: &str, name: &str) -> bool {
     pid_in_name(prefix, name).is_some_and(|pid| !is_alive(pid))
 }

@@ -1,7 +1,7 @@
-//! Reads all small files of the host: ids, configuration, manifests, records, caches. A cloned repository or another
-//! program may have put anything at such a path. Such a file is therefore opened without following links and without
-//! blocking. Its type and size are checked on the open descriptor, and reading stops at a limit per kind. Transcripts
-//! must not be read here, because the store has other rules.
+//! The readers of all small files of the host: ids, configuration, manifests, records, caches. A cloned repository or
+//! another program may have put anything at a standard path. [`read`] therefore opens it without following links and
+//! without blocking, checks type and size on the open descriptor, and stops at a limit per kind. Transcripts must not
+//! be read here, because the store has other rules.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
@@ -37,7 +37,7 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
     none_if_missing(open(path, OFlags::NOFOLLOW).and_then(|file| read_all(file, bytes_max)))
 }
 
-/// Same as [`read`], relative to an open folder.
+/// Same as [`read`], for the file name of `path` in the folder that `folder` opens.
 pub fn read_at(
     folder: &dyn Fn() -> io::Result<OwnedFd>,
     path: &Path,
@@ -59,7 +59,7 @@ pub fn read_system_text(path: &str) -> Option<String> {
     String::from_utf8(read_system_bytes(path)?).ok()
 }
 
-/// Same as [`read_system_text`], for files that contain names chosen by others.
+/// Same as [`read_system_text`], for files that contain names chosen by others, which may not be UTF-8.
 pub fn read_system_bytes(path: &str) -> Option<Vec<u8>> {
     read_through_links(Path::new(path), SYSTEM_FILE).ok()?
 }
@@ -107,7 +107,7 @@ pub fn open_at(folder: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> io:
             let stat = statat(&folder, path, AtFlags::SYMLINK_NOFOLLOW);
             stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink())
         };
-        // A link whose target is missing has another error.
+        // With `NOFOLLOW`, even a link without a target has another error than `NOENT`.
         let may_be_link = flags.contains(OFlags::NOFOLLOW) && error != Errno::NOENT;
         if may_be_link && is_link() { invalid_input(LINK) } else { error.into() }
     });

@@ -1,4 +1,4 @@
-//! Builds the report entry of a transcript from the outcome of its run.
+//! The report entry of a transcript, built from the outcome of its run.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;

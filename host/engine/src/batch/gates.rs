@@ -261,7 +261,7 @@ impl Tally {
         self.total.transcripts == self.faults
     }
 
-    /// Returns the result of the gates on views if no transcript succeeded: whether they are met, and the finding.
+    /// Returns the common result of the gates if no transcript succeeded: whether they are met, and the finding.
     fn result_without_successes(&self, scope: GateScope) -> Option<(bool, &'static str)> {
         if self.total.transcripts > self.total.failed {
             return None;

@@ -1,5 +1,6 @@
-//! Compaction of many transcripts in one run: finds them, distributes them over threads, and reports them as
-//! they finish. Never prints. Keeps only the position of the report line of a finished transcript in memory.
+//! Compaction of many transcripts in one run. This module finds them, distributes them over threads, and
+//! reports each when it is finished. It never prints. It keeps only the position of the report line of a
+//! finished transcript in memory.
 
 mod context;
 mod entry;

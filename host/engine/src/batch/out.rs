@@ -128,7 +128,8 @@ impl ViewFolder {
         }
         writer.flush().map_err(unwritable)?;
         drop(writer);
-        // Syncs a second handle, because the file itself is removed when this future is dropped.
+        // Another thread syncs a second handle. `file` stays in this future, so that it is removed if the future is
+        // dropped.
         let handle = file.as_file().try_clone().map_err(unwritable)?;
         let sync_result = tokio::task::spawn_blocking(move || handle.sync_all()).await;
         sync_result.map_err(io::Error::other).flatten().map_err(unwritable)?;

@@ -22,7 +22,7 @@ use crate::plan::BatchPlanner;
 /// The maximum number of transcripts that a thread processes concurrently. It is high enough that no worker waits for a
 /// request, and low enough that the transcripts fit into the processor cache.
 const WINDOW: usize = 16;
-/// The maximum total size of these transcripts in bytes. A larger transcript is processed alone.
+/// A thread adds no transcript to a window that has this many bytes.
 const WINDOW_BYTES: u64 = 16 << 20;
 /// The maximum number of these transcripts that need a process or a model. The others only send lines to workers.
 const EXPENSIVE_MAX: usize = 8;

@@ -1,4 +1,4 @@
-//! Processes one transcript of a batch, from its bytes to its report line.
+//! One transcript of a batch, processed from its bytes to its report line.
 
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Finds the transcripts of a batch below the given paths, in path order, each once. Files that git ignores are
-//! skipped. The function [`name_kind`] decides which files may be transcripts.
+//! The search for the transcripts of a batch below the given paths. It returns each once, in path order. Files that git
+//! ignores are skipped. The function [`name_kind`] decides which files may be transcripts.
 
 mod names;
 
@@ -27,7 +27,7 @@ pub struct FoundFiles {
     in_other_shards: Vec<FoundTranscript>,
     /// Whether another shard has a path that cannot be searched.
     other_shards_have_faults: bool,
-    /// The transcripts whose view would have the same path as the view of an earlier transcript, and the earlier ones.
+    /// Each transcript whose view would have the same path as the view of an earlier transcript, with that transcript.
     same_view_paths: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -141,7 +141,7 @@ impl FoundFiles {
         self.found[index].bytes
     }
 
-    /// Returns whether the content decides whether the file is a transcript. Then a file that is not a transcript is
+    /// Returns whether the content decides whether the file is a transcript. If so, a file that is not a transcript is
     /// skipped without a failure.
     #[must_use]
     pub fn needs_detection(&self, index: usize) -> bool {
@@ -357,8 +357,8 @@ fn is_candidate(entry: &DirEntry) -> bool {
     }
 }
 
-/// Returns whether an entry is a folder with the events of one conversation. Its files are not searched. Most folders
-/// have JP's file instead. The check for this file is faster than a list of all names.
+/// Returns whether an entry is a folder with the events of one conversation. Its files are not searched. Most
+/// conversation folders have JP's `events.json` instead, and a check for this file is faster than a list of all names.
 fn is_record_folder(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| kind.is_dir())
         && entry.path().join(EVENTS).symlink_metadata().is_err()

@@ -1,4 +1,5 @@
-//! Asks the strategies of a run one after the other. Their proposals are kept until all strategies have ended.
+//! The requests of a run to its strategies, one after the other. The proposals are kept until all strategies have
+//! ended.
 
 use jp_compact_core::append::{self, Entry};
 use jp_compact_core::reply::{CompleteReply, Terminal};
@@ -451,7 +452,7 @@ impl<'a> ProposalCollector<'a> {
         self.input_digest.get(self.survey.stream)
     }
 
-    /// Validates the proposals for the snapshot against the stream that it grew to.
+    /// Validates the proposals again, against the stream after it has grown.
     pub(super) fn recheck(&self, grown: &Stream) -> Result<(), Refusal> {
         let pairs = Pairs::new(grown);
         let mut accepted: Vec<TurnRange> = Vec::new();

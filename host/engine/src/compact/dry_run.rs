@@ -30,7 +30,8 @@ fn describe_range(stream: &Stream, range: TurnRange) -> String {
     format!(": {} and {}", counted(turns, "turn"), counted(steps, "step"))
 }
 
-/// Describes the requests of the first round, and the maximum number of tokens that they use.
+/// Describes the requests of the first round: their number, and the estimated input and maximum
+/// output in tokens.
 fn describe_needs(needs: &Needs) -> String {
     let (mut requests, mut input, mut output, mut has_notes) = (0, 0, 0, false);
     for request in needs.requests.values() {

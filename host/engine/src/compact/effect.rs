@@ -19,8 +19,8 @@ pub(super) struct Effect<'a> {
 }
 
 impl Effect<'_> {
-    /// Returns the tokens by which the proposal alone makes the view larger. Without older overlays, only the whole run is
-    /// checked, because there is nothing to restore.
+    /// Returns the tokens by which the proposal alone makes the view larger. Without older overlays, it returns 0,
+    /// because there is nothing to restore. The growth of the whole run is checked separately.
     pub(super) fn growth(&self) -> u64 {
         let Survey { stream, pairs, view, estimate, .. } = self.survey;
         if stream.overlays().is_empty() {

@@ -137,7 +137,7 @@ pub(super) fn forecast(
     Forecast { view, introduced, existing }
 }
 
-/// Returns the overlays of a stream, and then the new ones.
+/// Returns the overlays of a stream, followed by the new overlays.
 pub(super) fn all_overlays(stream: &Stream, new_overlays: &[NewOverlay]) -> Vec<Overlay> {
     let new_overlays = new_overlays.iter().map(|new| new.overlay.clone());
     stream.overlays().iter().cloned().chain(new_overlays).collect()
@@ -158,7 +158,7 @@ pub(super) fn violations(
     violations
 }
 
-/// Returns the saved part of the view: 0 without a saving, negative if the view grew.
+/// Returns the saved part of the view: 0 for an empty view, negative if the view grew.
 pub(super) fn saved_part(before: u64, after: u64) -> f64 {
     if before == 0 {
         return 0.0;

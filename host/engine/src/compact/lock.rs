@@ -1,4 +1,4 @@
-//! Waits asynchronously for the lock of a transcript, because one thread works on several transcripts.
+//! The asynchronous wait for the lock of a transcript. A blocking wait would stop the other transcripts of the thread.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Reads a transcript of any format, and for formats other than JP's also its sidecar.
+//! The reader of a transcript of any format. For formats other than JP's, it also reads the sidecar.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -161,7 +161,7 @@ pub(super) fn with_sidecar_by(
     Ok(stream)
 }
 
-/// Returns the same transcript with the overlays of `file`, its current sidecar, in place of the old ones.
+/// Returns the same transcript with the overlays of `file`, its current sidecar, in place of its old overlays.
 pub(super) fn with_current_sidecar(
     stream: &Transcript,
     file: Option<Bytes>,

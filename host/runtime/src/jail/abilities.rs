@@ -1,5 +1,5 @@
-//! Detects which sandbox features this machine has and lacks, and the resulting tier. Detection must not
-//! start or change anything.
+//! The sandbox features that this machine has and lacks, and the resulting tier. Detection must not start or change
+//! anything.
 
 use std::fmt;
 
@@ -53,7 +53,7 @@ pub struct Abilities {
 pub struct MissingAbility {
     /// The feature, as it appears after "this machine lacks".
     pub what: &'static str,
-    /// The way to get the feature.
+    /// The way to get the feature, or to do without it.
     pub remedy: &'static str,
 }
 

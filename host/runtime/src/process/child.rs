@@ -1,5 +1,5 @@
-//! A child process. It is spawned only here, signaled through its process group, reaped once, and its private
-//! directory is removed. If the owning future is dropped, `Drop` does all of this.
+//! The children of the host, which are spawned only here. A [`Child`] is signaled through its process group and reaped
+//! once, and its private directory is removed. If the owning future is dropped, `Drop` does this.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -178,8 +178,8 @@ impl Drop for Child {
     }
 }
 
-/// Starts an executable that belongs to the host, without a runner or jail. It must end when its stdin ends, because this
-/// process never reaps it. Its group differs, so that Ctrl-C on a terminal does not end it before the host.
+/// Starts an executable that belongs to the host, without a runner or jail. It must end when its stdin ends, because
+/// the host neither kills nor reaps it. In its own group, Ctrl-C on a terminal does not end it before the host.
 pub(super) fn start_companion(program: &Path) -> io::Result<(ChildStdin, ChildStdout)> {
     let spawn = SpawnGuard::new();
     let mut process =
@@ -239,8 +239,8 @@ fn runner_args(launch: &Launch<'_>, dir: &Path, group: Option<&Group>) -> io::Re
     Ok(args)
 }
 
-/// Returns the limit of processor time. A single process cannot use more of it than wall time. The extra second lets
-/// the deadline fire first.
+/// Returns the limit of processor time. A process with one thread cannot use more of it than wall time. The extra
+/// second lets the deadline fire first.
 fn cpu_seconds(deadline: Duration) -> u64 {
     deadline.as_secs().saturating_add(u64::from(deadline.subsec_nanos() > 0)).saturating_add(1)
 }

@@ -1,5 +1,5 @@
-//! Waits for the exit of a child without reaping it. A zombie keeps its process id, so a signal to its group
-//! cannot reach an unrelated process. The wait function of the async runtime would reap the child.
+//! The wait for the exit of a child, without reaping it. A zombie keeps its process id, so a signal to its
+//! group cannot reach an unrelated process. The wait function of the async runtime would reap it.
 
 use std::io;
 

@@ -1,6 +1,6 @@
-//! Kills processes that left the group of their strategy (`setsid`) and lost their parent. The kernel gives
-//! such processes to the host if the host has asked for them. The jail denies `setsid`, so this only matters
-//! for strategies without a jail.
+//! Orphans: processes that left the group of their strategy (`setsid`) and lost their parent. The kernel gives them to
+//! the host if the host has asked for them, and the host kills them. The jail denies `setsid`, so this only matters for
+//! strategies without a jail.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use rustix::process::{
 
 use crate::small_file;
 
-/// Killed processes normally disappear sooner, unless the system is slow.
+/// The time to wait until killed processes have disappeared. Only a slow system needs all of it.
 const REAP_TIME_MAX: Duration = Duration::from_millis(250);
 
 /// The running strategies. Each leads the session with its own process id.
@@ -27,14 +27,14 @@ static SPAWNS: RwLock<()> = RwLock::new(());
 
 static INHERITS: AtomicBool = AtomicBool::new(false);
 
-/// Makes this process adopt orphaned descendants, and kills those that strategies leave. Call this only in an
-/// executable that starts no processes except strategies. Every other process with its own session would be killed too.
+/// Makes this process adopt orphaned descendants, so that it can kill the processes that strategies leave. Call this
+/// only in an executable that starts all of its processes with this module. Its other children would be killed too.
 pub fn inherit_orphans() {
     // If this fails, orphans go to the init process, where the host cannot see them. Strategies still run.
     INHERITS.store(set_child_subreaper(Some(getpid())).is_ok(), Ordering::Relaxed);
 }
 
-/// A spawn in progress. Meanwhile, no process searches for orphans.
+/// A spawn in progress. No thread searches for orphans until it has ended.
 pub(super) struct SpawnGuard(RwLockReadGuard<'static, ()>);
 
 impl SpawnGuard {

@@ -1,5 +1,5 @@
-//! Pumps the three pipes of a process concurrently, so that none blocks another. Stdout is limited, stderr is
-//! always drained, and stdin is written without copying.
+//! The pump of the three pipes of a process. It serves them concurrently, so that none blocks another. Stdout
+//! is limited, stderr is always drained, and stdin is written without copying.
 
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};

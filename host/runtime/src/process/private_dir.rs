@@ -49,7 +49,7 @@ pub(crate) struct PrivateDir {
 }
 
 impl PrivateDir {
-    /// Creates `jp-compact-<pid>-<random>`. The first call in a process removes the folders of killed runs.
+    /// Creates `jp-compact-<pid>-<random>`. The first call for a directory removes the folders of killed runs.
     pub(crate) fn make(temp_dir: &Path) -> io::Result<Self> {
         let temp_dir = std::path::absolute(temp_dir)?;
         remove_leftovers_once(&temp_dir);
@@ -71,13 +71,13 @@ impl PrivateDir {
     }
 }
 
-/// Locks a new folder. Returns `None` if another run was about to remove it.
+/// Locks a new folder. Returns `None` if another run has removed it or is removing it.
 fn lock_new(path: &Path) -> io::Result<Option<OwnedFd>> {
     let folder = match tree::open(CWD, path) {
         Err(Errno::NOENT) => return Ok(None),
         folder => folder?,
     };
-    // Without locks, leftovers cannot be distinguished from folders in use. They are kept.
+    // A file system without locks is accepted. Its leftovers are kept, because they could be folders in use.
     if flock(&folder, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
         return Ok(None);
     }

@@ -40,8 +40,8 @@ impl WorkerEnded {
 }
 
 impl Worker {
-    /// Starts a worker. `stdin`, the time limits, and the limit of stdout in the launch are ignored, because the caller
-    /// handles them.
+    /// Starts a worker. This module does not write `stdin` and does not enforce the deadline or the limit of stdout.
+    /// The caller does.
     ///
     /// # Errors
     /// The runner could not be started.
@@ -73,7 +73,7 @@ impl Worker {
         }
     }
 
-    /// Waits for the process to exit by itself, then sends SIGTERM, then SIGKILL. The caller has closed stdin.
+    /// Waits for the process to exit by itself, then sends SIGTERM, then SIGKILL. The caller must have closed stdin.
     ///
     /// # Errors
     /// The process could not be watched.

@@ -1,4 +1,4 @@
-//! The folders in which plugins are searched, in order: folders from the command line, then those of
+//! The folders that are searched for plugins, in order: folders from the command line, then those of
 //! `JP_COMPACT_PLUGIN_PATH`, the host, the workspace, the user, and the machine. This module does not read
 //! them.
 

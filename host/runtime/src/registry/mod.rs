@@ -1,5 +1,5 @@
-//! Finds strategies. It must never execute one. Bundled strategies are in the folder of the host's executable
-//! and are never searched on PATH. The order of the other folders is defined in `folders.rs`.
+//! The registry of strategies. It finds them, and must never execute one. Bundled strategies are in the folder of the
+//! host's executable, and PATH is never searched. `folders.rs` defines the order of all folders.
 
 mod error;
 mod folders;

@@ -118,7 +118,7 @@ impl Plugin {
         self.manifest()?.run.timeout_ms.map(Duration::from_millis)
     }
 
-    /// Returns whether both paths lead to the same file.
+    /// Returns whether both plugins are the same file or folder.
     pub(super) fn is_same_file(&self, other: &Self) -> bool {
         let file_id = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
         let own_id = file_id(&self.real);

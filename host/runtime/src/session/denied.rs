@@ -1,5 +1,5 @@
-//! Guesses which missing permission made a jailed strategy fail, from its last output and its exit status.
-//! The guess saves the author a search. It is reported as a guess and must not affect any decision.
+//! A guess of the missing permission that made a jailed strategy fail, from the kind of the failure and the last
+//! output. The guess saves the author a search. It is reported as a guess and must not affect any decision.
 
 use std::path::{Path, PathBuf};
 
@@ -107,8 +107,8 @@ fn contains_any(text: &str, phrases: &[&str]) -> bool {
     phrases.iter().any(|phrase| text.contains(phrase))
 }
 
-/// Returns the absolute paths in a line: quoted, or up to a space or a colon. Paths that `--grant` cannot
-/// express are left out.
+/// Returns the absolute paths in a line: quoted, or up to a space, a colon, a comma, or a parenthesis. Paths that
+/// `--grant` cannot express are left out.
 fn paths(line: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut previous = ' ';

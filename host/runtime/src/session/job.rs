@@ -94,7 +94,7 @@ impl Queue {
         self.changed.notified()
     }
 
-    /// Returns the next request if its caller still waits and it is not larger than `bytes_max`.
+    /// Returns the next request whose caller still waits, unless the request is larger than `bytes_max`.
     pub(super) fn take(&self, bytes_max: usize) -> Option<Job> {
         let mut jobs = self.jobs();
         while jobs.pop_front_if(|job| job.reply_sender.is_closed()).is_some() {}

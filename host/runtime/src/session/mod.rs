@@ -91,8 +91,8 @@ pub struct Sessions {
     pools: Mutex<Vec<(Confined, Arc<Pool>)>>,
 }
 
-/// Reports the end of a request, also if its future is dropped after an interrupt. Otherwise the line of the request
-/// would stay on the terminal.
+/// Reports the end of a wait, also if the future is dropped after an interrupt. Otherwise the line of the request would
+/// stay on the terminal.
 struct EndedOnDrop<'a> {
     watch: &'a dyn Watch,
     id: &'a str,
@@ -264,7 +264,7 @@ impl Sessions {
     }
 
     /// Starts a worker for each of these strategies that has workers, before its first request, so that the processes
-    /// start at the same time. Only the first call has an effect, and only if there are several requests.
+    /// start at the same time. Only the first call has an effect, and only if [`Self::with_workers`] allows workers.
     pub fn start_workers<'a>(&self, strategies: impl Iterator<Item = &'a Described>) {
         let is_batch = self.workers_max > 0 && !self.is_stopping.load(Ordering::Relaxed);
         if !is_batch || self.has_started_workers.swap(true, Ordering::Relaxed) {

@@ -1,5 +1,5 @@
-//! The answers to the `needs` of strategies. The host counts tokens itself; the caller provides the other answers. The
-//! core crate enforces unique keys and the number of rounds.
+//! The answers to the `needs` of strategies. The host estimates tokens itself; the caller provides the other answers.
+//! The core crate enforces unique keys and the number of rounds.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -124,8 +124,8 @@ pub(super) fn unanswered(request: &NeedRequest, answer: &Answer) -> Option<Answe
     }
 }
 
-/// Answers one request. The host computes token counts itself and passes other requests to `answers`. With a
-/// `known_error`, no model is called, because some requests of the round cannot be answered.
+/// Answers one request. The host estimates tokens itself if no model is named, and passes other requests to `answers`.
+/// A `known_error` is the answer to each prompt, because some requests of the round cannot be answered.
 pub(super) async fn answer(
     request: &NeedRequest,
     answers: &dyn Answers,

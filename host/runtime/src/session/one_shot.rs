@@ -1,4 +1,4 @@
-//! Runs one process per request. No other module of this crate builds the launch of a strategy.
+//! The processes of strategies: one per request, or a worker. No other module of this crate builds their launch.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;

@@ -207,7 +207,7 @@ impl WorkerSlot {
         unanswered
     }
 
-    /// Counts an attempt for the first unanswered request. The worker did not die while serving the others.
+    /// Counts an attempt for the first unanswered request only, because the worker did not serve the others yet.
     fn handle_death(
         &self,
         unanswered: &mut VecDeque<Job>,

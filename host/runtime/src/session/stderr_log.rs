@@ -1,6 +1,6 @@
-//! Logs the output of strategies: their stderr, line by line as it arrives, and their `log` messages. The log is
-//! bounded. With `-v`, it gets the first 32 KiB of stderr while the process runs, and the last 32 KiB after the process
-//! has ended. The text is a field of the log entry, never its message. The terminal writer escapes it.
+//! The log of strategies' output: their stderr, line by line as it arrives, and their `log` messages. It is bounded.
+//! With `-v`, it gets the first 32 KiB of stderr while the process runs, and the last 32 KiB after the process has
+//! ended. The text is a field of the log entry, never its message. The terminal writer escapes it.
 
 use std::path::{Path, PathBuf};
 
@@ -78,7 +78,7 @@ impl PendingText {
     }
 }
 
-/// Same as [`log`] for the line with this number. Lines after [`LOGS_MAX`] are not logged.
+/// Same as [`log`] for the line with this number. Only the first [`LOGS_MAX`] lines are logged.
 pub(super) fn log_at_most(strategy: &str, line: &Log, number: usize) {
     if number <= LOGS_MAX {
         log(strategy, line);

@@ -16,7 +16,7 @@ pub trait Watch: Debug + Send + Sync {
     /// Called when the host begins to wait for `subject`, as a part of the request `id`.
     fn waits(&self, _id: &str, _subject: &str) {}
 
-    /// Called when the request `id` has ended.
+    /// Called when a wait has ended: a process has answered the request `id`, or its needs are answered.
     fn ended(&self, id: &str);
 }
 

@@ -1,4 +1,4 @@
-//! Builds the `strategy trust` command line that hints show. The result can be pasted into a shell.
+//! The `strategy trust` command line that hints show. It can be pasted into a shell.
 
 use std::path::Path;
 

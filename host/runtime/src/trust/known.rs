@@ -1,5 +1,5 @@
 //! A cache of file digests. A plugin of 5 MB costs one `stat` instead of a read. A cached digest is valid while device,
-//! inode, size, and times are unchanged. If an entry cannot be read or written, the file is hashed.
+//! inode, size, and times are unchanged. Without a readable entry, the file is hashed.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;

@@ -173,7 +173,7 @@ impl Trust {
         })
     }
 
-    /// Returns false for a plugin that cannot be read.
+    /// Returns whether the user trusts the plugin. False for a bundled plugin, and for one that cannot be read.
     #[must_use]
     pub fn is_trusted(&self, plugin: &Plugin) -> bool {
         self.judge(plugin).is_ok_and(|judged| matches!(judged.standing, TrustStatus::Trusted { .. }))
@@ -286,7 +286,7 @@ impl Trust {
         Ok(record)
     }
 
-    /// Returns the records of plugins that were trusted by their path or name. Records that cannot be read are left out.
+    /// Returns the records in the state folder of the user. Invalid records are left out.
     #[must_use]
     pub fn records(&self) -> Vec<TrustRecord> {
         let records = self.state.as_ref().map(|state| state.records.all().unwrap_or_default());
@@ -323,7 +323,7 @@ impl Trust {
         let Identity { sha256, plugin_sha256, runs } = identity;
         let copied = state.store.copy(&plugin.real, sha256, plugin_sha256, &self.digests);
         match copied.map_err(unwritable(&state.folder))? {
-            // The list of executed files was read before the copy was made, so it is compared with the copy.
+            // The list of executed files was read before the copy was made. The copy must have the same list.
             CopyResult::Verified(copy) if executed_files(plugin, &copy)? == *runs => Ok(copy),
             CopyResult::Verified(_) | CopyResult::Changed => {
                 let candidate = self.candidate_of(plugin, identity.clone(), true);

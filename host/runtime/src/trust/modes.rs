@@ -12,7 +12,7 @@ use crate::small_file;
 const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
-/// The limit of Linux.
+/// The maximum number of links in the resolution of a path, as in Linux.
 const LINKS_MAX: usize = 40;
 
 /// A file or folder that another user could change.
@@ -121,7 +121,7 @@ pub(super) fn check_one(path: &Path) -> io::Result<Option<Insecure>> {
     Ok(check(path, &fs::symlink_metadata(path)?, None))
 }
 
-/// Returns the owner if it is neither root nor the user. Follows a symbolic link as well.
+/// Returns the owner of a path or of its link target, if this owner is neither root nor the user.
 pub(super) fn other_owner(path: &Path) -> Option<u32> {
     let file = fs::symlink_metadata(path).ok()?;
     let target = if file.is_symlink() { fs::metadata(path).ok() } else { None };
@@ -149,7 +149,7 @@ fn check(path: &Path, file: &Metadata, below: Option<&Metadata>) -> Option<Insec
     None
 }
 
-/// Returns whether a group is the primary group of its owner and has no other member.
+/// Returns whether a group is the primary group of this user and has no other member.
 fn is_private(group: u32, owner: u32) -> bool {
     let read = |path| small_file::read_system_text(path).unwrap_or_default();
     is_private_in(&read("/etc/passwd"), &read("/etc/group"), group, owner)

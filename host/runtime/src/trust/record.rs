@@ -68,7 +68,7 @@ impl Records {
         fs::remove_file(self.file(&record.path))
     }
 
-    /// Returns every record that can be read, sorted by path.
+    /// Returns every valid record, sorted by path.
     pub(super) fn all(&self) -> io::Result<Vec<TrustRecord>> {
         let entries = match fs::read_dir(&self.0) {
             Ok(entries) => entries,

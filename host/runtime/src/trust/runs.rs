@@ -15,7 +15,7 @@ use crate::digest;
 use crate::jail::is_of_system;
 use crate::registry::{Plugin, PluginForm};
 
-/// The first line of the hashed text, if a plugin executes such files.
+/// The first line of the hashed text of a plugin that executes files outside the system folders.
 const HEADING: &[u8] = b"jp-compact plugin and what it runs 1\n";
 /// The maximum nesting of `#!` lines in Linux.
 const SCRIPTS_MAX: usize = 5;

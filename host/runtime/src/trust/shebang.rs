@@ -1,5 +1,5 @@
-//! Parses the `#!` line of a script as Linux does, and finds its interpreter. A line is rejected if the program that it
-//! starts is uncertain, because that program could not be trusted. This module must never execute anything.
+//! The `#!` line of a script, parsed as in Linux, and its interpreter. A line is rejected if the program that it starts
+//! is uncertain, because that program could not be trusted. This module must never execute anything.
 
 use std::path::{Path, PathBuf};
 

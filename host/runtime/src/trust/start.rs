@@ -16,7 +16,7 @@ pub struct Cleared {
     pub plugin: Plugin,
     /// The SHA-256 of the plugin and of the files that it runs outside the system folders.
     pub sha256: String,
-    /// The program: the copy, an interpreter, or the shared library that the runner loads.
+    /// The program: the copy, a program outside it, or the shared library that the runner loads.
     pub program: PathBuf,
     /// The arguments before the arguments of the protocol.
     pub args: Vec<String>,

@@ -1,4 +1,4 @@
-//! The trust records and plugin copies of the user. The folder is ignored if another user could write to it.
+//! The trust records and plugin copies of the user, in a folder that no other user may write to.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub(super) struct State {
     pub(super) folder: PathBuf,
     pub(super) records: Records,
     pub(super) store: Store,
-    /// The reason why the folder is ignored.
+    /// The reason why the folder must not be used.
     pub(super) insecure: Option<Insecure>,
 }
 

@@ -1,5 +1,5 @@
-//! The files of a plugin: one file, or all regular files of a folder. Computes the digest, makes the copy, and computes
-//! a stamp that detects changes without reading the content. A file that changes while it is read is an error.
+//! The files of a plugin: one file, or all regular files of a folder. This module computes the digest, makes the copy,
+//! and computes a stamp that shows changes without a read. A file that changes while it is read is an error.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -64,7 +64,7 @@ impl Stamp {
 }
 
 impl PluginTree {
-    /// Lists the files of a folder without following symbolic links.
+    /// Lists the files of a plugin. A symbolic link is an error.
     pub(super) fn read(root: &Path) -> io::Result<Self> {
         let file = fs::symlink_metadata(root)?;
         let mut tree =
@@ -116,7 +116,7 @@ impl PluginTree {
         std::iter::once(self.root.clone()).chain(entries)
     }
 
-    /// Returns a digest of device, inode, size, times, and names.
+    /// Returns a digest of the stamps, executable bits, and names of the files.
     pub(super) fn stamp(&self) -> String {
         let mut hash = Sha256::new();
         for leaf in &self.leaves {

@@ -1,6 +1,6 @@
-//! Removes the temporary folders of killed runs. A leftover is a folder that belongs to the user, has a name
-//! of this program, and is not locked by any process. A process keeps its lock until it ends, even if it runs
-//! in another PID namespace.
+//! The removal of leftovers: temporary folders of killed runs. A leftover is a folder that belongs to the
+//! user, has a name of this program, and is not locked by any process. A process keeps its lock until it
+//! ends, even if it runs in another PID namespace.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -16,7 +16,7 @@ use super::{PREFIX, remove_or_report, report, tree};
 /// The temporary directory may contain any number of entries. The search stops after this many.
 const ENTRIES_MAX: usize = 1 << 16;
 
-/// Removes all folders that are not locked.
+/// Removes all leftovers from the temporary directory.
 pub(super) fn remove(temp_dir: &Path) {
     let Ok(parent) = tree::open_temp_dir(temp_dir) else { return };
     let Ok(entries) = Dir::read_from(&parent) else { return };
@@ -32,7 +32,7 @@ pub(super) fn remove(temp_dir: &Path) {
     }
 }
 
-/// Returns whether [`super::PrivateDir`] creates such names.
+/// Returns whether [`super::PrivateDir`] creates names of this form.
 fn is_private_dir_name(name: &[u8]) -> bool {
     let parts = std::str::from_utf8(name).ok().and_then(|name| name.strip_prefix(PREFIX)?.strip_prefix('-'));
     let Some((pid, random)) = parts.and_then(|parts| parts.split_once('-')) else { return false };

@@ -1,4 +1,4 @@
-//! Measures removed files that a process still has open or mapped. They use disk space without being in a folder.
+//! The size of removed files that a process still has open or mapped. They use disk space without being in a folder.
 
 use rustix::process::Pid;
 

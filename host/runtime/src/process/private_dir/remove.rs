@@ -1,6 +1,6 @@
-//! Removes a folder with its content, for any depth and any length of names. Works without recursion, with a few
-//! descriptors, and with 16 bytes of memory per level. It must never follow a link or enter another file system. If a
-//! folder of the tree is moved in the meantime, the result is an error, and no other folder is touched.
+//! The removal of a folder with its content, for names of any length and a depth of 4 million. It needs no recursion, a
+//! few descriptors, and 16 bytes of memory per level. It must never follow a link or enter another file system. If a
+//! folder of the tree is moved in the meantime, that is an error, and no other folder is touched.
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;

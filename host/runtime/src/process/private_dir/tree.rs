@@ -1,4 +1,4 @@
-//! Opens folders by descriptor and never through a link, because a strategy can put links into its private directory.
+//! Folders opened by descriptor and never through a link, because a strategy can put links into its private directory.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -33,7 +33,7 @@ impl FileId {
     }
 }
 
-/// Opens a folder for reading, regardless of its mode.
+/// Opens a folder for reading. If its mode denies that, the owner first gets all permissions.
 pub(super) fn open(parent: impl AsFd, name: impl Arg + Copy) -> Result<OwnedFd> {
     match openat(&parent, name, FOLDER | OFlags::RDONLY, Mode::empty()) {
         Err(Errno::ACCESS) => {
@@ -53,7 +53,7 @@ pub(super) fn open_temp_dir(path: &Path) -> Result<OwnedFd> {
     openat(CWD, path, OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY, Mode::empty())
 }
 
-/// Opens a folder in order to change its content.
+/// Opens a folder in order to change its content, and gives all permissions to its owner.
 pub(super) fn open_to_change(parent: impl AsFd, name: impl Arg + Copy) -> Result<OwnedFd> {
     let folder = open(parent, name)?;
     if !Mode::from_raw_mode(fstat(&folder)?.st_mode).contains(OWNER_MODE) {
@@ -62,7 +62,7 @@ pub(super) fn open_to_change(parent: impl AsFd, name: impl Arg + Copy) -> Result
     Ok(folder)
 }
 
-/// Opens a descriptor that needs no permission on the folder (`O_PATH`). Its mode can only be changed through /proc.
+/// Opens a folder with `O_PATH`, which needs no permission, and gives its owner all permissions through /proc.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn open_unlocked(parent: impl AsFd, name: impl Arg) -> Result<OwnedFd> {
     use std::os::fd::AsRawFd as _;
@@ -72,7 +72,7 @@ fn open_unlocked(parent: impl AsFd, name: impl Arg) -> Result<OwnedFd> {
     Ok(folder)
 }
 
-/// Fails, because this system cannot change the mode of such a folder without the risk of following a link.
+/// Fails, because this system cannot change the mode of an unreadable folder without the risk of following a link.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn open_unlocked(_: impl AsFd, _: impl Arg) -> Result<OwnedFd> {
     Err(Errno::ACCESS)

@@ -1,4 +1,4 @@
-//! Measures a private directory periodically while a strategy works in it.
+//! The periodic measurement of a private directory while a strategy works in it.
 
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::{Exceeded, PrivateDir, size};
 
 /// The minimum time between two measurements.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// The pause is this many times longer than the measurement, so measuring takes at most a tenth of the time.
+/// The pause is this many times as long as the measurement, so measuring takes at most a tenth of the time.
 const PAUSE_FACTOR: u32 = 10;
 
 /// The private directory of a strategy and the schedule of its measurements.
@@ -51,7 +51,7 @@ impl SizeWatch {
         sleep_until(self.next).await;
     }
 
-    /// Measures, and returns the limit that is or was exceeded. `strategy` leads the session of the processes.
+    /// Measures, and returns the limit that is or was exceeded. `strategy` is `None` if the process has ended.
     pub(in crate::process) fn measure(&mut self, strategy: Option<(Pid, ProcessScope)>) -> Option<Exceeded> {
         if self.exceeded.is_some() {
             return self.exceeded;

@@ -48,7 +48,7 @@ impl Limits {
 /// The reason why the connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExitReason {
-    /// The process is no longer needed: the work is done, or it has served its maximum number of requests.
+    /// The work is done, or the process takes no more requests: it has served its maximum, or closed its stdin.
     Finished,
     /// The output of the process has ended.
     Died,
@@ -71,8 +71,8 @@ struct InFlight {
 
 /// The connection to one process.
 ///
-/// Invariant: `flights` is in the order of the expected answers. `outbox` holds the first `orphan_bytes` of
-/// an answered request, then the unwritten bytes of all flights in order.
+/// Invariant: `flights` is in the order of the expected answers. `outbox` begins with `orphan_bytes` bytes of answered
+/// requests. The unwritten bytes of all flights follow in order.
 pub(super) struct WorkerConnection<'a> {
     queue: &'a Queue,
     limits: Limits,
@@ -369,8 +369,8 @@ impl<'a> WorkerConnection<'a> {
         ExitReason::Violated
     }
 
-    /// Handles a line after the last answer. It invalidates the answer if both came in the same read.
-    /// Otherwise it is only logged.
+    /// Handles a line after the last answer: ends the connection. If both came in the same read, the line also
+    /// invalidates the answer.
     fn handle_unexpected(&mut self, text: &str) -> ExitReason {
         match self.undelivered.take() {
             Some((job, _)) => job.fail(Error::Violation(reply::after_terminal(text))),
