@@ -178,7 +178,7 @@ impl From<SessionError> for Report {
                 "`jp-compact fork SESSION --compact` makes the copy, and prints the command that resumes it"
             }
             SessionError::NotReplaceable { .. } => {
-                "close the agent, and name a fork of `jp-compact list --forks`"
+                "close the agent, and name a session that `jp-compact list --forks` prints"
             }
             SessionError::Program { .. } | SessionError::ProgramFailed { .. } => {
                 "run the program by hand to see its messages"

@@ -83,7 +83,7 @@ async fn fork_opened(
     }
     let Some(agent) = Agent::of_format(format) else {
         let reason = match format {
-            Format::Cline => "sessions of cline cannot be forked".to_owned(),
+            Format::Cline => "sessions of Cline cannot be forked".to_owned(),
             _ => format!("{format} has no sessions"),
         };
         let message = format!("failed to fork {}: {reason}", relative_path(path, environment));

@@ -126,7 +126,7 @@ impl Strategy for Extract {
                         "default": MERGE,
                     },
                     "prose": {
-                        "description": "share of the old output and arguments that lines of prose may fill, out of what names leave of the budget",
+                        "description": "maximum share of the old output and arguments for lines of prose; lines with names fill the budget first",
                         "type": "number",
                         "minimum": 0,
                         "maximum": 1,

@@ -116,7 +116,7 @@ fn options_schema() -> Value {
             )),
             "keep_turns": number("keep the results of this number of newest turns (default: 0)"),
             "keep_tokens": number(
-                "keep the newest results that have this number of tokens together, after the other rules (default: 0)"
+                "keep the newest results up to this total of tokens; results that another option keeps do not count (default: 0)"
             ),
             "first": number(&format!("number of first characters that stay (default: {})", defaults.first)),
             "last": number(&format!("number of last characters that stay (default: {})", defaults.last)),

@@ -65,7 +65,7 @@ fn check(name: &str, arguments: &[&str], code: i32, message: &str) {
 
 #[test]
 fn ignores_workspace_id_that_is_not_a_small_file() {
-    check(".jp/.id", &["show", FOLDER, "-v"], 0, "the workspace's id is not read");
+    check(".jp/.id", &["show", FOLDER, "-v"], 0, "failed to read the workspace's id");
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl<'a> Projector<'a> {
         if let Some(time) = record.turn_start {
             self.begin_turn(time);
         }
-        let was_written = self.is_written(record, tools);
+        let was_written = self.write_event(record, tools);
         if !was_written && let Some(is_written) = &mut self.last_written {
             *is_written = false;
         }
@@ -118,7 +118,7 @@ impl<'a> Projector<'a> {
     }
 
     /// Writes the event unless it is left out. Returns whether it was written.
-    fn is_written(&mut self, record: &EventRecord, tools: &ToolNames) -> bool {
+    fn write_event(&mut self, record: &EventRecord, tools: &ToolNames) -> bool {
         let policy = self.policy;
         match record.class {
             EventClass::LeftOut => return false,

@@ -30,8 +30,8 @@ pub enum Error {
     NoAnswer(#[source] AnswerError),
 }
 
-const SYSTEM_PROMPT: &str = "You continue the conversation. No tools can be called in this turn: earlier calls and their answers \
-                      appear in it as text, in brackets.";
+const SYSTEM_PROMPT: &str = "You continue the conversation. You cannot call tools in this turn. Earlier calls and their results \
+                      appear in the conversation as text, in brackets.";
 
 /// Returns the model for the turn: the model on the command line, else the conversation's model, else the configured
 /// model.

@@ -184,7 +184,7 @@ fn workspace_id(root: &Path, environment: &Environment) -> Option<String> {
     let text = read_small(&path, small_file::ID, environment)
         .and_then(|bytes| bytes.map(small_file::text).transpose());
     let text = text.unwrap_or_else(|error| {
-        tracing::warn!(%error, path = %path.display(), "the workspace's id is not read");
+        tracing::warn!(%error, path = %path.display(), "failed to read the workspace's id");
         None
     })?;
     let id = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;

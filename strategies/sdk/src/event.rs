@@ -166,7 +166,7 @@ mod tests {
             json!({"type": "of_a_later_version", "content": "x"}),
             json!({"type": "chat_request", "content": 7}),
             json!({"type": "chat_response"}),
-            json!({"type": "tool_call_response", "content": "of nobody"}),
+            json!({"type": "tool_call_response", "content": "an answer without a call"}),
             json!({}),
         ] {
             check(&event, &EventBody::Other);

@@ -76,7 +76,7 @@ impl BatchReporter {
                     lines.add(index, &line)?;
                 }
             }
-            BatchEvent::NotATranscript { index } => {
+            BatchEvent::NotReported { index } => {
                 self.bar.advance(files.bytes_of(index));
                 // A folder may have many files of other programs that end in `.json`.
                 let path = files.path(index);

@@ -47,7 +47,7 @@ pub enum BatchEvent {
     },
     /// A file is not reported: it is not a transcript, it is a copy of another one, or it was not started before an
     /// interrupt.
-    NotATranscript {
+    NotReported {
         /// Its number.
         index: usize,
     },
@@ -138,7 +138,7 @@ pub fn run(
                     }
                     finished = receiver.recv() => match finished {
                         None => break,
-                        Some(FinishedTranscript { index, entry: None, .. }) => BatchEvent::NotATranscript { index },
+                        Some(FinishedTranscript { index, entry: None, .. }) => BatchEvent::NotReported { index },
                         Some(FinishedTranscript { index, entry: Some(entry), line, resumed }) => {
                             BatchEvent::Finished { index, entry: Box::new(entry), line, resumed }
                         }
