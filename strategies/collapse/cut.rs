@@ -33,7 +33,7 @@ impl NothingToCollapse {
 pub(crate) struct StepWeight {
     /// The tokens of its raw events.
     pub(crate) tokens: u64,
-    /// Whether its first event is reasoning. In an open turn, a summary must end before such a step if there are any.
+    /// Whether its first event is reasoning. If an open turn has such steps, a summary must end before one of them.
     pub(crate) begins_with_reasoning: bool,
 }
 
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// Checks the last collapsed turn of turns with these tokens.
+    /// Checks the last turn that is collapsed, for turns with these tokens.
     #[track_caller]
     fn check(
         tokens: &[u64],

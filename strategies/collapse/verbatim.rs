@@ -2,8 +2,9 @@
 //! events of the range or in an earlier summary of the range. A text is searched as the model saw it, so a block that
 //! the model did not see completely must not pass. Trailing whitespace and a common indentation are ignored.
 //!
-//! The model is asked once more after a failure. If it fails again, the answer is refused (`answer_refused`, exit code
-//! 17). Directives must be verbatim too, but cannot be checked, because they are not in a fence.
+//! If a block is not found, the model is asked once more. If one is still missing, the answer is refused
+//! (`answer_refused`, exit code 17). Directives must be verbatim too, but cannot be checked, because they are not in a
+//! fence.
 
 use jp_compact_strategy::event::EventBody;
 use jp_compact_strategy::text::{closes_fence, fence_mark};

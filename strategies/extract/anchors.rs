@@ -1,8 +1,8 @@
 //! Names in a text: paths, numbers of at least three digits, and identifiers with an underscore or a capital letter
 //! inside.
 //!
-//! Prose, commands, and errors are not names. `eval` measures how much of them survives, so they must not influence the
-//! choice of lines.
+//! Prose, commands, and errors are not names. The module `lines` keeps errors, and the module `prose` keeps lines of
+//! prose.
 
 /// File name endings of paths without a folder.
 const ENDINGS: [&str; 15] =

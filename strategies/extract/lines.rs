@@ -17,7 +17,7 @@ pub(crate) struct Line<'a> {
     pub(crate) role: LineRole,
 }
 
-/// The reason why a line stays.
+/// Whether a line stays, and in which form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineRole {
     /// It always stays.

@@ -235,8 +235,7 @@ mod tests {
     fn other_hints_are_another_policy() {
         let older = CompactionRef { hints_changed: true, ..shown(0, STRIP) };
         check_over("strip", &[STRIPPED], &[older], Ok(()));
-        // A hint keeps the calls of turn 0, so the strategy does not propose to strip them again because of their
-        // tokens.
+        // A hint keeps the calls of turn 0. Their tokens must not lead to the same proposal again.
         check_over("strip", &[UNSTRIPPED], &[shown(0, STRIP)], Err(SAME));
         check_over("strip", &[UNSTRIPPED, UNSTRIPPED], &[shown(0, STRIP)], Ok(()));
     }

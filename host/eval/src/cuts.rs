@@ -1,5 +1,5 @@
-//! Evaluates one row of the report at the cuts of one transcript: compacts each prefix, and compares its view with the
-//! rest of the session.
+//! The evaluation of one row of the report at the cuts of one transcript. Each prefix is compacted, and its view is
+//! compared with the rest of the session.
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! Collects the data of the page: the events of a cut, their state in a view, and the later uses.
+//! The conversion of results into the data of the page: the events of a cut, their state in a view,
+//! and the later uses.
 
 use jp_compact_core::View;
 use jp_compact_core::view::Part;

@@ -1,5 +1,5 @@
 //! The cut points of a session. A cut point is the position at which a given part of the characters of all tool results
-//! has been seen, moved to the end of the step. Short sessions have no cut point.
+//! has been seen, moved to the end of the step. All cut points of a short session are skipped.
 
 use crate::event_text::TextRole;
 use crate::session::Session;

@@ -1,4 +1,4 @@
-//! A kind of facts.
+//! The kinds of facts that the section "Kept verbatim" lists.
 
 /// The kind of a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

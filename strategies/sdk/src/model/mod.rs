@@ -1,5 +1,5 @@
-//! Generation of one text about many events by a model. `summarize` and `collapse` share this module. The two
-//! strategies differ in the contents of the text and in the turns that it covers.
+//! The text that a model writes about many events, in one or more rounds. `summarize` and `collapse` share this module.
+//! The two strategies differ in the contents of the text and in the turns that it covers.
 //!
 //! The events are quoted as data, so the model does not follow instructions in them. If they exceed the model's window,
 //! the model writes notes on parts, and then merges the notes. The host may keep notes, so the requests for them must
@@ -29,8 +29,8 @@ pub use transcript::{TranscriptFormatter, TranscriptPiece, pieces_in, read_piece
 use window::Window;
 pub use window::{background_tokens_max, context_window};
 
-/// The maximum number of parts for a host without the feature `needs.many`. Such a host fulfills 256 needs. All merges
-/// but three have at least eight notes each.
+/// The maximum number of parts for a host without the feature `needs.many`. Such a host fulfills 256 needs: one for
+/// each part, and one for each merge. All merges except three have at least eight notes.
 const PARTS_MAX: usize = 200;
 /// The maximum size of a reply without its needs and its state.
 const REPLY_REST_BYTES: usize = 1024;
