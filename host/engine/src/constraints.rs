@@ -55,7 +55,7 @@ pub fn lost_constraints(
     lost.into_iter().map(|(constraint, _)| constraint).collect()
 }
 
-/// Returns the text of a message that the user wrote. An attachment and a copied summary are not such messages.
+/// Returns the text of a message that the user wrote. An attachment and a copied summary do not count.
 fn message_of_user(stream: &Stream, element: usize) -> Option<String> {
     let event = decode::raw(stream, element)?;
     let is_attachment = event.get("metadata").is_some_and(|metadata| metadata.get("attachment").is_some());

@@ -1,5 +1,5 @@
-//! Forks a conversation: copies its last turns and their overlays into a new folder. For another program's session,
-//! this module makes the view that the fork contains. The source is never changed.
+//! The fork of a conversation: its last turns and their overlays, copied into a new folder. For another program's
+//! session, this module makes the view that the fork contains. The source is never changed.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
-//! `jp-compact batch --ndjson`: reads records from stdin and writes one answer for each, in order. A pipeline engine
-//! runs it as a worker. To bound its memory, it reads a record only if few records are in progress. A bad record or a
-//! bug must not end the stream.
+//! `jp-compact batch --ndjson`: reads records from stdin and writes one answer for each, in order. A data pipeline
+//! starts it once for many records. To bound its memory, it reads a record only if few records are in progress. A bad
+//! record or a bug must not end the stream.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,5 +1,5 @@
-//! Removes overlays and their receipts. Removing and appending are the only edits of a transcript. Raw events keep
-//! every byte.
+//! The reset: the removal of overlays and their receipts. Removing and appending are the only edits of a transcript.
+//! Raw events keep every byte.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

@@ -37,7 +37,7 @@ pub struct RunSettings {
 /// The decisions of the user and of the configuration about a run.
 #[derive(Debug, Clone)]
 pub struct RunPolicy {
-    /// Decides whether a model may be asked.
+    /// The data for the decision whether a model may be asked.
     pub consent: ConsentContext,
     pub model: Option<ConfiguredModel>,
     /// The model of the conversation.

@@ -1,4 +1,4 @@
-//! Writes the overlays of another program's transcript to its sidecar.
+//! The append of overlays to the sidecar of another program's transcript.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::open::with_current_sidecar;
 use crate::digest;
 use jp_compact_store::SidecarFile;
 
-/// Returns the sidecar with these overlays after the existing ones.
+/// Returns the sidecar with these overlays after its existing overlays.
 pub(super) fn to_bytes(stream: &Transcript, entries: &[Entry], new_overlays: &[NewOverlay]) -> Vec<u8> {
     let digest = |range: TurnRange| digest::of_range(stream, range);
     sidecar::with(stream.format(), stream.sidecar(), entries, new_overlays, &snapshot(stream), &digest)
@@ -27,7 +27,7 @@ fn snapshot(stream: &Transcript) -> Snapshot {
     Snapshot { bytes: stream.bytes().len() as u64, sha256: of_bytes(stream.bytes()) }
 }
 
-/// Writes the new overlays after the existing ones. If another process changed the sidecar since it was read, the
+/// Writes the new overlays after the existing overlays. If another process changed the sidecar since it was read, the
 /// overlays are checked and stamped again.
 pub(super) async fn write(
     sidecar_file: &SidecarFile,

@@ -1,5 +1,6 @@
-//! The context window of a model, for requests and for automatic compaction. The window of a foreign transcript's model
-//! is used. The model itself is never asked for a text, because the user did not choose it here.
+//! The context window of a model, for requests and for automatic compaction. For another program's transcript, it is
+//! the window of the model in the transcript. This model is never asked for a text, because the user did not choose it
+//! here.
 
 use jp_compact_llm::{ContextWindow, ModelName, Models};
 use jp_compact_schema::{Diagnostic, Severity};

@@ -1,4 +1,4 @@
-//! Opens a large transcript to print it compacted, without its texts in memory. In all cases that this module does not
+//! Large transcripts that are printed compacted, without their texts in memory. In all cases that this module does not
 //! cover, it opens nothing, and the caller reads the whole file.
 
 use std::cell::RefCell;

@@ -1,6 +1,6 @@
-//! Decides whether a model may be asked. A request costs money and sends the conversation to a provider. The provider,
-//! the model, the instructions, and the profile that leads to them must therefore be built in, come from the user's
-//! configuration, or be typed. The user must approve every other value once per folder, exactly as it was shown.
+//! The decision whether a model may be asked. A request costs money and sends the conversation to a provider. The
+//! provider, the model, the instructions, and the profile that leads to them must therefore be built in, come from the
+//! user's configuration, or be typed. The user must approve every other value once per folder, exactly as it was shown.
 //!
 //! [`allow`] is the only place that decides. A request to a model needs an [`Allowed`], so no command can skip the
 //! decision.
@@ -88,7 +88,7 @@ pub enum Denial {
     },
     /// Some values are from a folder that does not contain the transcript, so they cannot be approved.
     OutsideFolder { foreign: Vec<ForeignValue> },
-    /// Another user could have written the approvals.
+    /// The approvals cannot be trusted or read.
     Insecure(ApprovalsError),
 }
 

@@ -1,5 +1,5 @@
-//! Reads the lines of an input. The caller gets each line as soon as it is complete, so a client can write one line and
-//! wait for its answer.
+//! The lines of an input. The caller gets each line as soon as it is complete, so a client can write one line and wait
+//! for its answer.
 
 use std::io::{self, Read};
 

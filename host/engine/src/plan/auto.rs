@@ -63,8 +63,8 @@ pub enum ProfileOutcome {
 }
 
 impl Planner<'_> {
-    /// Runs a profile. Each strategy continues after the last compaction of the same content. With a rule, it waits if it
-    /// would not pay back.
+    /// Runs a profile. Each strategy continues after the last compaction of the same content. With a rule, the
+    /// compaction waits if it would not pay back.
     ///
     /// # Errors
     /// A strategy cannot be used or fails.

@@ -20,7 +20,7 @@ pub struct RunOptions {
     /// Configured values as `key=value`. They override every file.
     pub config_values: Vec<String>,
     pub sandbox: Sandbox,
-    /// The time limit of one request, in place of the manifest's.
+    /// The time limit of one round of a request, in place of the manifest's.
     pub deadline: Option<Duration>,
     /// The value for the option `focus` of every strategy that has this option.
     pub focus: Option<String>,
