@@ -21,7 +21,7 @@ const HOLE_BYTES_MIN: usize = 24;
 /// The size of one read. The bytes are then still in the processor's cache when they are parsed.
 const WINDOW_BYTES: usize = 128 << 10;
 
-/// Reads a transcript in windows.
+/// A reader that scans a transcript in windows, and drops the texts.
 #[derive(Default)]
 struct Condenser {
     /// The remaining bytes of the complete events, and the bytes after them. Only the first `len` bytes are used.

@@ -10,7 +10,8 @@ use crate::record::{EventLog, EventRecord, is_left_out};
 use crate::scan::{ScanPosition, ScanStep, ScannedEvent};
 use crate::tool_names::ToolNames;
 
-/// The collected parts. The table of tools and the log end where they reach their limits.
+/// The collected parts. The log ends where it reaches its limit. A table of tools that reaches its
+/// limit is dropped.
 pub(crate) struct FirstScan {
     limits: CondensedLimits,
     pub(crate) log: EventLog,

@@ -138,7 +138,8 @@ impl Condensed {
     }
 
     /// Makes the compacted transcript, and calls `write` with its next pieces. [`Piece::Old`] is a range of the file.
-    /// `read` reads the same bytes as in [`Condensed::read`], if the log was too small.
+    /// `read` must read the same bytes as in [`Condensed::read`]. It is called only if the log or the table of tools is
+    /// incomplete.
     ///
     /// # Errors
     /// The errors of `read` and `write`.

@@ -98,7 +98,7 @@ impl ToolNames {
         number
     }
 
-    /// Returns the number of different tools, and 1 for the unknown one.
+    /// Returns the number of different tools, including the unknown one.
     pub(crate) fn tools(&self) -> usize {
         self.names.len()
     }
@@ -123,7 +123,7 @@ impl ToolNames {
     }
 }
 
-/// Returns a key that is already a hash.
+/// A hasher for keys that are already hashes: it returns them unchanged.
 #[derive(Default)]
 struct IsHashed(u64);
 

@@ -22,7 +22,7 @@ impl OverlayChoice {
     }
 
     /// Compares the view after the last of `numbers` with the same view without these overlays. For one overlay, the
-    /// two views are the ones that `show` counts.
+    /// two views are those that `show` counts.
     ///
     /// # Errors
     /// No overlay has one of the numbers.

@@ -1,5 +1,5 @@
-//! A classifier for blocks of bytes: finds the bytes that matter in a JSON string, many at a time. Nearly all bytes of a
-//! transcript pass through it.
+//! A classifier for blocks of bytes. It finds the bytes that matter in a JSON string, many at a time. Nearly all bytes
+//! of a transcript pass through it.
 
 use wide::u8x16;
 

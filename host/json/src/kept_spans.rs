@@ -31,11 +31,11 @@ const NEAR_PARTS: usize = 8;
 /// copied.
 const BYTES_OF_PART: usize = 512;
 
-/// Space is reserved for this part of the bytes.
+/// Space is reserved for one kept byte in this many bytes of the file.
 const KEPT_PART: usize = 8;
 
 impl KeptSpans {
-    /// Returns no spans, with space for those of a file of this size.
+    /// Makes an empty list, with space for the spans of a file of this size.
     #[must_use]
     pub fn for_file_of(bytes: usize) -> Self {
         let parts = bytes / BYTES_OF_PART;
@@ -46,7 +46,8 @@ impl KeptSpans {
         }
     }
 
-    /// Adds a span with its bytes. Spans must be added by their start. Bytes that are in memory are not added again.
+    /// Adds a span with its bytes. Spans must be added in the order of their starts. Bytes that are in memory are not
+    /// added again.
     pub fn add(&mut self, start: usize, bytes: &[u8]) {
         let end = self.end();
         debug_assert!(self.parts.last().is_none_or(|last| last.start <= start), "the spans are not in order");

@@ -1,6 +1,6 @@
-//! The single pass over a transcript's bytes: checks that they are JSON, and finds the span of each value. Nothing is
-//! decoded or copied. The scanner accepts exactly what `serde_json` reads into a `Value` (a property test compares the
-//! two), so later decoding cannot fail. A lenient scanner, for transcripts of other programs, also accepts
+//! The scanner of a transcript's bytes. In one pass it checks that they are JSON, and finds the span of each value.
+//! Nothing is decoded or copied. The scanner accepts exactly what `serde_json` reads into a `Value` (a property test
+//! compares the two), so later decoding cannot fail. A lenient scanner, for transcripts of other programs, also accepts
 //! two errors and records their spans.
 //!
 //! The interface is not stable. The crate is published because `cargo install jp-compact` needs it.

@@ -16,7 +16,7 @@ use plotters::style::{IntoFont, TextStyle};
 /// Width and height of a chart in units of its view box. It is scaled to the width of the page.
 const SIZE: (u32, u32) = (520, 340);
 const FONT: (&str, i32) = ("sans-serif", 15);
-/// Readable on a light and on a dark background.
+/// The colors of dots and lines. They are readable on a light and on a dark background.
 const COLORS: [RGBColor; 8] = [
     RGBColor(76, 120, 168),
     RGBColor(224, 140, 40),
@@ -160,7 +160,7 @@ fn color(index: usize) -> RGBColor {
     COLORS[index % COLORS.len()]
 }
 
-/// Formats a number of an axis: whole, with thousands shortened.
+/// Formats a number of an axis with at most one decimal, and with thousands shortened.
 fn number(value: f64) -> String {
     let shortened = |part: f64, suffix: &str| format!("{}{suffix}", trimmed(part));
     match value.abs() {

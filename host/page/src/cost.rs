@@ -11,7 +11,7 @@ use crate::rows::{label, pooled_recall, strategies};
 /// The maximum number of requests that the chart shows.
 const REQUESTS_MAX: f64 = 200.0;
 
-/// Returns the two lines that cross where a compaction has paid for itself.
+/// Returns a chart with two lines, which cross where a compaction has paid for itself, and a table of the costs.
 pub(crate) fn cost_section(report: &EvalReport, (index, row): (usize, &EvalRow)) -> Markup {
     let Some(cost) = row.cache.families.first() else { return html! { p { "There are no prices." } } };
     let requests =

@@ -3,7 +3,7 @@
 use jp_compact_eval::is_fixed_control;
 use jp_compact_schema::document::{EvalRecall, EvalReport, EvalRow, EvalStatus};
 
-/// The recall of paths, numbers, and identifiers that a recommended row has, in percent.
+/// The minimum recall of paths, numbers, and identifiers in a recommended row, in percent.
 const RECOMMENDED: [f64; 3] = [95.0, 90.0, 90.0];
 
 /// Returns the rows that have results and are not controls, with their indexes in the report.

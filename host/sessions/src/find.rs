@@ -1,4 +1,4 @@
-//! Finds the files of sessions, all or by id. It never reads a session.
+//! The search for the files of sessions, all or by id. It never reads a session.
 
 use std::fs;
 use std::path::PathBuf;

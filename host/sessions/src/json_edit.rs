@@ -1,5 +1,5 @@
-//! Replaces strings inside JSON, and copies every other byte. A line that is not JSON is copied unchanged, because the
-//! agents skip such lines.
+//! The replacement of strings inside JSON. Every other byte is copied. A line that is not JSON is copied unchanged,
+//! because the agents skip such lines.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! A row of the list of sessions. Only the beginning and the end of a file are read, because there may be thousands. A
-//! session of `OpenHands` is a folder of small files, and is read completely.
+//! A row of the list of sessions. Only the beginning and the end of a file are read, because there may be thousands of
+//! files. A session of `OpenHands` is a folder of small files, and is read completely.
 
 use std::path::{Path, PathBuf};
 

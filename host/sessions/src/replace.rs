@@ -1,5 +1,6 @@
-//! Replaces an earlier fork by a new one. The agent no longer finds the earlier fork, but the file stays, because the
-//! agent may have added turns to it. Only a session that `jp-compact` made can be replaced, never an original.
+//! The replacement of an earlier fork by a new one. The agent no longer finds the earlier fork, but the file stays,
+//! because the agent may have added turns to it. Only a session that `jp-compact` made can be replaced, never an
+//! original.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Restricts transcripts to an allowed folder, because a server gets their names from a client. Paths are checked
-//! after symlinks are resolved. An error must not reveal whether a file outside the folder exists.
+//! The restriction of transcripts to an allowed folder, because a server gets their names from a client. Paths are
+//! checked after symlinks are resolved. An error must not reveal whether a file outside the folder exists.
 
 use std::{
     ffi::OsStr,
@@ -42,7 +42,7 @@ pub fn locate(transcript: &OsStr, environment: &Environment) -> Result<Place, St
 ///
 /// # Errors
 ///
-/// The transcript does not exist, or it or the copy that JP would load is outside of the folder.
+/// The transcript does not exist. Or the transcript, or the copy that JP would load, is outside of the folder.
 fn find_inside(
     root: &AllowedRoot,
     transcript: &OsStr,

@@ -1,5 +1,5 @@
-//! Finds a conversation by the beginning of its id, or by its title, as a person types it. An ambiguous name is an
-//! error, because the command may write.
+//! The search for a conversation by the beginning of its id, or by its title, as a person types it. An ambiguous name
+//! is an error, because the command may write.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Compares a file with bytes in memory, one piece at a time. It never makes a second copy of a large transcript.
+//! The comparison of a file with bytes in memory, one piece at a time. It never makes a second copy of a large
+//! transcript.
 
 use std::{
     fs::{File, Metadata},

@@ -1,5 +1,5 @@
-//! Compares two copies of a conversation by their raw events. Overlays and receipts do not count: after a reset or an
-//! append one copy may have some that the other does not, and no event would be lost
+//! The comparison of two copies of a conversation by their raw events. Overlays and receipts do not count: after a
+//! reset or an append one copy may have some that the other does not, and no event would be lost
 //! (docs/reference/store.md#two-copies).
 
 use bytes::Bytes;

@@ -1,6 +1,6 @@
-//! Copies ranges of an open file to another file. Long ranges are copied by the system if the output is a regular file.
-//! Short ranges, and all ranges for a pipe, go through a small window, because the pages of a file that the system
-//! moves into a pipe could still change.
+//! The copying of ranges of an open file to another file. Long ranges are copied by the system if the output is a
+//! regular file. Short ranges go through a small window. So do all ranges for a pipe, because the pages of a file that
+//! the system moves into a pipe could still change.
 
 use std::{
     fs::File,

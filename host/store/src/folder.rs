@@ -1,4 +1,4 @@
-//! Creates the folder of a new conversation, completely or not at all. The folder is on disk before success is
+//! The creation of a new conversation's folder, completely or not at all. The folder is on disk before success is
 //! reported. This module never replaces an existing path, and never reuses the id of another conversation, because JP
 //! would treat the two as copies of one conversation.
 
@@ -66,8 +66,8 @@ pub fn check_destination(dest: &Path, environment: &Environment) -> Result<PathB
 }
 
 /// Creates the folder `dest` with these events, and copies the other known files (configuration, metadata, settings)
-/// from `source`. If `dest` is among JP's conversations, the files in `missing` replace the ones that the source lacks.
-/// All files have the modes of the source, and belong to the user.
+/// from `source`. If `dest` is among JP's conversations, the files that the source lacks are taken from `missing`. All
+/// files have the modes of the source, and belong to the user.
 ///
 /// # Errors
 ///

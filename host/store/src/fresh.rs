@@ -1,4 +1,4 @@
-//! Writes a new file completely or not at all. It never replaces an existing file.
+//! The writing of a new file, completely or not at all. It never replaces an existing file.
 
 use std::{
     fs::{self, File},
@@ -18,7 +18,8 @@ use super::{StoreError, error::unwritable};
 ///
 /// # Errors
 ///
-/// The path exists already, or the file cannot be written. Then no file is created.
+/// The path exists already, or the file cannot be written. On any error except [`StoreError::NotDurable`], no file is
+/// created.
 pub fn write_new(
     path: &Path,
     mode_source: Option<&Path>,

@@ -1,6 +1,6 @@
-//! Reads a large transcript in windows, and writes its compacted form without its bytes in memory. The kept bytes
-//! are copied from the open file. If JP replaces the file in between, the open file only loses its name. If another
-//! program writes into the file, the result is invalid and [`LargeTranscript::check_unchanged`] fails.
+//! A large transcript, which is read in windows. Its compacted form is written without its bytes in memory: the kept
+//! bytes are copied from the open file. If JP replaces the file in the meantime, the open file only loses its name. If
+//! another program writes into the file, the result is invalid and [`LargeTranscript::check_unchanged`] fails.
 
 use std::{
     fs::{File, Metadata},
@@ -275,7 +275,8 @@ impl LargeTranscript {
     ///
     /// # Errors
     ///
-    /// The path exists already, the file cannot be written, or the transcript has changed. Then no file is created.
+    /// The path exists already, the file cannot be written, or the transcript has changed. On any error except
+    /// [`StoreError::NotDurable`], no file is created.
     pub fn write_new(&self, path: &Path) -> Result<(), StoreError> {
         let mut bytes = 0;
         let sized = self.for_each_batch(|pieces| {

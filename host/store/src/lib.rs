@@ -1,4 +1,4 @@
-//! The store: finds a transcript, reads it, and replaces it completely or not at all. The new file is on disk before
+//! The store. It finds a transcript, reads it, and replaces it completely or not at all. The new file is on disk before
 //! success is reported.
 //!
 //! A write happens under JP's own lock, and only if the file still begins with the events that were read. It fails if a

@@ -75,7 +75,7 @@ pub(super) fn acquire(place: &Place, wait: Duration) -> Result<Lock, StoreError>
     acquire_within(place, wait, true)
 }
 
-/// Checks that the lock could be taken. Creates no file, because a missing lock file is free.
+/// Checks that the lock could be taken. Creates no file, because a lock whose file is missing is free.
 pub(super) fn probe(place: &Place, wait: Duration) -> Result<(), StoreError> {
     drop(acquire_within(place, wait, false)?);
     let LockFile::File { path, .. } = place.lock() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Opens a regular file for reading: never a pipe or a device, and a symlink only if the caller follows links.
+//! The opening of a regular file for reading: never a pipe or a device, and a symlink only if the caller follows links.
 
 use std::{
     fs::File,

@@ -23,7 +23,7 @@ use super::{
 
 #[derive(Debug)]
 pub(super) struct OpenFolder {
-    /// `None` resolves the path at every operation. That is enough to read a transcript outside of an allowed root.
+    /// `None` resolves the path at every operation. That is enough to read a transcript if there is no allowed root.
     folder: Option<File>,
     path: PathBuf,
 }

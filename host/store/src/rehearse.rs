@@ -1,5 +1,5 @@
-//! Rehearses a write for a dry run: finds the errors of the write without writing or creating anything. Some errors
-//! cannot be found in advance (a full disk, a file that changes later).
+//! The rehearsal of a write, for a dry run. It finds the errors of the write without writing or creating anything. Some
+//! errors cannot be found in advance (a full disk, a file that changes later).
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! Replaces a transcript. The transcript is intact after a crash at any tested point. The order of the steps: lock,
-//! read again, build, write a temporary file, fsync, check the original once more, rename, fsync the folder, report
-//! success.
+//! The replacement of a transcript. The transcript is intact after a crash at any tested point. The order of the steps:
+//! lock, read again, build, write a temporary file, fsync, check the original once more, rename, fsync the folder,
+//! report success.
 
 use std::{
     error::Error,

@@ -1,4 +1,4 @@
-//! Reads the small files of a workspace, such as its configuration and its id.
+//! The reader of a workspace's small files, such as its configuration and its id.
 
 use std::{io, path::Path};
 

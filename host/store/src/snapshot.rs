@@ -1,4 +1,4 @@
-//! Reads a transcript completely into shared memory. This module never writes.
+//! A snapshot of a transcript, read completely into shared memory. This module never writes.
 
 use std::{
     fs::File,

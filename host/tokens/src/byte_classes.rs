@@ -1,6 +1,6 @@
-//! A classifier for blocks of bytes: the class of each byte of a text, many at a time. Nearly all text of a transcript
-//! passes through it, so it is compiled for several levels of the processor. A function that gets the level must be
-//! `#[inline(always)]`. Otherwise it would be compiled for the lowest level.
+//! A classifier for blocks of bytes. It finds the classes of many bytes of a text at a time. Nearly all text of a
+//! transcript passes through it, so it is compiled for several levels of the processor. A function that gets the level
+//! must be `#[inline(always)]`. Otherwise it would be compiled for the lowest level.
 
 use fearless_simd::prelude::*;
 use fearless_simd::{Simd, u8x64};

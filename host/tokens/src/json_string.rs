@@ -160,7 +160,8 @@ fn unicode_escape(raw: &[u8]) -> (char, usize) {
     (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 6)
 }
 
-/// Returns the value of hexadecimal digits. Invalid digits are half a surrogate pair, which is not a character.
+/// Returns the value of hexadecimal digits. For invalid digits, returns half a surrogate pair, which is not a
+/// character.
 fn hex(digits: Option<&[u8]>) -> u32 {
     let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
     digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0xD800)

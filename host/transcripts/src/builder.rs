@@ -370,8 +370,8 @@ impl EventBuilder {
         self.external.push(ExternalEvent { edits, metadata, signature, response });
     }
 
-    /// Returns whether a text is a summary of steps that this program wrote. Such a text does not begin a turn, not
-    /// even in formats that cannot mark text that the user did not write.
+    /// Returns whether a text is a summary of steps that this program wrote. Such a text does not begin a turn, even if
+    /// the format has no mark for text that no human wrote.
     fn is_note(&self, body: Span) -> bool {
         let text = self.raw(body).strip_prefix(b"\"");
         text.is_some_and(|text| text.starts_with(SUMMARY_NOTE.as_bytes()))

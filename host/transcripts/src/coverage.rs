@@ -8,7 +8,7 @@ pub(crate) struct Coverage {
     pub(crate) understood: u64,
     /// Bytes of text in records that are unknown or cannot be reached.
     pub(crate) lost: u64,
-    /// The number of those records that contain text.
+    /// The number of those records. Unknown records without text do not count.
     pub(crate) records: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Refuses a transcript if its reader understood too little of it. An edit of such a file could destroy records that
-//! the reader does not know.
+//! The refusal of a transcript of which its reader understood too little. An edit of such a file could destroy records
+//! that the reader does not know.
 
 use std::fmt;
 

@@ -135,7 +135,7 @@ pub fn metadata(stream: &Stream, title: Option<String>) -> Vec<u8> {
     to_file(&Value::Object(metadata))
 }
 
-/// Returns the `metadata.json` of a copy. Like JP's own forks, the copy does not expire with its source. Bytes that
+/// Returns the `metadata.json` of a copy. Like JP's own forks, the copy is not archived and does not expire. Bytes that
 /// are not a JSON object are copied unchanged.
 #[must_use]
 pub fn metadata_of_copy(source: &[u8]) -> Vec<u8> {

@@ -1,8 +1,8 @@
 //! Transcripts of other agents, such as Claude Code, Codex, and OpenCode, and the request bodies of providers.
 //!
-//! A reader turns a file into a [`Transcript`]: a [`Stream`](jp_compact_core::Stream) of events, and a map from
-//! each event to its bytes in the file. [`render`] writes a view back into the same bytes. Overlays of such a
-//! transcript are in a [`sidecar`].
+//! A reader turns a file into a [`Transcript`]: a [`Stream`](jp_compact_core::Stream) of events, and a map from each
+//! event to its bytes in the file. [`render`] writes a view in the format of the file, and copies the bytes of
+//! unchanged events. Overlays of such a transcript are in a [`sidecar`].
 //!
 //! A transcript without overlays is written back byte for byte. Like the core, this crate does no input or output.
 //!

@@ -20,7 +20,7 @@ pub trait WindowedFile {
 /// The size of one read. The bytes are then still in the processor's cache when they are parsed.
 const WINDOW_BYTES: usize = 128 << 10;
 
-/// A gap of this size between two kept spans is kept, too, because a span needs more memory.
+/// A gap up to this size between two kept spans is kept too, because a separate span needs more memory.
 const GAP_BYTES: usize = 16;
 
 pub(crate) struct ByteSource {
@@ -80,7 +80,7 @@ impl ByteSource {
         self.start
     }
 
-    /// Returns whether the current window has not been left.
+    /// Returns whether the current window must still be read.
     pub(crate) fn has_more(&self) -> bool {
         self.has_more
     }
@@ -98,7 +98,7 @@ impl ByteSource {
         }
     }
 
-    /// Keeps a span of the current window in memory. Spans must be added by their start.
+    /// Keeps a span of the current window in memory. Spans must be added in the order of their starts.
     pub(crate) fn keep(&mut self, span: Span) {
         let (window, start) = (&self.window, self.start);
         if let Some(windows) = &mut self.windows {
@@ -136,7 +136,7 @@ impl ByteSource {
         Ok(())
     }
 
-    /// Rejects an error in a window. Its report needs the whole file.
+    /// Fails if the source is read in windows, because the report of an error needs the whole file.
     ///
     /// # Errors
     /// The source is read in windows.

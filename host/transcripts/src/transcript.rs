@@ -60,7 +60,7 @@ impl Transcript {
         self.source.as_deref()
     }
 
-    /// Returns the provider and the name of the model that wrote the newest answers, if the file of another program has
+    /// Returns the provider and the name of the model that wrote the newest answers, if another program's file names
     /// it. The provider is inferred from the name of the model.
     #[must_use]
     pub fn model(&self) -> Option<(&'static str, &str)> {

@@ -57,7 +57,7 @@ fn reports_why_there_is_nothing_to_compact() {
         "nothing to compact: the last 3 turns are kept by default, and there is only 1; use `--keep-last 0` \
          to compact them too, or `--keep-steps N` to keep only the newest steps",
     );
-    // The user's bounds alone would leave a turn. The default does not.
+    // The user's bound alone would select turns 2 and 3. The default keeps both.
     check(
         &Build::turns(4),
         "2",

@@ -1,6 +1,6 @@
-//! The bytes that stay in memory of a source that is read in windows: those that the projection and the write-back read.
-//! These are names and ids, blank texts, and values that may be too short for their replacement. The write-back reads
-//! only the positions of all others.
+//! The bytes of a source that stay in memory when it is read in windows: those that the projection and the write-back
+//! read. These are names and ids, blank texts, and values that may be too short for their replacement. The write-back
+//! reads only the positions of all others.
 
 use jp_compact_core::event::{Event, Kind};
 use jp_compact_core::external::ExternalEvent;
@@ -58,7 +58,7 @@ impl MemoryPlan {
         let first = self.events.min(builder.events.len());
         for link in &builder.map.links[self.links..] {
             self.spans.push(link.id);
-            // The name of the previous record is the same.
+            // Otherwise the parent's name is the id of the previous record, which stays.
             if link.previous.is_none() {
                 self.spans.push(link.parent);
             }

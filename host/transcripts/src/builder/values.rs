@@ -108,7 +108,7 @@ impl EventBuilder {
         self.provider_data(&[("openai_item_id", item.string("id")), ("openai_encrypted_content", encrypted)])
     }
 
-    /// Returns the body and the signature of one of Anthropic's blocks of reasoning.
+    /// Returns the body and the metadata of one of Anthropic's blocks of reasoning.
     pub(crate) fn thinking_block(&mut self, block: JsonNode<'_>) -> Option<(Span, Span)> {
         let (body, name, value) = match (block.string("thinking"), block.string("data")) {
             (Some(thought), _) => (thought.span(), "anthropic_thinking_signature", block.string("signature")),

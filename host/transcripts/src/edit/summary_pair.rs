@@ -206,7 +206,7 @@ pub(super) fn follow(
     let mut first_pair: Option<&(ElementRef, String)> = None;
     // Bounded by the number of links, because a file may contain a cycle.
     for _ in 0..=links.len() {
-        // The name of the previous record is the same, and nearer.
+        // The id of the previous record equals `parent`, which may not be in memory.
         let name = links[index].previous.map_or(links[index].parent, |previous| links[previous].id);
         let next_index = link_index.parent(index);
         let next = next_index.map(|next| &links[next]);

@@ -63,7 +63,7 @@ struct Line {
     events: std::ops::Range<usize>,
 }
 
-/// The members that most lines need.
+/// The members that are read from every line.
 const MEMBERS: [&str; 7] = ["type", "uuid", "parentUuid", "message", "timestamp", "isMeta", "isSidechain"];
 
 /// The last bytes of a name. Different tails prove that two names differ, without a read of the source, which is no

@@ -1,7 +1,7 @@
 //! The reader of Codex's rollouts: JSONL, one record per line. The model received the `response_item` records. Most
 //! of them are repeated by `event_msg` records for display, which are deleted with their item. A `compacted` record
-//! restarts the conversation. Records before it or rolled back stay in the file, but the model no longer receives
-//! them.
+//! restarts the conversation. Records before it, and records that were rolled back, stay in the file, but the model no
+//! longer receives them.
 
 mod author;
 mod pair;
@@ -146,7 +146,7 @@ impl Reader for Codex {
     }
 }
 
-/// Returns whether a line occurs only in the first rollouts: a head without a type, or a state mark. Bare items
+/// Returns whether a line occurs only in the oldest rollouts: a head without a type, or a state mark. Bare items
 /// follow.
 fn is_old_head(line: JsonNode<'_>) -> bool {
     let is_head = line.string("id").is_some() && line.string("timestamp").is_some();

@@ -200,8 +200,8 @@ impl Calls {
         id
     }
 
-    /// Removes and returns the call that a response answers: the call with its id. If the call or the response has no id,
-    /// the first call with the same name.
+    /// Removes and returns the call that a response answers: the call with its id. If the call or the response has no
+    /// id, it is the first call with the same name.
     pub(super) fn take_for_result(&mut self, response: JsonNode<'_>) -> Option<Call> {
         let id = response.text_of("id").filter(|id| !id.is_empty());
         let name = response.text_of("name").unwrap_or_default();

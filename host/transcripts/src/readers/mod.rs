@@ -58,7 +58,7 @@ pub(crate) fn reader(format: Format) -> Option<&'static dyn Reader> {
     })
 }
 
-/// Detects the format of a transcript. Returns `None` for a program that is not supported, even if it resembles one.
+/// Detects the format of a transcript. Returns `None` for an unsupported program, even if it resembles a supported one.
 #[must_use]
 pub fn detect(bytes: &[u8]) -> Option<Format> {
     sample::with_samples(bytes, format_of).flatten()
@@ -88,8 +88,8 @@ pub fn is_surely_j_cli(lines: &[u8]) -> bool {
     sample::with_samples(lines, |sample| j_cli::is_sure(sample).then_some(())).is_some()
 }
 
-/// Returns whether a transcript is a complete request body for a provider: an object with a model and tools, and not
-/// a list of messages, a response, a checkpoint, or a line of a batch.
+/// Returns whether a transcript is a complete request body for a provider: an object with a member for the
+/// conversation, such as `messages`, and not a list, a response, a checkpoint, or a line of a batch.
 #[must_use]
 pub fn is_request_body(transcript: &Transcript, provider: Provider) -> bool {
     transcript.format().provider() == Some(provider)

@@ -1,6 +1,6 @@
-//! The reader of Ollama's chat: a body, or a bare list of messages. A record is a message. Arguments are objects,
-//! and content is always a string. Ids are rare: a result belongs to the first open call, or to the first one of the
-//! tool that it names. System messages are kept and are not events.
+//! The reader of Ollama's chat: a body, or a bare list of messages. A record is a message. Arguments are objects, and
+//! content is always a string. Ids are rare. A result without an id belongs to the first open call, or to the first
+//! open call of the tool that it names. System messages are kept and are not events.
 
 use serde_json::json;
 

@@ -183,7 +183,7 @@ fn is_event(node: JsonNode<'_>) -> bool {
         && ((is_sdk_event() && node.get("id").is_some()) || is_action() || is_observation())
 }
 
-/// Reads a list of events, or a document with one.
+/// Reads a list of events, or a document that contains such a list.
 fn read_list(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), Unreadable> {
     let list = LISTS.iter().find_map(|name| document.get(name)).unwrap_or(document);
     ensure(list.is_array(), "OpenHands", document, "it has no list of events")?;

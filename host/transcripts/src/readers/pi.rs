@@ -1,6 +1,6 @@
-//! The reader of pi's sessions: JSONL, a tree by `id` and `parentId`. A record is an entry. The model received the
-//! path from the root to the last entry. The first version has no ids, and its path is the whole file. Other
-//! branches, and entries before the ones that pi's own compaction kept, stay in the file and are not events.
+//! The reader of pi's sessions: JSONL, a tree by `id` and `parentId`. A record is an entry. The model received the path
+//! from the root to the last entry. The first version has no ids, and its path is the whole file. Other branches, and
+//! entries before those that pi's own compaction kept, stay in the file and are not events.
 
 use serde_json::{Value, json};
 

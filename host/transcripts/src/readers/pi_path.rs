@@ -1,5 +1,5 @@
-//! The entries of a pi session that the model receives: those on the path from the root to the last entry, without
-//! the ones that pi compacted itself.
+//! The entries of a pi session that the model receives: those on the path from the root to the last entry, without the
+//! entries that pi compacted itself.
 
 use std::collections::{HashMap, HashSet};
 

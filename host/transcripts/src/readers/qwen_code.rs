@@ -165,7 +165,7 @@ fn add_events(builder: &mut EventBuilder, line: JsonNode<'_>, at: ElementRef, ca
     false
 }
 
-/// Adds the events of a message. `holder` is the element of a compression with the message, deleted with its last part.
+/// Adds the events of a message. `holder` is the message in a compression. It is deleted with the message's last part.
 fn add_message(
     builder: &mut EventBuilder,
     message: JsonNode<'_>,
