@@ -1,4 +1,4 @@
-//! Reads transcripts from a file or from stdin, and prints the warnings about them. This module must not write to a
+//! The input of commands: transcripts from files or stdin, and the warnings about them. This module must not write to a
 //! transcript.
 
 use std::ffi::{OsStr, OsString};

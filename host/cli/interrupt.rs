@@ -9,7 +9,7 @@ use crate::exit::Exit;
 /// The request of JP to end the work. It is kept until some work sees it.
 static SHUTDOWN: Notify = Notify::const_new();
 
-/// Interrupts the work of this process, or the next one.
+/// Interrupts the current work of this process, or else its next work.
 pub(crate) fn shut_down() {
     SHUTDOWN.notify_one();
 }

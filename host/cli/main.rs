@@ -104,7 +104,7 @@ fn answer_shell(arguments: &[OsString]) -> Option<Exit> {
     }
     let environment = Environment::of_process().ok()?;
     let answer = completion::answer(arguments, &environment, Cli::command)?;
-    // The shell shows no message, and completes nothing.
+    // After an error, the shell shows no message, and completes nothing.
     Some(match answer.and_then(|answer| output::data(|out| out.write_all(&answer))) {
         Ok(()) => Exit::Done,
         Err(_) => Exit::Bug,

@@ -1,6 +1,6 @@
-//! Writes data to stdout and text for people to stderr. No other file of the project may write to either. Text for
-//! people is [`EscapedLines`], which are escaped. [`data`] does not escape; it is for programs. tests/walls.rs lists
-//! its callers. A closed pipe is not an error.
+//! The output: data on stdout, and text for people on stderr. No other file of the project may write to either. Text
+//! for people is [`EscapedLines`], which are escaped. [`data`] does not escape; it is for programs. tests/walls.rs
+//! lists its callers. A closed pipe is not an error.
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::sync::OnceLock;

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 /// The size limit of a file with prices.
 const PRICES_BYTES_MAX: u64 = 1 << 20;
 
-/// Returns the prices that the options select. `None` for the built-in ones.
+/// Returns the prices that the options select. `None` for the built-in prices.
 pub(crate) fn read_prices(args: &RunArgs, environment: &Environment) -> Result<Option<Prices>, Report> {
     let prices = args.prices.as_deref().map(|file| read_file(file, environment)).transpose()?;
     if !args.long_cache {

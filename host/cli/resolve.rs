@@ -1,5 +1,5 @@
-//! Locates the transcripts of a command line before any of them is compacted. If one argument is mistyped, no other
-//! transcript must be compacted. This module also suggests the intended command. It must not read a transcript.
+//! The search for the transcripts of a command line, before any of them is compacted. If one argument is mistyped, no
+//! other transcript must be compacted. This module also suggests the intended command. It must not read a transcript.
 
 use std::cell::LazyCell;
 use std::ffi::{OsStr, OsString};

@@ -80,7 +80,7 @@ pub(crate) fn drop_privileges() -> Result<(), String> {
         .map_err(|error| format!("failed to disable new privileges: {error}"))
 }
 
-/// Does nothing. The next step fails on this system.
+/// Does nothing, because the jail of this system fails in a later step.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn drop_privileges() -> Result<(), String> {
     Ok(())

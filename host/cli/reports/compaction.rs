@@ -150,7 +150,7 @@ pub(crate) fn outcome_text(report: &compact::RunReport, run: &RunSettings) -> Es
     if let Some(cost) = &report.cache_cost {
         lines.line(format_args!("  {}", cache_cost::line(cost, run.io.dry_run)));
     }
-    // Reasoning that is already hidden stays hidden.
+    // The suggested command strips reasoning if this run would do so.
     let strips_reasoning =
         run.io.dry_run && report.new_overlays().any(|(_, new)| new.overlay.reasoning.is_some());
     let inline = if strips_reasoning { "r+" } else { "" };

@@ -1,4 +1,4 @@
-//! Prints a conversation in one of several forms: all raw events, or only the view.
+//! A conversation, printed in one of several forms: all raw events, or only the view.
 
 use std::io::{self, Write};
 use std::str::FromStr;

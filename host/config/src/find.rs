@@ -1,4 +1,4 @@
-//! Finds and reads the files of a configuration. This module must not interpret their content.
+//! The files of a configuration, found and read. This module must not interpret their content.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Parses one layer into values by key, each with its line. Each layer is checked completely before layers are merged,
+//! One layer, parsed into values by key, each with its line. Each layer is checked completely before layers are merged,
 //! because the position of an error is not known after that. Pure functions.
 
 use jp_compact_schema::Hint;

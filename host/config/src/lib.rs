@@ -1,9 +1,9 @@
 //! The configuration: layers of TOML, merged key by key. `find` and `conversation` read the files of this program, and
 //! `jp` reads JP's own files. Only `conversation` writes. All other modules are pure functions of their texts.
 //!
-//! Each layer overrides the earlier ones: built-in defaults, the user's file, the workspace's
-//! `.jp-compact.toml`, the settings of the conversation, `--config FILE`, `--set key=value`. A workspace file and the
-//! settings of a conversation may come with a cloned repository, so they must not set every key
+//! Each layer overrides all earlier layers: built-in defaults, the user's file, the workspace's `.jp-compact.toml`, the
+//! settings of the conversation, `--config FILE`, `--set key=value`. A workspace file and the settings of a
+//! conversation may come with a cloned repository, so they may set only some keys
 //! (docs/reference/configuration.md#layers).
 //!
 //! The interface is not stable.

@@ -1,4 +1,4 @@
-//! Merges the layers key by key. Later layers win, and every value keeps its origin.
+//! The merge of the layers, key by key. Later layers win, and every value keeps its origin.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ pub(super) struct Merged {
 }
 
 impl Merged {
-    /// Adds a layer that overrides the earlier ones.
+    /// Adds a layer that overrides all earlier layers.
     pub(super) fn add_layer(&mut self, layer: Vec<Leaf>) {
         self.remove_other_forms(&layer);
         self.remove_keep_last(&layer);
@@ -33,7 +33,7 @@ impl Merged {
     }
 
     /// Removes the values of `keep_last`, `keep_steps`, and `keep_tokens` if this layer sets one of these keys in the
-    /// same table. All `--set` options together are one layer, so they do not remove values of each other.
+    /// same table. All `--set` options together count as one layer, so they do not remove values of each other.
     fn remove_keep_last(&mut self, layer: &[Leaf]) {
         let is_set_option = |origin: &Origin| matches!(origin.source, Source::Set(_));
         let layer_is_set_option = layer.iter().any(|leaf| is_set_option(&leaf.origin));

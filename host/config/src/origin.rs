@@ -11,7 +11,7 @@ pub enum Source {
     BuiltIn,
     /// The user's file.
     User(PathBuf),
-    /// The file of a workspace. The user may not have written it, so it must not set every key.
+    /// The file of a workspace. The user may not have written it, so it may set only some keys.
     Workspace(PathBuf),
     /// The settings of one conversation, in a file next to its transcript. The file has the limits of a workspace file.
     Conversation(PathBuf),

@@ -1,5 +1,5 @@
 //! The calls of a selected profile, with their provenance: the configured values that led to them and are not the
-//! user's own. Commands cannot get the calls of a profile without the provenance, which consent needs.
+//! user's own. The planner accepts the calls of a profile only together with their provenance, which consent needs.
 
 use crate::call::Call;
 
@@ -33,7 +33,7 @@ impl PlannedCalls<'_> {
 }
 
 impl Config {
-    /// Returns the profile that the user named.
+    /// Returns the calls of the profile that the user named.
     ///
     /// # Errors
     /// The profile does not exist.
@@ -46,7 +46,7 @@ impl Config {
         })
     }
 
-    /// Returns the default profile.
+    /// Returns the calls of the default profile.
     ///
     /// # Errors
     /// The profile does not exist.
@@ -54,7 +54,7 @@ impl Config {
         self.selected_by("default_profile", &self.default_profile)
     }
 
-    /// Returns the profile for automatic compaction.
+    /// Returns the calls of the profile for automatic compaction.
     ///
     /// # Errors
     /// The profile does not exist.
@@ -62,7 +62,8 @@ impl Config {
         self.selected_by("auto.profile", &self.auto.profile)
     }
 
-    /// Returns the profile that runs if the conversation is still too large after the profile for automatic compaction.
+    /// Returns the calls of the profile that runs if the conversation is still too large after the profile for
+    /// automatic compaction.
     ///
     /// # Errors
     /// The profile does not exist.
@@ -71,7 +72,7 @@ impl Config {
         name.map(|name| self.selected_by("auto.fallback_profile", name)).transpose()
     }
 
-    /// Returns the profiles that run before the automatic compaction.
+    /// Returns the calls of the profiles that run before the automatic compaction.
     ///
     /// # Errors
     /// A profile does not exist.
@@ -86,7 +87,7 @@ impl Config {
         ForeignValue::from_origin(origin, || ModelDecision::AutoCompact)
     }
 
-    /// Returns the profile that the value of a key selects. The key is below `conversation.compaction`.
+    /// Returns the calls of the profile that the value of a key selects. The key is below `conversation.compaction`.
     fn selected_by(&self, key: &'static str, profile: &str) -> Result<PlannedCalls<'_>, Error> {
         let mut planned = self.calls_of(profile)?;
         // If the profile is foreign too, its definition has the calls. The user approves the definition separately.

@@ -1,4 +1,4 @@
-//! Formats the configuration as an equivalent TOML file, or as JSON.
+//! The configuration, formatted as an equivalent TOML file or as JSON.
 
 use jp_compact_schema::document::{CallReport, ConfigReport, ProfileReport};
 use serde_json::{Map, Value, json};
