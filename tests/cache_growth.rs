@@ -1,6 +1,6 @@
-//! Compares the predictions that the cost of a compaction is based on with the usage that an agent recorded for each
-//! request: the growth of the prompt from one request to the next, and whether the provider still had the prompt in its
-//! cache.
+//! The two predictions for the cost of a compaction, compared with the usage that an agent recorded for each
+//! request. One is the growth of the prompt from one request to the next. The other is whether the provider still had
+//! the prompt in its cache.
 //!
 //! The sessions are outside of the repository. Without them, nothing is checked.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]

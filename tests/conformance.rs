@@ -36,7 +36,7 @@ struct TimeLimits {
 const NEVER: Duration = Duration::from_secs(300);
 /// The limits of strategies that are not expected to hang.
 const PATIENT: TimeLimits = TimeLimits { request: NEVER, describe: NEVER };
-/// The limits of strategies that hang.
+/// The limit for calls that hang.
 const SOON: Duration = Duration::from_secs(2);
 
 /// Runs the checks of a plugin in the jail.
@@ -159,7 +159,7 @@ fn hanging_description_fails_its_check() {
     let script = "#!/bin/sh\n[ \"$1\" = describe ] && [ -n \"$JP_COMPACT_PROTOCOL\" ] && [ ! -t 0 ] && exec sleep 1000\n\
                   echo a strategy >&2\nexit 64\n";
     world::install(&path, script);
-    // The usage errors have the same limit.
+    // The checks of usage errors have the same limit as `describe`.
     let limits = TimeLimits { describe: SOON, ..PATIENT };
     check_only_failure(&run_checks_with_confinement(&path, limits, true), "D01", "it did not end within 2s");
 }

@@ -69,7 +69,7 @@ fn exchanges(endings: &[&str]) -> Vec<Exchange> {
     exchanges
 }
 
-/// Checks that no member that a peer could read is lost or has another value.
+/// Checks that each member that the other side could read still exists and has the same value.
 #[track_caller]
 fn assert_contains(new: &Value, old: &Value, place: &str) {
     match (new, old) {

@@ -146,8 +146,8 @@ fn strategies_match_the_bundled_ones() {
 /// Writes the README's strategy as an executable file.
 fn write_strategy(folder: &Path) {
     let plugin = folder.join("strip-all");
-    // Another process makes the copy: while this one has the file open for writing, a test that starts a process
-    // would make it busy.
+    // Another process makes the copy. If this process had the file open for writing while another test starts a
+    // process, the file could not be executed.
     let text = folder.join("strip-all.txt");
     fs::write(&text, block("strategy")).unwrap();
     assert!(std::process::Command::new("cp").arg(&text).arg(&plugin).status().unwrap().success());
@@ -236,7 +236,7 @@ fn write_session(home: &Path) {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     fs::write(folder.join(format!("{SESSION}.jsonl")), text).unwrap();
     fs::create_dir(home.join("bin")).unwrap();
-    // Another process writes the file: while this one has it open, a test that starts a process would make it busy.
+    // Another process writes the file, for the same reason as in `write_strategy`.
     let script = "cat > bin/claude && chmod +x bin/claude";
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", script]).current_dir(home).write_stdin("#!/bin/sh\necho \"claude $*\"\n");

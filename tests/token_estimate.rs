@@ -75,8 +75,8 @@ pub(crate) fn body(session: &Session, view: &View, provider: Provider) -> String
     rendered.body.to_string()
 }
 
-/// Returns whether the session's body shows the error of the estimate. The body of a tiny session is mostly the JSON of
-/// its provider. A result without a call is not sent.
+/// Returns whether the error of the estimate can be measured with the session's body. The body of a tiny session is
+/// mostly the JSON of its provider. A result without a call is not sent.
 pub(crate) fn is_comparable(session: &Session) -> bool {
     let (stream, pairs) = (session.transcript.stream(), Pairs::new(session.transcript.stream()));
     let is_sent = |(element, event): (usize, &Event)| {

@@ -1,4 +1,4 @@
-//! Reads the reply of a strategy line by line, as a host does.
+//! A host that reads the reply of a strategy line by line.
 
 use jp_compact_schema::{Reply, ResultReply, from_line};
 

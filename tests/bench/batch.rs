@@ -1,4 +1,4 @@
-//! Cost of a batch: its wall time relative to two threads that read the same files and to one process per
+//! Cost of a batch: its wall time relative to threads that only read the same files, and to one process per
 //! call, and its memory for ten times as many transcripts.
 
 use std::fs;

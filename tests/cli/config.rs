@@ -1,4 +1,4 @@
-//! `config`: the files that are read, their precedence, and the errors for invalid ones.
+//! `config`: the files that are read, their precedence, and the errors for invalid files.
 
 use std::fs;
 use std::path::Path;

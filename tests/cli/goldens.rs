@@ -1,4 +1,4 @@
-//! Runs the strip strategies on JP's golden cases, if the folder `../shared` has them, and on the sample. A reset restores
+//! The strip strategies on JP's golden cases, if the folder `../shared` has them, and on the sample. A reset restores
 //! the original bytes, and the printed view equals JP's.
 
 use std::path::{Path, PathBuf};

@@ -342,7 +342,7 @@ fn view_stays_small_for_40_cycles_with_small_window() {
     [AUTO_SUMMARIZE, HEAVY, COLLAPSE, AGENT].iter().for_each(check);
 }
 
-/// Runs 200 cycles with a window. `.ci/nightly` does it.
+/// Runs 200 cycles with this window. `.ci/nightly` runs the tests that call this function.
 #[track_caller]
 fn check_window(simulation: &Simulation, window: u64) {
     check(&Simulation { window, cycles: 200, ..*simulation });

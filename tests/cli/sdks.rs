@@ -1,5 +1,5 @@
-//! Validates the bodies that are rendered for each provider with the types of its Python SDK. These tests are ignored
-//! by default. CI runs them: it sets `JP_COMPACT_TEST_SDKS` to a Python with the SDKs.
+//! The validation of the bodies that are rendered for each provider, with the types of its Python SDK. These tests are
+//! ignored by default. CI runs them: it sets `JP_COMPACT_TEST_SDKS` to a Python with the SDKs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

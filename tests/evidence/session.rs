@@ -147,7 +147,7 @@ fn search(random: &mut Random, facts: &mut Facts) -> Event {
     Event::Call { tool: "Grep", arguments: json!({"pattern": pattern}), result: lines.join("\n") }
 }
 
-/// Returns a command with numbers, and with an error in one of four.
+/// Returns a command whose output has numbers. In one of four calls, the output also has an error.
 fn shell(random: &mut Random, facts: &mut Facts) -> Event {
     let (first, second) = (random.word(), random.word());
     let number = format!("{}", 1_000 + random.below(900_000));

@@ -30,7 +30,7 @@ const STRIP: &str =
 const LOG: &str = r#"{"type":"log","id":"c1","level":"info","message":"m"}"#;
 const DECLINE: &str = r#"{"type":"decline","id":"c1","reason":"no"}"#;
 
-/// Replies that are not in the shared collection. `@STRIP@` and the like represent the texts above.
+/// Replies that are not in the shared collection. Marks such as `@STRIP@` represent the texts above.
 const OWN_REPLIES: [(Verdict, &[u8]); 49] = [
     // One terminal line, with insignificant lines or white space around it.
     (Verdict::Accepted, b"@STRIP@\r\n\r\n"),

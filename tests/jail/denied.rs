@@ -139,7 +139,7 @@ fn signals_to_other_processes_are_denied() {
         fixture.check_denied(&[attempt], "EPERM");
     }
     let fixture = Fixture::with_permissions(subprocess());
-    // The process that waits for the host's end is in the group. From version 6 on, Landlock blocks signals
+    // The keeper, which waits for the host's end, is in the group. From version 6 on, Landlock blocks signals
     // to it.
     let oldest = fixture.jail(versions()[0]);
     assert_eq!(fixture.outcome(Confinement::Isolated(&oldest), &["stop-its-group"]), "EPERM");

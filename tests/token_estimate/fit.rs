@@ -1,5 +1,5 @@
 //! The fit of the weights: least squares of the relative error, on the texts and the bodies of the corpus and on the
-//! files of this repository. Reproduces the constants of `host/tokens/src/weights.rs`.
+//! files of this repository. It reproduces the constants of `host/tokens/src/weights.rs`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Permissions: granted and missing ones, and the hints in errors.
+//! Granted and missing permissions, and the hints in errors.
 
 use std::fs;
 use std::path::Path;

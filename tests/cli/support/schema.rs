@@ -1,5 +1,5 @@
-//! JSON Schemas that reject members which they do not name. The published ones allow them, because later versions may add
-//! members.
+//! JSON Schemas that reject members which they do not name. The published schemas accept unknown members, because later
+//! versions may add some.
 
 use serde_json::Value;
 
