@@ -81,8 +81,8 @@ pub fn duration(text: &str) -> Option<SignedDuration> {
     (!duration.is_negative() && !text.trim_start().starts_with('-')).then_some(duration)
 }
 
-/// Resolves two bounds to a range. `None` if there is nothing to compact. A missing `from` is turn 0, a missing `to` is
-/// the last turn.
+/// Resolves two bounds to a range. `None` if there is nothing to compact. A missing `from` is turn 0, and a missing
+/// `to` is the last turn.
 #[must_use]
 pub fn resolve(stream: &Stream, from: Option<Bound>, to: Option<Bound>, now: Timestamp) -> Option<TurnRange> {
     let last = stream.turns().checked_sub(1)?;

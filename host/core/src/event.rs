@@ -87,7 +87,7 @@ pub struct Event {
     pub turn: usize,
     /// The number among the numbered elements, from 0.
     pub seq: Option<u64>,
-    /// The time. `None` only for an unknown element or a config delta without a valid time.
+    /// The time. `None` only for an unknown element without a valid time, or a config delta without a time.
     pub timestamp: Option<Timestamp>,
     /// The id of a tool call, as a JSON string.
     pub id: Span,

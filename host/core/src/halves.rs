@@ -88,7 +88,7 @@ impl<'a> Halves<'a> {
         Self { stream, pairs, keys, elements }
     }
 
-    /// Describes the half at `element`, for the overlay of `range` at the element `overlay`.
+    /// Describes the half at `element`, for an overlay of `range` whose own element is `overlay`.
     #[must_use]
     pub fn half(&self, element: usize, range: TurnRange, overlay: usize) -> Option<Half> {
         let event = self.stream.events().get(element)?;

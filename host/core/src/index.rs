@@ -140,7 +140,7 @@ impl Index {
 /// Indexes the bytes of an `events.json`.
 ///
 /// # Errors
-/// When the bytes are not a JSON array, or an element of a type that JP knows lacks a member that JP requires.
+/// When the bytes are not a JSON array, or an element of a type that JP knows has a missing or invalid member.
 pub fn index(bytes: Bytes) -> Result<Index, Unreadable> {
     Indexer::default().finish(bytes)
 }

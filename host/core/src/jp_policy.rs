@@ -39,8 +39,8 @@ impl Answers {
     }
 }
 
-/// Returns the policies that JP can apply in place of a `strip` with hints, each with its whole turns. A turn in which
-/// nothing can be stripped is left out, unless an older policy would apply there.
+/// Returns the policies that JP can apply in place of a `strip` with hints, each with its range of turns. A turn in
+/// which nothing can be stripped is left out, unless an older policy would apply there.
 pub(crate) fn readable_parts(
     stream: &Stream,
     range: TurnRange,

@@ -32,7 +32,7 @@ impl FromStr for Overlap {
 }
 
 /// Extends `range` over the summaries of a stream, and over the summaries `accepted` in the same run. Summaries are
-/// clamped to the end of the stream. The extension never includes an open turn.
+/// clamped to the end of the stream. The extension never includes an open turn completely.
 #[must_use]
 pub fn extend_over_summaries(
     range: TurnRange,

@@ -58,7 +58,7 @@ pub enum ToolPolicy {
     },
     /// Omit the calls and their responses.
     Omit,
-    /// Apply the policy of each listed call. The texts of a large session are shared between copies of the overlay.
+    /// Apply the policy of each listed call. Copies of the overlay share the list, because its texts can be long.
     Selective(Arc<[StoredCall]>),
 }
 

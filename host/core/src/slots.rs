@@ -18,7 +18,7 @@ pub(crate) struct Slots<'a> {
 #[derive(Debug)]
 struct SteppedSlots<'a> {
     steps: &'a Steps,
-    /// The first slot of each turn, and the number of slots. The first slot of a turn has the events without a step.
+    /// The first slot of each turn, then the number of slots. The first slot of a turn has the events without a step.
     starts: Vec<usize>,
 }
 

@@ -140,7 +140,7 @@ impl Stream {
         &self.index
     }
 
-    /// Returns the offset after the last element. The bytes before it never change.
+    /// Returns the offset after the last element. An append changes no byte before it.
     #[must_use]
     pub fn body_end(&self) -> usize {
         self.index.body_end

@@ -24,7 +24,7 @@ pub struct ValidationContext<'a> {
     /// The stream that the request was made from.
     pub stream: &'a Stream,
     pub pairs: &'a Pairs,
-    /// The request's `range`, which includes older summaries completely if the strategy produces one.
+    /// The request's `range`, which includes older summaries completely if the strategy produces a summary.
     pub range: TurnRange,
     /// The request's `requested_range`.
     pub requested_range: TurnRange,

@@ -111,7 +111,7 @@ impl Rendered {
         Self { body, positions: Vec::new(), first_changed_message: None }
     }
 
-    /// Returns the position of the message with an index.
+    /// Returns the position of the message with this index.
     #[must_use]
     pub fn position(&self, message: usize) -> ViewPosition {
         self.positions.get(message).copied().unwrap_or_default()

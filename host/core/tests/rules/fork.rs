@@ -24,7 +24,7 @@ fn elements(stream: &Stream) -> Vec<Value> {
     serde_json::from_slice(stream.bytes()).unwrap()
 }
 
-/// Checks the effect on an overlay of five turns if the first two are removed.
+/// Checks the effect on an overlay in a stream of five turns, of which the first two are removed.
 #[track_caller]
 fn check(overlay: Value, effect: ForkEffect, expected: Option<Value>) {
     let (stream, effects) = forked(&Build::turns(5).element(overlay).bytes(), 3);
