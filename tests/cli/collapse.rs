@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{CommandOutput, Conversation, Transcript, World, without_facts};
 
-/// Adds turns of about 500 tokens each, numbered from `first`.
+/// Adds turns of about 1,100 tokens each, numbered from `first`.
 fn grow(conversation: Conversation, first: usize, turns: usize) -> Conversation {
     (first..first + turns).fold(conversation, |conversation, turn| {
         conversation
@@ -38,7 +38,7 @@ fn run_with_answers(world: &World, arguments: &[&str], texts: &[&str]) -> Comman
 }
 
 const RUN: [&str; 3] = ["conversation", "--profile", "collapse"];
-/// Due above 4,000 tokens: 85 % of the window.
+/// Due above 9,000 tokens: 85 % of the window.
 const AUTO: [&str; 7] =
     ["auto", "conversation", "--profile", "collapse", "--context-window", "10588", "--json"];
 

@@ -4,7 +4,7 @@ Reads lines of `{"provider": ..., "body": ...}` on stdin. Writes one line of JSO
 locations, which is empty for a valid body.
 
 The validation is stricter than pydantic's default in two points, like a type checker: lists that are validated lazily
-are validated at once, and unknown members are rejected."""
+are validated immediately, and unknown members are rejected."""
 
 import json
 import sys
