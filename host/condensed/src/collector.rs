@@ -17,7 +17,7 @@ pub(crate) struct FirstScan {
     pub(crate) log: EventLog,
     /// The position after the log. `None` if all events are in the log.
     pub(crate) rest: Option<ScanPosition>,
-    /// `None` if the table would be too large.
+    /// `None` if the table would be too large, or if two ids cannot be told apart.
     pub(crate) tools: Option<ToolNames>,
     pub(crate) turns: usize,
     pub(crate) elements: usize,

@@ -71,7 +71,7 @@ struct Logged {
     log: EventLog,
     /// The position after the log. `None` if all events are in the log.
     rest: Option<ScanPosition>,
-    /// `None` if the table would be too large.
+    /// `None` if the table would be too large, or if two ids cannot be told apart.
     tools: Option<ToolNames>,
     overlays: Stream,
     policies: Vec<TurnPolicy>,

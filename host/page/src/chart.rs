@@ -1,6 +1,6 @@
-//! The charts of a page, as SVG text: dots and lines. Their labels are numbers, because names do not fit next to a dot.
-//! A table next to the chart has the names. The classes in `style.css` set the colors, because the background can be
-//! light or dark.
+//! The charts of a page, as SVG text: dots and lines. The label of a dot is a number, because a name does not fit next
+//! to it. A table next to the chart has the names. `style.css` sets the color of the text, because the background can
+//! be light or dark.
 
 use std::fmt::Display;
 

@@ -101,7 +101,7 @@ fn lost_row(entry: &Lost<'_>, texts: Texts) -> Markup {
     }
 }
 
-/// Returns the position of an event as a link that opens its text.
+/// Returns the position of an event. If the page has texts, a click on the position opens the text of the event.
 fn event(cut: &PageCut, index: usize, texts: Texts) -> Markup {
     let Some(event) = cut.events.get(index) else { return html! {} };
     html! {

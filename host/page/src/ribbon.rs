@@ -48,7 +48,7 @@ fn state_words(state: &'static str) -> &'static str {
     if state == "future" { "after the cut" } else { state }
 }
 
-/// Draws the ribbon. Returns `None` if it has too many blocks and arcs.
+/// Draws the ribbon. Returns `None` if it has too many blocks and arcs, or if no block has tokens.
 pub(crate) fn draw(blocks: &[RibbonBlock], arcs: &[RibbonArc], label: &str) -> Option<Markup> {
     let total: u64 = blocks.iter().map(|block| block.tokens).sum();
     if blocks.len() + arcs.len() > ELEMENTS_MAX || total == 0 {

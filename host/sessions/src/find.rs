@@ -65,7 +65,7 @@ pub fn find(id: &str, environment: &Environment) -> Result<SessionFile, SessionE
 /// beginning of the id.
 fn is_named(file: &SessionFile, id: &str) -> bool {
     if file.agent == Agent::OpenHands && id.contains('-') {
-        // Its command line prints ids with hyphens, and its folders have none.
+        // The command line of OpenHands prints ids with hyphens. The names of its folders have none.
         return is_named(file, &id.replace('-', ""));
     }
     let is_beginning = id.len() >= PREFIX_CHARS_MIN && file.id.starts_with(id);

@@ -191,7 +191,7 @@ fn collect_files(folder: &Path, paths: &mut Vec<PathBuf>) -> io::Result<()> {
 /// Writes a new session. Only the owner can read its files.
 ///
 /// # Errors
-/// A file cannot be written. Then no file of the session is left.
+/// A file cannot be written. The files that were written before it are removed.
 pub(crate) fn write(session: &NewSession) -> Result<(), SessionError> {
     let files = session.belonging.iter().map(|(path, bytes)| (path, bytes));
     let main = (session.agent != Agent::OpenHands).then_some((&session.path, &session.bytes));

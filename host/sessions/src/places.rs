@@ -1,4 +1,5 @@
-//! The folders in which agents keep their sessions. Each agent has a variable that moves its folder.
+//! The folders in which agents keep their sessions. Each agent that has such a folder also has a variable
+//! that moves it.
 
 use std::fs;
 use std::io;

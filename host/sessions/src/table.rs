@@ -20,7 +20,7 @@ const COUNT_COLUMNS: usize = 132;
 const COUNTS: [&str; 4] = ["TURNS", "STEPS", " TOKENS", "OVERLAYS"];
 
 /// Returns the lines of the list. `hidden` is the number of sessions that are not listed, `columns` the width of the
-/// terminal, if there is one. A narrow terminal shows neither folders nor sizes.
+/// terminal, if there is one. A narrow terminal shows fewer cells of a row.
 #[must_use]
 pub fn table(
     report: &SessionListReport,

@@ -1,6 +1,6 @@
 //! The creation of a new conversation's folder, completely or not at all. The folder is on disk before success is
-//! reported. This module never replaces an existing path, and never reuses the id of another conversation, because JP
-//! would treat the two as copies of one conversation.
+//! reported. This module never replaces an existing path except an empty folder, and never reuses the id of another
+//! conversation, because JP would treat the two as copies of one conversation.
 
 use std::{
     fs::{self, OpenOptions},

@@ -28,8 +28,8 @@ pub(crate) struct EventDraft {
     pub(crate) edits: Vec<EditSite>,
     pub(crate) metadata: Span,
     pub(crate) signature: Option<(&'static str, Span)>,
-    /// The number of the model's response, from the builder. 0 represents the record, in formats with one record for each
-    /// response.
+    /// The number of the model's response, from the builder. 0 for the response of the record, in formats with one
+    /// record for each response.
     pub(crate) response: u32,
 }
 

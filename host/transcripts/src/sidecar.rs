@@ -21,7 +21,7 @@ use crate::format::Format;
 /// The prefix and suffix that are added to a transcript's file name. The result is a hidden file that no agent treats
 /// as its own session. (Gemini CLI removes every `session-*.json` that is not a session.)
 pub const AROUND: (&str, &str) = (".", ".jp-compact");
-/// The suffix of version 0.1.0. A file with this suffix is read, and renamed at the next write.
+/// The suffix of version 0.1.0. A file with this suffix is read, and gets the new name at the next write.
 pub const OLD_SUFFIX: &str = ".jp-compact.json";
 /// The member of a receipt that holds the digest of its range.
 pub const RANGE_DIGEST: &str = "range_xxh3";
@@ -110,7 +110,7 @@ impl Sidecar {
         &self.index
     }
 
-    /// Returns the overlays, without marks of stale ones.
+    /// Returns the overlays. Stale overlays are not marked.
     #[must_use]
     pub fn overlay_list(&self) -> &[Overlay] {
         &self.overlays

@@ -15,8 +15,8 @@ use serde_json::json;
 
 use crate::world::{ID, World, names, set_age};
 
-/// Returns a transcript of more than 4 MiB. Kept texts are longer and shorter than a window, and an overlay strips one
-/// of its two turns.
+/// Returns a transcript of more than 4 MiB. Some kept texts are longer than a window, and some are shorter. An overlay
+/// strips one of the two turns.
 fn transcript() -> Vec<u8> {
     let mut second = 0;
     let mut event = |members: serde_json::Value| {

@@ -15,7 +15,7 @@ const STATUS_LINE_BYTES: usize = 32;
 /// The maximum size of one character in JSON, as in `\ud83d\ude00`.
 const CHARACTER_BYTES_MAX: usize = 12;
 
-/// The progress in the window, and the spans that stay.
+/// The events and links that were selected so far, and the spans that stay.
 #[derive(Default)]
 pub(super) struct MemoryPlan {
     /// The number of events whose spans are selected.

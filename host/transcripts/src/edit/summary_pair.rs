@@ -83,7 +83,7 @@ pub(super) fn pairs(
             let next = summary.next_record(map, record);
             let next_index =
                 next.map(|at| JsonIndex::new(stream.bytes(), span(at), |_| true).unwrap_or_default());
-            // The reader follows a tree from its last record, and rewound records may precede that record.
+            // A tree is followed from its last record, so a summary at the end must follow all rewound records.
             let at = if let Some(next) = next {
                 next
             } else if is_tree && Some(*number) == summary_at_end {

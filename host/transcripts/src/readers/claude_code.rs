@@ -24,7 +24,7 @@ use jp_compact_json::{JsonNode, MemberFilter, Span, span_of};
 
 pub(super) struct ClaudeCode;
 
-/// Members of a line that a summary's pair copies from its neighbors.
+/// Members that a summary's pair copies from the first line that it replaces.
 const SHARED: [&str; 8] =
     ["isSidechain", "agentId", "userType", "cwd", "sessionId", "version", "gitBranch", "slug"];
 

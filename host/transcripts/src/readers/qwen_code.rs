@@ -23,7 +23,7 @@ const WANTED: MemberFilter = |key| {
         || gemini::WANTED(key)
 };
 
-/// Members of a line that a summary's pair copies from its neighbors.
+/// Members that a summary's pair copies from the first line that it replaces.
 const SHARED: [&str; 4] = ["sessionId", "cwd", "version", "gitBranch"];
 
 /// A line of the tree.

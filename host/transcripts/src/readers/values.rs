@@ -1,5 +1,4 @@
-//! The values that replace compacted content, in the form of each format. They are used by
-//! [`crate::source_map::EditSite`].
+//! The values that replace compacted content, in the form of each format. [`EditSite`] uses them.
 
 use jp_compact_core::external::EditSite;
 use serde_json::json;

@@ -19,8 +19,8 @@ struct Written {
     is_understood: bool,
 }
 
-/// Reads in windows. Each read returns at most this many bytes; the last size repeats. `None` if the whole file must be
-/// read.
+/// Reads in windows. Each read returns at most as many bytes as the next size; the last size repeats. `None` if the
+/// whole file must be read.
 fn read_in_windows(file: &[u8], sizes: &[usize]) -> Option<Transcript> {
     transcripts::read_in_windows(Format::ClaudeCode, file.len(), windows(file, sizes)).unwrap().ok()
 }
