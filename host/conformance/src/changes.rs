@@ -1,5 +1,5 @@
-//! Changes of a strategy's files, found by their sizes and times. Polling works on every file system, and a folder of a
-//! strategy has few files.
+//! Changes of a strategy's files, found by their sizes and times. Polling works on every file system, and most folders
+//! of strategies have few files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ const LEVELS_MAX: usize = 4;
 /// A file with its size and the time of its last change.
 pub type FileStamp = (PathBuf, u64, Option<SystemTime>);
 
-/// Returns the stamps of a file, or of the files in a folder. Hidden and generated folders are skipped.
+/// Returns the stamps of a file, or of the files in a folder. Hidden files, hidden folders, and generated folders are
+/// skipped.
 #[must_use]
 pub fn file_stamps(path: &Path) -> Vec<FileStamp> {
     let mut stamps = Vec::new();

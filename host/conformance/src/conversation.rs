@@ -1,5 +1,5 @@
-//! The conversations of the conformance checks. They are small, and contain the unusual parts of real conversations that
-//! authors of strategies forget. This module contains only data.
+//! The conversations of the conformance checks. They contain the unusual parts of real conversations that authors of
+//! strategies forget. All except one are small.
 
 use bytes::Bytes;
 use jp_compact_core::{Stream, Survey};
@@ -143,7 +143,7 @@ fn events(text: &str) -> Vec<Value> {
     events
 }
 
-/// Returns a conversation with calls, failures, reasoning, and the oddities of real ones.
+/// Returns a conversation with calls, failures, reasoning, and the unusual parts of real conversations.
 fn plain() -> Stream {
     stream(events("x"))
 }

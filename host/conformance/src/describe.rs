@@ -13,7 +13,8 @@ use super::{Findings, TestedPlugin};
 use jp_compact_runtime::options;
 use jp_compact_runtime::process::{self, Ended, ProcessError};
 
-/// Runs the checks. Returns the description and the options for requests, unless a check prevents requests.
+/// Runs the checks. Returns the description and the options for requests, unless a failed check prevents
+/// requests.
 pub(super) async fn check(
     setup: &CheckSetup<'_>,
     plugin: &TestedPlugin,
@@ -145,7 +146,7 @@ pub(super) fn check_description(plugin: &TestedPlugin, description: &Description
     failures
 }
 
-/// Returns the given options with the defaults of the schema. The defaults must be valid.
+/// Returns the given options with the defaults of the schema. The result must be valid.
 fn resolve_options(
     description: &Description,
     given_options: &Map<String, Value>,
@@ -165,7 +166,7 @@ fn resolve_options(
     result.map(|()| options.as_object().cloned().unwrap_or_default())
 }
 
-/// Starts the plugin as a person would from a shell.
+/// Runs the checks S02 to S04, which start the plugin as a person would from a shell.
 async fn check_usage_errors(setup: &CheckSetup<'_>, plugin: &TestedPlugin, findings: &mut Findings) {
     match setup.start(plugin, "x-no-verb", Vec::new()).await {
         Ok(ended) => findings.failures.extend(usage_failure("S03", &ended)),

@@ -1,4 +1,4 @@
-//! Sends one request, with a new process for each round of `needs`, and determines which check the reply fails.
+//! The exchange of one request, with a new process for each round of `needs`, and the check that the reply fails.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -84,7 +84,7 @@ pub(super) enum Case {
     Plain,
     /// Valid, but the model refuses. The strategy may give up.
     Refused,
-    /// Invalid. The strategy must reply with an error.
+    /// Invalid. The strategy may reply with an error.
     Invalid,
 }
 
@@ -212,7 +212,7 @@ pub(super) fn violation_failure(violation: &ReplyViolation, output: &[u8]) -> Ch
     failure(id, violation)
 }
 
-/// Distinguishes an invalid message, an invalid compaction in a valid message, and a missing field.
+/// Distinguishes a line that is not a message, an invalid compaction in a result, and any other invalid message.
 fn not_a_message(output: &[u8], line: usize, why: &str) -> &'static str {
     let text = output.split(|byte| *byte == b'\n').nth(line - 1).unwrap_or_default();
     let value: Option<Value> = serde_json::from_slice(text).ok();

@@ -1,12 +1,12 @@
-//! The conformance checks: every rule of schema/PROTOCOL.md that a strategy can break. They use real processes and the
-//! reader and validator of the host. Nothing is appended, and the answers of models are fixed.
+//! The conformance checks, for the rules of schema/PROTOCOL.md that a strategy can break. They use real processes and
+//! the reader and validator of the host. Nothing is appended, and the answers of models are fixed.
 //!
 //! A check tests whether the host would accept a reply, never which events a strategy chooses. Some checks compare two
-//! replies: to an unusual and to an ordinary request, or from a worker and from a single process. The strategy is
-//! jailed with the permissions that the user granted, and may also start `env`.
+//! replies: to an unusual and to an ordinary request, or from a worker and from a single process. If the machine has a
+//! jail, the strategy is jailed with the permissions that the user granted, and may also start `env`.
 //!
-//! Rules that the host enforces itself have no check: to exit after SIGTERM (SIGKILL follows), to write little to
-//! stderr (the host drains and truncates it), to read all of stdin (a broken pipe is not an error).
+//! Rules whose violation the host handles itself have no check: to exit after SIGTERM (SIGKILL follows), to write
+//! little to stderr (the host drains and truncates it), to read all of stdin (a broken pipe is not an error).
 //!
 //! The interface is not stable.
 
@@ -114,12 +114,12 @@ struct Findings {
 }
 
 impl Findings {
-    /// Records a failure. Only the first one of a check is kept.
+    /// Records a failure. Only the first failure of a check is kept.
     fn fail(&mut self, failure: CheckFailure) {
         self.failures.entry(failure.id).or_insert(failure.why);
     }
 
-    /// Records the failure of a result under this id.
+    /// Records the failure in a result, if there is one, under this id.
     fn add(&mut self, id: &'static str, result: Result<(), CheckFailure>) {
         if let Err(CheckFailure { why, .. }) = result {
             self.fail(CheckFailure { id, why });

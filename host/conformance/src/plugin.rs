@@ -27,7 +27,7 @@ pub enum TestedPluginError {
     /// The manifest cannot be read, or is invalid.
     #[error("plugin.toml: {0}")]
     Manifest(String),
-    /// The program of a plugin folder is missing. The command builds it, if the folder names one.
+    /// The program of a plugin folder is missing. `command` builds it, if the folder shows how it is built.
     #[error("`{program}` is missing")]
     NotBuilt { program: String, command: Option<String> },
     /// The interpreter of a script is not installed.
@@ -157,7 +157,7 @@ impl TestedPlugin {
     }
 
     /// Returns the permissions that the plugin lacks, and the permission that it probably tried to use. The text of the
-    /// failed check decides.
+    /// failed check decides about the second.
     #[must_use]
     pub fn missing_permissions(&self, failure: &str) -> (Vec<Grant>, Option<Grant>) {
         let runtime = self.interpreter().map_or(Runtime::None, |path| trust::runtime(&path));
@@ -171,7 +171,7 @@ impl TestedPlugin {
         (self.missing(), tried)
     }
 
-    /// Returns the granted permissions and these additional ones.
+    /// Returns the granted permissions together with `added`.
     #[must_use]
     pub fn all_with(&self, added: &[Grant]) -> Vec<Grant> {
         grants::grants(&grants::add(self.granted.clone(), added))

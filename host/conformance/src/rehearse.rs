@@ -1,5 +1,5 @@
-//! Runs one request on a conversation of the user through all rounds, and reports the exchange and the
-//! verdict of the host. Nothing is appended, and the answers of models are fixed.
+//! The rehearsal of a strategy: one request for a conversation of the user through all rounds, with the exchange and
+//! the verdict of the host. Nothing is appended, and the answers of models are fixed.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ use super::plugin::TestedPlugin;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::options;
 
-/// A completed exchange.
+/// An exchange and its verdict.
 #[derive(Debug)]
 pub struct Rehearsal {
     /// The description of the strategy.
@@ -57,7 +57,8 @@ impl From<CheckFailure> for Rejection {
 /// Sends a request for these turns to the strategy.
 ///
 /// # Errors
-/// No request was sent: the strategy returned no valid description, does not accept the options, or no turn is left.
+/// No request was sent: the strategy returned no valid description, has no protocol version in common with the host, or
+/// does not accept the options, or no turn is left.
 pub async fn rehearse(
     setup: &CheckSetup<'_>,
     plugin: &TestedPlugin,

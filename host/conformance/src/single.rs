@@ -1,4 +1,4 @@
-//! The checks with one process per request: ordinary requests and unusual ones.
+//! The checks with a new process for each round of a request: ordinary and unusual requests.
 
 use jp_compact_core::select::Selection;
 use jp_compact_core::{Bound, Position};
@@ -28,7 +28,8 @@ pub(super) fn ordinary_requests<'a>(
     cases.into_iter().filter_map(|(name, request)| Some((name, request?))).collect()
 }
 
-/// Sends the ordinary requests. Returns their answers if none of them fails.
+/// Sends the ordinary requests, and then the requests for an exact range and for steps. If an ordinary request fails,
+/// it sends neither, and returns `None`.
 pub(super) async fn check_ordinary(
     context: &CheckContext<'_>,
     surveys: &Surveys<'_>,

@@ -18,7 +18,8 @@ use jp_compact_runtime::process::{GRACE, ProcessError, Worker};
 
 /// The time that a worker gets to exit after stdin was closed.
 const EXIT_TIME_MAX: Duration = Duration::from_secs(5);
-/// The time limit for an answer that a single process gave quickly. A later answer was not flushed.
+/// The time limit for an answer. A single process already answered the same request, so a missing answer was
+/// probably not flushed.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 /// The limits of the host for requests that are sent ahead.
 const AHEAD_REQUESTS_MAX: usize = 64;
@@ -131,7 +132,7 @@ impl TestConnection {
     async fn end(self) -> Result<(), CheckFailure> {
         let Self { worker, stdin, mut stdout } = self;
         drop(stdin);
-        // Any further output is an error.
+        // Any further output except blank lines is an error.
         let extra_line = timeout(EXIT_TIME_MAX, stdout.next_line()).await;
         let ended = worker.end(EXIT_TIME_MAX, GRACE).await.map_err(|error| failure("W03", error))?;
         if let Some(exceeded) = ended.exceeded {

@@ -1,5 +1,5 @@
-//! The choice of `init`: the measured strategies, the best one, and the configuration that makes it the default. Pure
-//! functions of the evaluation, so the rule can be tested without sessions.
+//! The choice of `init`: the measured strategies, the best one, and the configuration that makes it the default. All
+//! functions except [`target`] are pure functions of the evaluation, so the rule can be tested without sessions.
 
 use std::path::PathBuf;
 

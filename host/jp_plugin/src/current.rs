@@ -28,7 +28,7 @@ pub struct CurrentConversation {
 #[derive(Debug, Deserialize)]
 struct SessionFile {
     history: Vec<Activation>,
-    /// Older versions of JP have it only in the file's name.
+    /// The id of the session. Older versions of JP write it only into the file's name.
     id: Option<String>,
     source: Source,
 }
@@ -51,7 +51,7 @@ enum Source {
 }
 
 /// Returns the current conversation of a workspace, or `None` if it has no conversation. `environment.cwd` must be in
-/// the workspace, `user_workspace` is the user's storage of it.
+/// the workspace, and `user_workspace` is the user's storage of the workspace.
 ///
 /// # Errors
 /// A folder of conversations cannot be listed.

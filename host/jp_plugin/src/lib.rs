@@ -2,7 +2,7 @@
 //! [ARGS]`, and prints the plugin's messages. This crate has the messages, the conversion of output to messages, and
 //! the search for JP's current conversation.
 //!
-//! A line of stdout that is not a message must never be written: JP stops at the first one.
+//! Every line of stdout must be a message: JP stops at the first other line.
 //!
 //! The interface is not stable.
 

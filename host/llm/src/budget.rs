@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 pub const TOKENS_MAX: u64 = 2_000_000;
 /// The default request limit of a run.
 pub const REQUESTS_MAX: u64 = 500;
-/// The longest answer of any model. A request without its own limit reserves this much for the answer.
+/// The longest answer of any model. A request without its own limit reserves at most this much for the answer.
 pub(super) const ANSWER_TOKENS_MAX: u64 = 128_000;
 
 /// The tokens and requests of a run.

@@ -1,4 +1,4 @@
-//! Sends requests to providers: prompts with `genai`, and requests about a model with `reqwest`. The result is an
+//! The client of providers. It sends prompts with `genai`, and requests about a model with `reqwest`. The result is an
 //! answer, or an error that states whether a retry may help. Redirects are never followed, every wait has a limit, and
 //! a key is never printed.
 
@@ -185,7 +185,7 @@ impl Client {
     }
 
     fn build(&self, encrypted: bool) -> Result<Connections, String> {
-        // Fails if another crate has already installed a TLS provider. That one is then used.
+        // Fails if another crate has already installed a TLS provider, which is then used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())

@@ -1,4 +1,5 @@
-//! The context window of a model, and its origin. An assumed window must not pass for a known one.
+//! The context window of a model, and its origin. An assumed window must not be treated as a known
+//! window.
 
 /// The context window of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

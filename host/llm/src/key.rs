@@ -80,7 +80,7 @@ async fn command_output(command: &[String]) -> Result<String, String> {
     String::from_utf8(stdout).map_err(|_| format!("`{program}` printed invalid UTF-8"))
 }
 
-/// Removes the key, and everything that could be a part of it, from a message of a provider.
+/// Removes the key, and every word with the beginning of the key, from a message of a provider.
 pub(super) fn without_key(text: &str, key: Option<&SecretString>) -> String {
     /// Providers quote the start of a key that they reject.
     const PART_CHARS: usize = 8;

@@ -47,7 +47,7 @@ use window_cache::WindowCache;
 
 /// The time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The time limit for a complete answer. Providers require streaming for longer ones.
+/// The time limit for a complete answer. Providers require streaming for an answer that takes longer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 const BACKOFF: Backoff =
     Backoff { retries: 3, initial: Duration::from_secs(1), max: Duration::from_secs(30) };

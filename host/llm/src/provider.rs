@@ -1,5 +1,5 @@
-//! Resolves the address of a model and the source of its key: from the settings, the environment variables of the
-//! provider, or the built-in defaults. The functions are pure, except that they read environment variables.
+//! The address of a model and the source of its key, from the settings, the environment variables of the provider, or
+//! the built-in defaults. The functions are pure, except that they read environment variables.
 
 use jp_compact_runtime::environment::Variables;
 use reqwest::Url;

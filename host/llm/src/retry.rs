@@ -1,4 +1,4 @@
-//! Decides when a request to a provider is retried. Pure functions.
+//! The decision when a request to a provider is retried. Pure functions.
 
 use std::time::Duration;
 

@@ -81,7 +81,7 @@ impl WindowCache {
         is_current
     }
 
-    /// Keeps the answer of a provider for this run and for later ones.
+    /// Keeps the answer of a provider for this run and for later runs.
     pub(super) fn store(&self, target: &Target, tokens: Option<u64>) {
         self.remember(target, tokens);
         let reported = ReportedWindow { tokens, asked_at: self.clock.now().as_second() };

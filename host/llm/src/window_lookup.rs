@@ -1,6 +1,6 @@
 //! The context window of a model: typed, configured, from the built-in table, reported by the provider, or assumed from
-//! similar models. A provider is asked without any part of a conversation. Only a provider that the user's own settings
-//! or the user's command name may be asked.
+//! similar models. A provider is asked without any part of a conversation. Only a provider that is named in the user's
+//! own settings or command line may be asked.
 
 use super::provider::{self, Target};
 use super::{ContextWindow, ModelName, Models, WindowSource, window_request};
@@ -22,7 +22,7 @@ impl Models {
     }
 
     /// Asks the provider of a model for its context window, if it is not known otherwise. The answer is cached. Only a
-    /// provider that the user's own settings or the user's command name is asked. If `may_send` is false, only the
+    /// provider that is named in the user's own settings or command line is asked. If `may_send` is false, only the
     /// cache is read.
     pub async fn ask_for_window(&self, model: &ModelName, may_send: bool) {
         if self.window.is_some() || self.settings.listed_window(model).is_some() || !self.may_ask(model) {
@@ -43,7 +43,7 @@ impl Models {
         }
     }
 
-    /// Returns whether the user's own settings or the user's command name the provider of this model.
+    /// Returns whether the provider of this model is named in the user's own settings or command line.
     fn may_ask(&self, model: &ModelName) -> bool {
         let named = self.settings.model.iter().chain(&self.requested_model);
         self.settings.providers.contains_key(model.provider())

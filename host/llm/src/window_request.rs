@@ -66,8 +66,8 @@ fn tokens(value: &Value, pointer: &str) -> Option<u64> {
     value.pointer(pointer)?.as_u64().filter(|tokens| *tokens > 0)
 }
 
-/// Reads an answer of Ollama's `/api/show`. The server uses the `num_ctx` of the model's own parameters. Without
-/// `num_ctx`, the window is the one that the model was trained for.
+/// Reads an answer of Ollama's `/api/show`. The server uses the `num_ctx` of the model's own parameters, up to the
+/// window that the model was trained for.
 fn ollama(answer: &Value, _: &str) -> Option<u64> {
     let parameters = answer["parameters"].as_str().unwrap_or_default();
     let mut words = parameters.lines().map(str::split_whitespace);

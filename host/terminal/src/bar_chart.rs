@@ -1,5 +1,6 @@
-//! Tables of tokens with a bar in each row. The full part of a bar represents the tokens in the view, the light part
-//! those that the view hides. A table is as wide as the terminal, but has at least 60 and at most 80 columns.
+//! Tables of tokens with a bar in each row. The full part of a bar represents the tokens in the view, and the light
+//! part represents the tokens that the view hides. A table is as wide as the terminal, but has at least 60 and at most
+//! 80 columns.
 
 use crate::escape;
 use crate::lines::{EscapedLines, LISTED_MAX};
@@ -83,7 +84,8 @@ fn label(name: &str, width: usize) -> String {
     format!("…{}", name.chars().skip(length + 1 - width).collect::<String>())
 }
 
-/// Draws a bar: full for the tokens in the view, light for the others. The amount `largest` fills `width`.
+/// Draws a bar: full for the tokens in the view, light for the tokens that the view hides. The amount `largest` fills
+/// `width`.
 fn bar(Bar { raw, view }: Bar, largest: u64, width: usize) -> String {
     let eighths = |amount: u64| {
         let scaled = u128::from(amount) * width as u128 * 8 / u128::from(largest.max(1));

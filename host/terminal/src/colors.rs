@@ -1,5 +1,5 @@
-//! Decides whether text is colored, and defines the styles of messages. A style adds escape codes around a text after
-//! it was escaped, so that foreign text never contains a code.
+//! The decision whether text is colored, and the styles of messages. A style adds escape codes around a text after it
+//! was escaped, so that foreign text never contains a code.
 
 use anstyle::{AnsiColor, Style};
 
@@ -26,7 +26,7 @@ impl ColorMode {
     }
 
     /// Returns whether text is colored. `NO_COLOR` disables colors, and `CLICOLOR_FORCE` enables them without a
-    /// terminal, unless the user typed a mode. An empty variable counts as unset.
+    /// terminal, unless the mode is `Always` or `Never`. `variable` must treat an empty variable as unset.
     pub fn has_colors(self, is_terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
         let is_zero = |name: &str| variable(name).is_some_and(|value| value == "0");
         match self {

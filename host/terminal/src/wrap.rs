@@ -1,5 +1,5 @@
-//! Wraps lines to the width of a terminal, between words. The terminal itself would break words, and would not indent
-//! continuation lines. A continuation line is always indented, so it never looks like a line of the host.
+//! The wrapping of lines between words, to the width of a terminal. The terminal itself would break words, and would
+//! not indent continuation lines. A continuation line is always indented, so it never looks like a line of the host.
 
 /// A narrower terminal gets the lines as they are.
 const COLUMNS_MIN: usize = 30;
