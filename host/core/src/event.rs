@@ -40,38 +40,38 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns whether it is one of JP's seven conversation events. Only these make turns.
+    /// Returns whether the kind is one of JP's seven conversation events. Only these make turns.
     #[must_use]
     pub fn is_conversation(self) -> bool {
         !matches!(self, Self::ConfigDelta | Self::Receipt | Self::Unknown) && !self.is_overlay()
     }
 
-    /// Returns whether providers receive it.
+    /// Returns whether providers receive elements of this kind.
     #[must_use]
     pub fn is_provider_visible(self) -> bool {
         matches!(self, Self::ChatRequest) || self.is_chat_response() || self.is_tool()
     }
 
-    /// Returns whether the assistant produced it, tool calls excluded.
+    /// Returns whether the kind is output of the assistant other than tool calls.
     #[must_use]
     pub fn is_chat_response(self) -> bool {
         matches!(self, Self::Message | Self::Reasoning | Self::Data)
     }
 
-    /// Returns whether it is half of a tool call.
+    /// Returns whether the kind is one half of a tool call.
     #[must_use]
     pub fn is_tool(self) -> bool {
         matches!(self, Self::ToolRequest | Self::ToolResponse { .. })
     }
 
-    /// Returns whether it is an overlay, in either grammar.
+    /// Returns whether the kind is an overlay, in either grammar.
     #[must_use]
     pub fn is_overlay(self) -> bool {
         matches!(self, Self::Compaction | Self::Overlay | Self::StepOverlay)
     }
 
-    /// Returns whether it has a number, which strategies use to refer to it. Overlays, receipts and config deltas have
-    /// none, so a reset or a change of config changes no number (PROTOCOL.md, "compact").
+    /// Returns whether elements of this kind have a number, by which strategies refer to them. Overlays, receipts and
+    /// config deltas have none, so a reset or a change of config changes no number (PROTOCOL.md, "compact").
     #[must_use]
     pub fn is_numbered(self) -> bool {
         !matches!(self, Self::ConfigDelta | Self::Receipt) && !self.is_overlay()

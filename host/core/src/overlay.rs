@@ -227,7 +227,7 @@ impl Overlay {
         })
     }
 
-    /// Returns the range in which it has an effect, in a stream of `turns` turns. `None` if it has no effect.
+    /// Returns the range in which the overlay has an effect, in a stream of `turns` turns. `None` without an effect.
     #[must_use]
     pub fn effective_range(&self, turns: usize) -> Option<TurnRange> {
         let last = turns.checked_sub(1)?;
@@ -246,38 +246,38 @@ impl Overlay {
         TurnRange::between(self.start(), Position { turn: self.to_turn, step: self.to_step })
     }
 
-    /// Returns whether it begins or ends inside a turn.
+    /// Returns whether the range begins or ends inside a turn.
     #[must_use]
     pub fn has_steps(&self) -> bool {
         self.from_step.is_some() || self.to_step.is_some()
     }
 
-    /// Returns whether it is neither stale nor conditional.
+    /// Returns whether the overlay is neither stale nor conditional.
     #[must_use]
     pub fn is_applied(&self) -> bool {
         !self.stale && !self.is_conditional()
     }
 
-    /// Returns whether it applies only above a threshold (`over`). This crate cannot evaluate thresholds.
+    /// Returns whether the overlay applies only above a threshold (`over`). This crate cannot evaluate thresholds.
     #[must_use]
     pub fn is_conditional(&self) -> bool {
         self.not_applied.contains(&"over")
     }
 
-    /// Returns whether its stored range equals `range`.
+    /// Returns whether the stored range equals `range`.
     #[must_use]
     pub fn has_range(&self, range: TurnRange) -> bool {
         self.range() == Some(range)
     }
 
-    /// Returns whether it has the same range and the same policies as `other`.
+    /// Returns whether both overlays have the same range and the same policies.
     #[must_use]
     pub fn has_same_effect(&self, other: &Self) -> bool {
         (self.range(), &self.summary, self.reasoning, &self.tool_calls)
             == (other.range(), &other.summary, other.reasoning, &other.tool_calls)
     }
 
-    /// Returns the part of it with these kinds of policies.
+    /// Returns the overlay with only these kinds of policies.
     #[must_use]
     pub fn with_kinds(&self, kinds: &[&str]) -> Self {
         let has = |kind: ContentKind| kinds.contains(&kind.name());
@@ -290,7 +290,7 @@ impl Overlay {
         }
     }
 
-    /// Returns the names of the policies that it has, in a fixed order.
+    /// Returns the names of the policies of the overlay, in a fixed order.
     #[must_use]
     pub fn policy_names(&self) -> Vec<&'static str> {
         let policies = [

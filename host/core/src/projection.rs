@@ -162,7 +162,7 @@ impl<'a> Plan<'a> {
         Self { stream, overlays, slots, winners, runs, listed, pairs, has_extended_policy: false }
     }
 
-    /// Adds an overlay. In its range it wins over the older ones.
+    /// Adds an overlay. In its range it wins over older overlays.
     fn add_overlay(&mut self, index: usize) {
         let (overlays, overlay) = (self.overlays, &self.overlays[index]);
         let Some(range) = overlay.effective_range(self.stream.turns()) else { return };

@@ -26,7 +26,7 @@ pub struct RequestedSelection {
 }
 
 impl RequestedSelection {
-    /// Returns whether it has no bound.
+    /// Returns whether the user gave no bounds and no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

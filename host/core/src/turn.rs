@@ -35,31 +35,31 @@ impl TurnRange {
         self.to.turn
     }
 
-    /// Returns the position at which it begins.
+    /// Returns the position at which the range begins.
     #[must_use]
     pub fn start(self) -> Position {
         self.from
     }
 
-    /// Returns the position at which it ends.
+    /// Returns the position at which the range ends.
     #[must_use]
     pub fn end(self) -> Position {
         self.to
     }
 
-    /// Returns whether it begins or ends inside a turn.
+    /// Returns whether the range begins or ends inside a turn.
     #[must_use]
     pub fn has_steps(self) -> bool {
         self.from.step.is_some() || self.to.step.is_some()
     }
 
-    /// Returns whether it contains a turn, completely or in part.
+    /// Returns whether the range contains a turn, completely or in part.
     #[must_use]
     pub fn contains(self, turn: usize) -> bool {
         self.from() <= turn && turn <= self.to()
     }
 
-    /// Returns whether it contains a turn, but not completely.
+    /// Returns whether the range contains a turn only in part.
     #[must_use]
     pub fn cuts(self, turn: usize) -> bool {
         let is_inside = |end: Position| end.turn == turn && end.step.is_some();
@@ -115,7 +115,7 @@ impl TurnRange {
         Self::new(from, to)
     }
 
-    /// Splits it into a part of the first turn, the whole turns, and a part of the last turn. Missing pieces are left out.
+    /// Returns the part of the first turn, the whole turns, and the part of the last turn. Missing parts are left out.
     #[must_use]
     pub fn pieces(self) -> Vec<Self> {
         if !self.has_steps() || self.from() == self.to() {

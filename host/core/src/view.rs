@@ -123,7 +123,7 @@ pub struct ViewEvent {
 }
 
 impl Part {
-    /// Returns the element of the stream that it shows. `None` for a summary.
+    /// Returns the element of the stream that the part shows. `None` for a summary.
     #[must_use]
     pub fn element(&self) -> Option<usize> {
         match self {

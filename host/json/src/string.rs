@@ -6,7 +6,7 @@ use fearless_simd::{Level, Simd, dispatch, u8x64};
 use super::{Malformed, Scan, Scanner};
 use crate::byte_block::{BLOCK_BYTES, Block};
 
-/// After this many blocks without a special byte, the next ones are searched together.
+/// After this many blocks without a special byte, the next blocks are searched together.
 const PLAIN_BLOCKS_MIN: usize = 2;
 
 impl Scanner<'_> {

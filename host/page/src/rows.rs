@@ -27,7 +27,7 @@ pub(crate) fn best(report: &EvalReport) -> Option<(usize, &EvalRow)> {
     })
 }
 
-/// Returns whether the recall of each class with enough data reaches the recommended one.
+/// Returns whether the recall of each class with enough data reaches the recommended recall.
 pub(crate) fn keeps_names(recall: &EvalRecall) -> bool {
     let classes = [recall.path, recall.number, recall.identifier];
     classes

@@ -229,7 +229,7 @@ impl Calls {
         }
     }
 
-    /// Drops calls without ids, because only their order distinguishes them from later ones.
+    /// Drops calls without ids, because only their order distinguishes them from later calls.
     pub(super) fn drop_without_id(&mut self) {
         self.open.retain(|call| call.source_id.is_some());
     }

@@ -122,7 +122,7 @@ impl Reader for Pi {
     }
 }
 
-/// Counts entries that are not sent (other branches, compacted ones) and entries that cannot be reached.
+/// Counts entries that are not sent (of other branches, or compacted) and entries that cannot be reached.
 fn count_left_out(
     builder: &mut EventBuilder,
     entries: &[PiEntry],
