@@ -17,7 +17,7 @@ pub enum Bound {
     FromEnd(usize),
     /// `5h`: the turn that began about this long ago.
     Ago(SignedDuration),
-    /// `last`: the turn or step after the greatest end of all overlays.
+    /// `last`: the turn or step after the greatest end of all overlays that are not stale.
     AfterLast,
     /// The first turn that began more than this long after the first event: `keep_first = "5h"` in JP's own rules.
     WithinFirst(SignedDuration),
@@ -108,7 +108,7 @@ pub fn resolve(stream: &Stream, from: Option<Bound>, to: Option<Bound>, now: Tim
         Some(Bound::AfterLast) => range_end(stream, stream.after_last_overlay(), last)?,
         Some(Bound::WithinFirst(duration)) => within_first(stream, duration).checked_sub(1)?.min(last).into(),
     };
-    // `to` is at most the last turn, so `from` is too.
+    // `to` is at most the last turn. With a later `from` there is no range.
     TurnRange::between(from, to)
 }
 

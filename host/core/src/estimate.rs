@@ -6,9 +6,9 @@
 //! of encrypted reasoning depends on its size ([`ENVELOPE_BYTES`]). An event's *content* is the part that a strip can
 //! remove. The *frame* is the rest: names, ids, and JSON.
 //!
-//! The estimate of a view is the sum of its events, so an overlay changes only the estimates of the events that it
-//! hides or replaces. Weights are summed before they are rounded up to tokens. A nonempty text never counts as 0, so a
-//! strategy can distinguish a stripped event (0) from a small one.
+//! The estimate of a view is the sum of the estimates of its events, so an overlay changes only the estimates of the
+//! events that it hides or replaces. Weights are summed before they are rounded up to tokens. A nonempty text never
+//! counts as 0, so a strategy can distinguish a stripped event (0) from a small one.
 
 mod arguments;
 
@@ -118,7 +118,7 @@ pub struct Estimate {
     measures: Vec<Measure>,
 }
 
-/// The weights and the size of an event or a text. All are measured while the text is decoded once.
+/// The weights and the size of an event or a text. One pass over the text measures its weight and its size.
 #[derive(Debug, Clone, Copy, Default)]
 struct Measure {
     content: u64,
@@ -184,7 +184,7 @@ impl Estimate {
         self.measures.extend_from_slice(&next.measures);
     }
 
-    /// Returns the estimate of a stream with the first elements of this one, followed by overlays, which have no text.
+    /// Returns the estimate of `part`: the first of the measured elements, and then overlays, which have no text.
     #[must_use]
     pub fn for_part(&self, part: &Stream) -> Self {
         let is_own = |event: &&Event| !event.kind.is_overlay() && event.kind != Kind::Receipt;

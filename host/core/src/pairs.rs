@@ -1,6 +1,6 @@
 //! The pairs of tool requests and responses. Ids are reused, so a request pairs with the next response that has its id
 //! (docs/reference/lint-rules.md, G1 to G3). A request without a response is abandoned when a later turn reuses its id.
-//! Without this rule, the abandoned request would take the response of the later one.
+//! Without this rule, the abandoned request would take the response of the later request.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -24,7 +24,7 @@ pub struct Pairs {
 /// The state of one id. Most ids are used once.
 #[derive(Default)]
 struct IdState {
-    /// The first request without a response. `queued` holds the next ones.
+    /// The first request without a response. `queued` holds the later requests.
     waiting: Option<usize>,
     queued: VecDeque<usize>,
     last_request: Option<usize>,
@@ -39,7 +39,7 @@ impl Pairs {
         let mut last_id: Option<(&[u8], usize)> = None;
         for (element, event) in events.iter().enumerate().filter(|(_, event)| event.kind.is_tool()) {
             let id = stream.bytes_at(event.id);
-            // A response nearly always follows its request.
+            // A response nearly always comes directly after its request.
             let id_index = match last_id.filter(|(last, _)| *last == id) {
                 Some((_, index)) => index,
                 None => *id_indexes.entry(text::unquote_bytes(id)).or_insert(ids.len()),

@@ -11,7 +11,7 @@ use jp_compact_schema::{self as schema, Decline, ErrorReply, Log, Needs, Progres
 use crate::bounded::{Logs, truncate, truncate_diagnostics};
 use jp_compact_json::Scanner;
 
-/// The maximum number of bytes to quote of an invalid line.
+/// The maximum number of bytes that an error quotes of a line, an id, or a key.
 const QUOTE_BYTES_MAX: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -198,8 +198,8 @@ pub fn after_terminal(text: &str) -> ReplyViolation {
     ReplyViolation::AfterTerminal { quote: quote(text) }
 }
 
-/// Checks a `needs` against the number and the answers of the earlier rounds, and checks the size of its `state`. With
-/// the feature `needs.many`, keys may be reused and the limits are higher: the budget for models bounds the rounds.
+/// Checks a `needs` against the earlier rounds, and the size of its `state`. With the feature `needs.many`, keys may be
+/// reused, needs have no maximum, and the other limits are higher: the budget for models bounds the rounds.
 ///
 /// # Errors
 /// The violation of the protocol.

@@ -168,7 +168,7 @@ pub fn header(
     let stream = survey.stream;
     let scope = scope(survey, parameters);
     let has_steps = parameters.description.has_feature(STEPS);
-    // A strategy without the feature would read an overlay of steps as one of whole turns.
+    // A strategy without the feature would read an overlay of steps as an overlay of whole turns.
     let is_sent = |overlay: &Overlay| overlay.is_applied() && (has_steps || !overlay.has_steps());
     let wants = |member| parameters.description.wants(member);
     CompactRequest {

@@ -311,7 +311,7 @@ impl Stream {
         position_after(self.overlays.iter().filter(|overlay| !overlay.stale))
     }
 
-    /// Same as [`Stream::after_last_overlay`], for overlays with a policy for one of `kinds` only.
+    /// Same as [`Stream::after_last_overlay`], for applied overlays with a policy for one of `kinds` only.
     #[must_use]
     pub fn after_last_overlay_of(&self, kinds: &[ContentKind]) -> Position {
         let has_policy = |overlay: &&Overlay| {

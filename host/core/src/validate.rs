@@ -1,5 +1,5 @@
 //! The validation of proposals. Nothing else makes a [`Compaction`] from a strategy's reply, and only compactions can
-//! be appended. [`Refusal`] lists every reason to reject a reply (PROTOCOL.md, "Replies").
+//! be appended. [`Refusal`] lists every reason to reject a proposal (PROTOCOL.md, "Replies").
 
 use std::collections::{BTreeMap, BTreeSet};
 

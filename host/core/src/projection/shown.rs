@@ -30,7 +30,7 @@ pub struct ShownOfOverlay {
 }
 
 impl ShownOfOverlay {
-    /// Returns whether the view shows its policy of this kind.
+    /// Returns whether the view shows the overlay's policy of this kind.
     #[must_use]
     pub fn shows(&self, kind: ContentKind) -> bool {
         match kind {

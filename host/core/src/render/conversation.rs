@@ -270,7 +270,7 @@ impl<'a> ConversationBuilder<'a> {
         self.messages
     }
 
-    /// Returns a text of the body. Without repairs, a check only needs to know whether it is blank.
+    /// Returns a text of the body. Without repairs, the first character is enough to check whether the text is blank.
     fn body_text(&self, text: String) -> String {
         if self.is_repaired { text } else { text.trim_start().chars().take(1).collect() }
     }

@@ -1,5 +1,5 @@
 //! The forms of call ids and tool names that providers accept. Texts of other forms are replaced: equal texts get equal
-//! replacements, and different texts get different ones.
+//! replacements, and different texts nearly always get different replacements.
 
 use super::Provider;
 
@@ -16,7 +16,7 @@ pub(crate) struct NameRules {
 
 /// Accepts any nonempty text.
 const NONEMPTY: NameRules = NameRules { chars_max: usize::MAX, extra: None, begins_with_letter: false };
-/// Accepts letters, digits, `_`, and `-`.
+/// Accepts at most 64 letters, digits, `_`, and `-`.
 const WORD: NameRules = NameRules { chars_max: 64, extra: Some(""), begins_with_letter: false };
 
 impl NameRules {
