@@ -11,7 +11,7 @@ pub enum Format {
     Jp,
     /// Claude Code's sessions, JSONL.
     ClaudeCode,
-    /// `OpenAI`'s chat: a body, a bare list of messages, or JSONL for fine-tuning.
+    /// `OpenAI`'s chat: a body, a bare list of messages, or a line for fine-tuning.
     OpenaiChat,
     Codex,
     Opencode,

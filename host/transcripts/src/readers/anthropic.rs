@@ -1,8 +1,8 @@
-//! The reader of Anthropic's Messages API: the body of a request, a bare list of messages, or one body per line. A
+//! The reader of Anthropic's Messages API: the body of a request, a bare list of messages, or a line of a batch. A
 //! record is a message. A user message may contain results and a request; the results belong to the previous turn.
 //! Tools that Anthropic runs itself (searches, code) return encrypted results that must be sent back unchanged. They
-//! are therefore part of the assistant's message, not calls whose content could be stripped. Results of MCP tools
-//! are texts.
+//! are therefore part of the assistant's message, not calls whose content could be stripped. Results of MCP tools are
+//! texts.
 
 use serde_json::json;
 

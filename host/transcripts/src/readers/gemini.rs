@@ -1,7 +1,7 @@
-//! The reader of the Gemini API's `contents`: the body of a request, a bare list of contents, a checkpoint of `/chat`, or
-//! JSONL with one conversation per line. A record is a content. Calls and results often have no ids, and are then
-//! matched by name, in order. The signature of reasoning is on the part that follows it, and must be deleted with
-//! the reasoning.
+//! The reader of the Gemini API's `contents`: the body of a request, a bare list of contents, a checkpoint of `/chat`,
+//! or JSONL with a single conversation. A record is a content. Calls and results often have no ids, and are then
+//! matched by name, in order. The signature of reasoning is on the part that follows it, and must be deleted with the
+//! reasoning.
 
 use serde_json::json;
 
