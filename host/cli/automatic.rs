@@ -198,7 +198,7 @@ impl TranscriptText {
     }
 }
 
-/// Returns the report of a profile of `auto.always`.
+/// Returns the report of a profile of `auto.always`, or of the fallback profile.
 fn always_report(profile: &str, applied: ProfileOutcome, text: &mut TranscriptText) -> AlwaysReport {
     let mut document = AlwaysReport { profile: profile.to_owned(), report: None, warning: None };
     match applied {

@@ -36,7 +36,7 @@ pub struct Environment {
     pub without_seccomp: bool,
     /// The folder for temporary files.
     pub temp_dir: PathBuf,
-    /// The executable of the host, symbolic links resolved.
+    /// The executable of the host, with symbolic links resolved.
     pub exe: Option<PathBuf>,
     /// All other variables, read by name: for example `PATH`, and the addresses and keys of models.
     pub variables: Variables,

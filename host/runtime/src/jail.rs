@@ -156,7 +156,7 @@ impl Jail {
         self
     }
 
-    /// Disables the thread limit for bundled strategies, because it costs as much time as the rest of the start.
+    /// Disables the thread limit for bundled strategies, because the limit takes as much time as the rest of the start.
     #[must_use]
     pub fn with_unbounded_threads(self) -> Self {
         Self { limits_threads: false, ..self }

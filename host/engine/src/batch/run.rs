@@ -24,7 +24,7 @@ use crate::plan::BatchPlanner;
 const WINDOW: usize = 16;
 /// A thread adds no transcript to a window that has this many bytes.
 const WINDOW_BYTES: u64 = 16 << 20;
-/// The maximum number of these transcripts that need a process or a model. The others only send lines to workers.
+/// The maximum number of transcripts in a window that need a process or a model. The others only send lines to workers.
 const EXPENSIVE_MAX: usize = 8;
 /// The maximum number of results that wait to be reported.
 const EVENTS_MAX: usize = 1_024;

@@ -1,4 +1,4 @@
-//! Requests to a model that gave no usable answer: a summary that was rejected, or that saved too little. `auto` and
+//! The cache of requests without a usable answer of a model: a summary was rejected, or saved too little. `auto` and
 //! `query` must not pay for the same request twice. All other commands always send their requests.
 
 use jp_compact_runtime::digest;

@@ -64,7 +64,8 @@ pub struct RunOutcome<'a> {
     pub report: RunReport,
     /// The survey of the transcript, with the view after the run.
     pub survey: Survey<'a>,
-    /// The transcript grew during the run, so the written file contains more than the snapshot and the overlays.
+    /// Whether the transcript grew during the run. If so, the written file contains more than the snapshot and the
+    /// overlays.
     pub transcript_grew: bool,
     entries: Vec<Entry>,
     new_overlays: Vec<NewOverlay>,

@@ -31,8 +31,8 @@ pub(super) fn entry(
     Entry { compaction, receipt }
 }
 
-/// Returns the part of an overlay that this strategy made with the same executable and options, by the overlay's
-/// receipts.
+/// Returns the part of an overlay that this strategy made with the same executable and options, according to the
+/// overlay's receipts.
 pub(super) fn overlay_of(
     strategy: &PreparedStrategy,
     overlay: &Overlay,

@@ -53,7 +53,7 @@ pub struct RunReport {
     pub low_saving: Option<f64>,
     /// The violations that the run introduced, if the user allowed them.
     pub introduced_violations: Vec<Violation>,
-    /// The violations that the view had before the run.
+    /// The violations that the view before the run, or the raw events, already have.
     pub existing_violations: Vec<Violation>,
 }
 

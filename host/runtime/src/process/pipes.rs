@@ -79,7 +79,7 @@ impl Pipes {
 }
 
 /// Writes everything and closes stdin. Errors such as EPIPE are ignored. A strategy may answer without
-/// reading all input, and a dead one is noticed by its exit.
+/// reading all input, and a dead strategy is noticed by its exit.
 async fn feed(mut stdin: impl AsyncWrite + Unpin, mut input: Vec<Bytes>) {
     let mut first = 0;
     while first < input.len() {

@@ -1,4 +1,4 @@
-//! `describe`: asks a plugin for its description, and sends the features of the host.
+//! `describe`: the request for the description of a plugin, with the features of the host.
 
 use jp_compact_schema::version::{TEXT_BYTES_MAX, VERSION_BYTES_MAX};
 use jp_compact_schema::{DescribeRequest, Description, Host, Mode, agree, from_line, to_line};

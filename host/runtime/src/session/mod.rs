@@ -105,8 +105,8 @@ impl Drop for EndedOnDrop<'_> {
 }
 
 impl Sessions {
-    /// Starts one process per request, without a model or a watcher. The deadline applies to one round. If it
-    /// is `None`, the manifest of a strategy may set its own.
+    /// Creates sessions with one process per request, without a model or a watcher. The deadline applies to one round.
+    /// If it is `None`, the manifest of a strategy may set its own.
     #[must_use]
     pub fn new(starter: Starter, deadline: impl Into<Option<Duration>>) -> Self {
         Self {

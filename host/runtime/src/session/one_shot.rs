@@ -40,7 +40,7 @@ pub fn describe_deadline(from_user: Option<Duration>) -> Duration {
 }
 
 impl Starter {
-    /// Starts processes with the default size limit of private directories, and without a folder for large requests.
+    /// Creates a starter with the default size limit of private directories, and without a folder for large requests.
     #[must_use]
     pub fn new(runner: &Path, temp_dir: &Path) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! A cache of file digests. A plugin of 5 MB costs one `stat` instead of a read. A cached digest is valid while device,
+//! A cache of file digests. A file of 5 MB costs one `stat` instead of a read. A cached digest is valid while device,
 //! inode, size, and times are unchanged. Without a readable entry, the file is hashed.
 
 use std::io;

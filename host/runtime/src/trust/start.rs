@@ -93,7 +93,7 @@ pub(super) fn copy(
     Ok(Cleared { plugin, sha256, program, args, folder, permissions, interpreter, lock })
 }
 
-/// Returns the permissions from the manifest, or the interpreter of a script.
+/// Returns the permissions from the manifest, or the runtime of a script's interpreter.
 #[must_use]
 pub fn asked(plugin: &Plugin) -> Permissions {
     match &plugin.form {

@@ -61,7 +61,7 @@ mod linux {
                 }
             }
         }
-        // Open files are already counted. The remaining ones are only mapped.
+        // Open files are already counted. The remaining files are only mapped.
         for pid in &pids {
             let maps = small_file::read_system_bytes(&format!("/proc/{pid}/maps")).unwrap_or_default();
             for inode in maps.split(|byte| *byte == b'\n').filter_map(|line| removed_inode(line, dir)) {
