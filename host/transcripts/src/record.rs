@@ -133,7 +133,7 @@ pub fn file(raw: &Bytes, format: Option<Format>) -> Result<(Bytes, RecordForm, O
     }
 }
 
-/// Decides whether an array is a file or the lines of one.
+/// Decides whether an array is a file or the lines of a file.
 fn read_array(raw: &Bytes, format: Option<Format>) -> Result<(Bytes, RecordForm, Option<Format>), String> {
     let items: Vec<&RawValue> =
         serde_json::from_slice(raw).map_err(|error| format!("`transcript` is not a valid array: {error}"))?;

@@ -145,7 +145,7 @@ pub fn malformed(bytes: &[u8]) -> Option<Unreadable> {
     })
 }
 
-/// The types of the elements in JP's files. `jp-compact` writes the last two.
+/// Types of elements that identify a file of JP. `jp-compact` writes the last two.
 const JP_TYPES: [&str; 11] = [
     "turn_start",
     "chat_request",

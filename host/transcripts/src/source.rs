@@ -17,7 +17,7 @@ pub trait WindowedFile {
     fn on_event(&mut self, turn: usize, bytes: &[u8]);
 }
 
-/// The size of one read. The bytes are then still in the processor's cache when they are parsed.
+/// The size of one read. At this size the bytes are still in the processor's cache when they are parsed.
 const WINDOW_BYTES: usize = 128 << 10;
 
 /// A gap up to this size between two kept spans is kept too, because a separate span needs more memory.
@@ -116,7 +116,7 @@ impl ByteSource {
         self.windows.iter_mut().for_each(|windows| windows.file.on_event(turn, bytes));
     }
 
-    /// Goes on to the next window. The whole file is one window.
+    /// Goes on to the next window. A file that is read as a whole is one window.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -154,8 +154,8 @@ impl ByteSource {
 }
 
 impl Windows {
-    /// Drops the first `used` bytes, and returns the next complete lines. `unused` is the number of bytes from there to
-    /// the end of the file.
+    /// Drops the first `used` bytes, and returns the next complete lines. `unused` is the number of bytes of the file
+    /// after the dropped bytes.
     fn next(&mut self, used: usize, unused: usize) -> Option<Bytes> {
         let Self { file, buffer, len, .. } = self;
         let bytes = Arc::make_mut(buffer);

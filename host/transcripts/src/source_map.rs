@@ -54,7 +54,7 @@ pub(crate) struct EventSource {
     /// The record, which is deleted when none of its events is left. `None` for an event outside of all records.
     pub(crate) record: Option<ElementRef>,
     pub(crate) deletion: Deletion,
-    /// Deletions of copies of the event in other records. They are applied even if the event's own record stays.
+    /// Deletions of copies of the event in other records. They are also applied if the event's own record is deleted.
     pub(crate) further_deletions: Box<[Deletion]>,
 }
 

@@ -58,7 +58,7 @@ impl MemoryPlan {
         let first = self.events.min(builder.events.len());
         for link in &builder.map.links[self.links..] {
             self.spans.push(link.id);
-            // Otherwise the parent's name is the id of the previous record, which stays.
+            // With `previous`, the parent's name is the id of the previous record, which stays.
             if link.previous.is_none() {
                 self.spans.push(link.parent);
             }

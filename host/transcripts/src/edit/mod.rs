@@ -143,7 +143,7 @@ impl Edits {
         }
     }
 
-    /// Renumbers the records after deleted or inserted ones.
+    /// Renumbers the records after deletions and insertions.
     fn renumber(
         &mut self,
         stream: &Stream,

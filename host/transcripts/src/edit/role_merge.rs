@@ -161,7 +161,7 @@ impl Group {
         self.messages.first().map(|first| &*first.role)
     }
 
-    /// Returns whether a message has the role of the last one, and became its neighbor by the edit.
+    /// Returns whether a message has the role of the last message, and became its neighbor by the edit.
     fn accepts(&self, message: &Message) -> bool {
         self.messages
             .last()

@@ -361,7 +361,7 @@ pub(super) fn known_block_event(
     })
 }
 
-/// Marks the lines on the path from the last one to the root. Also returns the line whose parent is missing. Parallel
+/// Marks the lines on the path from the last line to the root. Also returns the line whose parent is missing. Parallel
 /// calls fork the path. Their results and the other lines of their message belong to the path too, except for lines
 /// that were written twice.
 fn path(builder: &EventBuilder, lines: &[Line]) -> (Vec<bool>, Option<usize>) {
@@ -412,7 +412,7 @@ fn parent_name<'a>(builder: &'a EventBuilder, lines: &[Line], index: usize) -> &
     builder.raw(if line.follows_last { lines[index - 1].uuid } else { line.parent })
 }
 
-/// Returns the last line with an event that no other line with an event follows.
+/// Returns the last line with an event that is not the parent of another line with an event.
 fn leaf(builder: &EventBuilder, lines: &[Line]) -> Option<usize> {
     let has_events = |line: &&Line| !line.is_side && !line.events.is_empty();
     let last = lines.iter().rposition(|line| has_events(&line));

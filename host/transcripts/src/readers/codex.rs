@@ -55,7 +55,7 @@ const IGNORED_RECORDS: [&str; 6] = [
     "world_state",
 ];
 
-/// Item types without an event: the provider's own calls, discovered tools, and compactions.
+/// Item types without an event: the provider's own calls, discovered tools, compactions, and snapshots.
 const IGNORED_ITEMS: [&str; 9] = [
     "compaction",
     "compaction_summary",

@@ -19,7 +19,7 @@ pub(super) struct Log {
     by_id: HashMap<String, usize>,
 }
 
-/// A message. It has the position of its first record and the content of its last one.
+/// A message. It has the position of its first record and the content of its last record.
 pub(super) struct LogMessage {
     pub(super) first: ElementRef,
     /// Later records of the same message.

@@ -1,4 +1,4 @@
-//! The readers, one file per format, and the functions that choose one.
+//! The readers, one file per format, and the functions that choose a reader.
 
 mod anthropic;
 mod atif;

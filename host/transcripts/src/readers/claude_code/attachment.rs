@@ -12,7 +12,7 @@ const SHOWN: [&str; 4] = ["hook_success", "hook_cancelled", "prompt_snapshot", "
 /// Members that contain text, or objects with text.
 const TEXTS: [&str; 9] =
     ["content", "file", "text", "snippet", "prompt", "skills", "memories", "diagnostics", "files"];
-/// Members that name the attached file.
+/// Members that name the attached file or the hook.
 const NAMES: [&str; 5] = ["displayPath", "filename", "filePath", "path", "hookName"];
 const DEPTH_MAX: usize = 6;
 

@@ -167,7 +167,7 @@ pub(super) fn attach(events: &mut [FoundEvent], twins: Vec<Twin>) {
         if items.is_empty() && twin.belongs_to_turn {
             items.extend(by_turn.get(&twin.turn));
         }
-        // The first key is the most specific one.
+        // The first item matches the most specific key.
         if let Some(item) = items.first() {
             events[*item].draft.further_deletions.push(twin.deletion);
         }
