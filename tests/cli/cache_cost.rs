@@ -282,7 +282,7 @@ fn full_window_does_not_wait() {
         assert_eq!(has_overlays(&report), report["wait"].is_null(), "{report}");
         !report["wait"].is_null()
     };
-    // The view has exactly 90 % of the window, and more.
+    // The view has about 90 % of this window.
     let window = tokens * 10 / 9;
     assert!(window * 9 / 10 <= tokens && (window + 2) * 9 / 10 >= tokens);
     assert_eq!((waits(window + 2), waits(window - 2), waits(tokens / 2)), (true, false, false));

@@ -84,7 +84,7 @@ fn micro_runs_first_then_threshold_triggers_summary() {
     assert_eq!((&report["due"], agent.model.requests().len()), (&json!(false), 0), "{report}");
     assert_eq!(agent.result_lengths(), [[21; 10], [30_000; 10]].concat());
 
-    // Ten more results have 450,000 bytes together. With placeholders for the ten older ones, the
+    // Ten more results have 450,000 bytes together. With placeholders for the 20 older ones, the
     // view has 229,500 tokens.
     let transcript = agent.extend(&transcript, |conversation| {
         add_reads(conversation.turn("Go on."), 10, 45_000).message("LAST: step 3 of 5 is done.")
