@@ -18,7 +18,7 @@ pub(crate) enum CopyComparison {
     Disagrees,
 }
 
-/// Compares the copy that JP would load with another one.
+/// Compares the copy that JP would load with another copy.
 #[must_use]
 pub(crate) fn compare(loaded: &Bytes, other: &Bytes) -> CopyComparison {
     if loaded == other {

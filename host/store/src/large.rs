@@ -26,7 +26,7 @@ use super::{
 /// A smaller transcript is read completely.
 const LARGE_FROM_BYTES: u64 = 4 << 20;
 
-/// The size of one read. The bytes are then still in the processor's cache when they are parsed.
+/// The size of one read. At this size the bytes are still in the processor's cache when they are parsed.
 const WINDOW_BYTES: usize = 128 << 10;
 
 /// The maximum size of a read at the beginning, to detect the format.
@@ -79,7 +79,7 @@ impl FileState {
 }
 
 /// Reads a transcript of JP if it is large. `None` if it is small or of another program, or if `output` is the same
-/// file: then it must be read completely. The inner error is the one that a complete read would report.
+/// file: then it must be read completely. The inner error is the error that a complete read would report.
 ///
 /// # Errors
 ///

@@ -108,7 +108,7 @@ impl OpenFolder {
     }
 }
 
-/// Returns whether the error means that the file does not exist. A name derived from another one may be too long.
+/// Returns whether the error means that the file does not exist. A name derived from another name may be too long.
 pub(super) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename)
 }

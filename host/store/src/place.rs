@@ -1,5 +1,5 @@
 //! The search for the transcript of a path, an id, or a title that the user typed. An id is looked up in both storages
-//! of the workspace. If there are two copies, the one that JP would load is chosen. This module never reads a
+//! of the workspace. If there are two copies, the copy that JP would load is chosen. This module never reads a
 //! transcript, and never writes.
 
 use std::{

@@ -24,7 +24,8 @@ pub fn record_bytes(path: &Path) -> u64 {
     sizes.map(|metadata| metadata.len()).sum()
 }
 
-/// Returns the folder with the events of the conversation at `folder`: that folder itself, or the one in it.
+/// Returns the folder with the events of the conversation at `folder`: that folder itself, or the folder `events` in
+/// it.
 pub(super) fn find(folder: &Path) -> Option<PathBuf> {
     [folder.to_path_buf(), folder.join(events::FOLDER)].into_iter().find(|folder| is_record_folder(folder))
 }

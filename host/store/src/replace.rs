@@ -102,8 +102,8 @@ pub fn check_writable(place: &Place) -> Result<(), StoreError> {
 /// is removed, and `build` is called again.
 ///
 /// The first `kept_bytes` bytes of `snapshot` must be unchanged, and the file must not be shorter than `snapshot`. If
-/// the bytes after them have changed, `build` gets all current bytes. Any other change is a conflict. The function
-/// waits for the lock for at most `wait`.
+/// the bytes after the kept bytes have changed, `build` gets all current bytes. Any other change is a conflict. The
+/// function waits for the lock for at most `wait`.
 ///
 /// # Errors
 ///
@@ -148,7 +148,7 @@ impl PreparedReplacement {
     pub fn finish(self) -> Result<(), StoreError> {
         let Self { lock, path, stamp, temporary, copies } = self;
         let folder = &lock.folder;
-        // With copies, it is already on disk.
+        // With copies, the new version is already on disk.
         if copies.is_empty() {
             temporary.sync().map_err(unwritable("write a new version of", &path))?;
         }
@@ -231,7 +231,7 @@ pub fn prepare<E>(
     })
 }
 
-/// A new version of a transcript, which is not synced and renamed yet.
+/// A new version of a transcript, which is neither synced nor renamed yet.
 struct NewVersion {
     copies: Vec<EqualCopy>,
     pieces: Vec<Piece>,
@@ -262,8 +262,8 @@ impl NewVersion {
     }
 }
 
-/// Reads a file that differs from the snapshot. Returns its bytes if only bytes after the kept ones have changed, and
-/// it is not shorter.
+/// Reads a file that differs from the snapshot. Returns its bytes if only bytes after the kept bytes have changed, and
+/// the file is not shorter.
 fn read_grown(
     original: &mut fs::File,
     path: &Path,

@@ -193,7 +193,7 @@ impl SidecarFile {
         Ok(())
     }
 
-    /// Removes both files. The old name is removed first, because it would count again without the new one.
+    /// Removes both files. The old name is removed first, because it would count again without the new name.
     fn remove(&self, current: Option<&SidecarContent>, folder: &OpenFolder) -> Result<(), StoreError> {
         self.check_untouched(current, folder)?;
         let Some(current) = current else { return Ok(()) };
@@ -253,7 +253,7 @@ pub(super) fn with_affixes(path: &Path, (prefix, suffix): (&str, &str)) -> PathB
     path.with_file_name(affixed)
 }
 
-/// Returns the paths of all copies of a conversation. The first one is the one that JP would load. If its path is a
+/// Returns the paths of all copies of a conversation. The first copy is the one that JP would load. If its path is a
 /// link, the link is followed. Other copies that are links are left out.
 fn copies_of(place: &Place) -> Vec<PathBuf> {
     let loaded = place.path();
@@ -263,7 +263,7 @@ fn copies_of(place: &Place) -> Vec<PathBuf> {
     copies
 }
 
-/// Returns the paths at which the settings of a conversation can be, next to each copy of it.
+/// Returns the paths at which the settings of a conversation can be, next to each of its copies.
 #[must_use]
 pub fn settings_paths(place: &Place) -> Vec<PathBuf> {
     copies_of(place).iter().map(|copy| with_affixes(copy, SETTINGS_AROUND)).collect()

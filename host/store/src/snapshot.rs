@@ -25,7 +25,8 @@ use super::{
 /// pages, the page faults cost as much as the copying.
 const MAPPED_FROM_BYTES: usize = 4 << 20;
 
-/// The size of one read of a large file. The bytes are then still in the processor's cache when they are parsed.
+/// The size of one read of a large file. At this size the bytes are still in the processor's cache when they are
+/// parsed.
 const CHUNK_BYTES: usize = 512 << 10;
 
 /// Reads a transcript.

@@ -19,7 +19,7 @@ use super::{
 };
 
 type OpenPath<'a> = &'a dyn Fn(&Path) -> io::Result<OpenFolder>;
-/// Reads an open file. The path is for messages.
+/// Reads an open file. The path is for error messages.
 type ReadOpen = fn(&mut File, &Path) -> Result<Bytes, StoreError>;
 
 /// Returns the document of the session whose file has this content, or `None` if the file does not belong to a session

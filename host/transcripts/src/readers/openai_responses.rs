@@ -138,7 +138,7 @@ fn read_items(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), 
 }
 
 /// Returns the deletions of the ids of the items after a reasoning item. If the reasoning is missing, the API rejects
-/// an item with an id, and accepts an item without one.
+/// an item with an id, and accepts an item without an id.
 fn output_ids<'a>(
     builder: &mut EventBuilder,
     following: impl Iterator<Item = JsonNode<'a>>,

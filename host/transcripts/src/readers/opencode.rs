@@ -1,7 +1,7 @@
 //! The reader of `OpenCode`'s exports: one document with a session, its messages, and their parts. A record is a
 //! message. A call and its result are one part, and each assistant message names its request. Messages before
-//! `OpenCode`'s own compaction, reverted ones, and failed ones stay in the file, but the model no longer receives
-//! them.
+//! `OpenCode`'s own compaction, reverted messages, and failed messages stay in the file, but the model no longer
+//! receives them.
 
 mod pair;
 
@@ -170,7 +170,7 @@ fn read_messages<'a>(
     }
 }
 
-/// Returns the messages that are sent: the messages that the last compaction kept, and all later ones up to the
+/// Returns the messages that are sent: the messages that the last compaction kept, and all later messages up to the
 /// reverted part.
 fn sent_messages<'a>(
     builder: &mut EventBuilder,

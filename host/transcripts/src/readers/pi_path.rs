@@ -23,7 +23,7 @@ pub(super) struct PiEntry {
 pub(super) enum Reference {
     #[default]
     Nothing,
-    /// A summary that pi made. The model does not receive entries before the named one.
+    /// A summary that pi made. The model does not receive entries before the named entry.
     Kept { summary: Box<EventDraft>, first: FirstKept },
     /// A mark on another entry.
     Marked { span: Span, id: String },
@@ -52,8 +52,8 @@ pub(super) fn path(entries: &[PiEntry]) -> (Vec<usize>, Option<usize>) {
     (path, broken_at)
 }
 
-/// Returns the position on the path of the first entry that is still sent. If there is none before the summary, it is
-/// the summary's own position.
+/// Returns the position on the path of the first entry that is still sent. If no entry before the summary is sent,
+/// returns the summary's own position.
 pub(super) fn first_kept(entries: &[PiEntry], path: &[usize], compaction: usize) -> usize {
     let Reference::Kept { first, .. } = &entries[path[compaction]].reference else { return compaction };
     let index = match first {
@@ -66,7 +66,7 @@ pub(super) fn first_kept(entries: &[PiEntry], path: &[usize], compaction: usize)
     index.unwrap_or(compaction)
 }
 
-/// Redirects the references to entries on the path: when an entry is deleted, they name the next one.
+/// Redirects the references to entries on the path: when an entry is deleted, they name the next entry.
 pub(super) fn redirect_references(
     builder: &mut EventBuilder,
     entries: &[PiEntry],

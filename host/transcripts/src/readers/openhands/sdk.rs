@@ -188,7 +188,7 @@ fn add_thoughts(builder: &mut EventBuilder, event: JsonNode<'_>, holder: JsonNod
     {
         thoughts.push((text.span(), Span::default()));
     }
-    // All forms are deleted with the first event, because no strategy deletes only one of them.
+    // All forms are deleted with the first thought, because no strategy deletes only one of them.
     let mut deletions = Vec::new();
     for name in THOUGHTS {
         let empty = if name == "thinking_blocks" { "[]" } else { "null" };

@@ -13,7 +13,7 @@ use memchr::memmem;
 
 use jp_compact_core::text;
 
-/// The beginning of a fenced command. It is used if no other member contains the command.
+/// The beginnings of fenced commands. They are used if no member contains the command alone.
 const FENCES: [&[u8]; 2] = [b"```mswea_bash_command\\n", b"```bash\\n"];
 
 /// Parts of a text that only mark the command.
@@ -185,7 +185,7 @@ pub(super) fn thought_drafts(
     drafts
 }
 
-/// Returns the span of a text in another one, from an offset on. The bytes match, because one program wrote both.
+/// Returns the span of a text in another text, from an offset on. The bytes match, because one program wrote both.
 fn find_text(message: JsonNode<'_>, text: JsonNode<'_>, from: usize) -> Option<Span> {
     let inner = text.raw().get(1..text.raw().len().checked_sub(1)?)?;
     let start = from.checked_sub(message.span().start)?;
@@ -206,7 +206,7 @@ fn fenced_command(message: JsonNode<'_>) -> Option<(Span, Span)> {
     let (raw, start) = (message.raw(), message.span().start);
     let (open, fence) = FENCES.iter().find_map(|fence| Some((memmem::find(raw, fence)?, *fence)))?;
     let command_start = open + fence.len();
-    // In an empty fence, the line break before its end is the one after its beginning.
+    // In an empty fence, the line break before its end is the line break after its beginning.
     let close = memmem::find(raw.get(command_start - 2..)?, b"\\n```")? + command_start - 2;
     let end = start + close + b"\\n```".len();
     let command = Span { start: start + command_start, end: start + close.max(command_start) };
