@@ -15,10 +15,10 @@ use jp_compact_json::Span;
 
 use super::holes::Holes;
 
-/// The minimum size of a hole. A smaller one would need more memory than it saves.
+/// The minimum size of a hole. A smaller hole would need more memory than it saves.
 const HOLE_BYTES_MIN: usize = 24;
 
-/// The size of one read. The bytes are then still in the processor's cache when they are parsed.
+/// The size of one read. At this size the bytes are still in the processor's cache when they are parsed.
 const WINDOW_BYTES: usize = 128 << 10;
 
 /// A reader that scans a transcript in windows, and drops the texts.

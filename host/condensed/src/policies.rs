@@ -39,7 +39,7 @@ pub(crate) fn strips_responses(policies: &[TurnPolicy]) -> bool {
     policies.iter().any(|policy| matches!(policy.calls, CallPolicy::Strip { response: true, .. }))
 }
 
-/// Returns the policies of a transcript of `turns` turns, in order. The first one is for turn 0.
+/// Returns the policies of a transcript of `turns` turns, in order. The first policy is for turn 0.
 pub(crate) fn turn_policies(overlays: &[Overlay], turns: usize) -> Vec<TurnPolicy> {
     let ranges: Vec<_> = overlays.iter().map(|overlay| overlay.effective_range(turns)).collect();
     let mut starts = vec![0];
@@ -73,7 +73,7 @@ pub(crate) fn turn_policies(overlays: &[Overlay], turns: usize) -> Vec<TurnPolic
     policies
 }
 
-/// Returns the newest overlay with a policy in a turn. Of two with the same time, the later one wins.
+/// Returns the newest overlay with a policy in a turn. Of two overlays with the same time, the later one wins.
 fn winner(
     overlays: &[Overlay],
     ranges: &[Option<TurnRange>],

@@ -1,5 +1,6 @@
 //! The projector of transcripts that are read record by record. It writes the same pieces as
-//! `jp_compact_core::projection` and `jp_compact_core::source`, but needs only the record before the current one.
+//! `jp_compact_core::projection` and `jp_compact_core::source`, but needs only the current record and the record before
+//! it.
 
 use std::ops::Range;
 
@@ -24,7 +25,8 @@ pub(crate) struct Projector<'a> {
     status_lines: Vec<[Vec<u8>; 2]>,
     pieces: Pieces,
     events_in_batch: usize,
-    /// The policy of the current turn. `next_policy` is the index of the next one, and `turns` counts the turns so far.
+    /// The policy of the current turn. `next_policy` is the index of the next policy, and `turns` counts the turns so
+    /// far.
     policy: TurnPolicy,
     next_policy: usize,
     turns: usize,

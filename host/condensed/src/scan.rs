@@ -6,7 +6,7 @@ use jp_compact_core::index::{Indexer, Unreadable};
 use jp_compact_json::Span;
 use std::ops::Range;
 
-/// The size of one read. The bytes are then still in the processor's cache when they are parsed.
+/// The size of one read. At this size the bytes are still in the processor's cache when they are parsed.
 const WINDOW_BYTES: usize = 128 << 10;
 
 /// A complete event. Its spans are positions in `bytes`.
@@ -27,7 +27,7 @@ impl ScannedEvent<'_> {
 /// A step of a scan.
 pub(crate) enum ScanStep<'a> {
     Event(ScannedEvent<'a>),
-    /// All complete events of a window were visited. The position is after the last one.
+    /// All complete events of a window were visited. The position is after the last event.
     Window(&'a Indexer, usize),
 }
 

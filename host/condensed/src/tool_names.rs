@@ -49,7 +49,7 @@ impl ToolNames {
     /// Adds the id of a half of a call, and the tool of a request. Returns the number of the id.
     pub(crate) fn add(&mut self, event: &Event, bytes: &[u8]) -> u32 {
         let stored = event.id.slice(bytes);
-        // A response nearly always follows its request.
+        // A response nearly always comes directly after its request.
         if self.last.0 != stored {
             let (key, check) = self.key(stored);
             let next = self.tools.len() as u32;
@@ -98,7 +98,7 @@ impl ToolNames {
         number
     }
 
-    /// Returns the number of different tools, including the unknown one.
+    /// Returns the number of different tools, including `unknown`.
     pub(crate) fn tools(&self) -> usize {
         self.names.len()
     }

@@ -205,7 +205,7 @@ impl<'a> JsonNode<'a> {
         Self { node, ..self }
     }
 
-    /// Returns the position of a member. If a key occurs twice, the last one counts, as in `serde_json`.
+    /// Returns the position of a member. If a key occurs twice, the last member counts, as in `serde_json`.
     #[inline]
     fn find(self, name: &str) -> Option<usize> {
         let (members, name) = (self.member_nodes(), name.as_bytes());
@@ -330,7 +330,7 @@ impl<'a> JsonNode<'a> {
         found
     }
 
-    /// Returns the members of an object. Empty for any other value and for one that was skipped.
+    /// Returns the members of an object. Empty for any other value and for a skipped object.
     #[inline]
     pub fn members(self) -> impl DoubleEndedIterator<Item = (Cow<'a, [u8]>, Self)> + ExactSizeIterator {
         let name = move |key: Span| match self.index.has_escaped_keys {
@@ -350,7 +350,7 @@ impl<'a> JsonNode<'a> {
         self.find(name)
     }
 
-    /// Returns the items of an array. Empty for any other value and for one that was skipped.
+    /// Returns the items of an array. Empty for any other value and for a skipped array.
     #[inline]
     pub fn items(self) -> impl ExactSizeIterator<Item = Self> + DoubleEndedIterator {
         let items = if let NodeContent::Array(items) = self.node.content {
@@ -393,7 +393,7 @@ impl<'a> JsonNode<'a> {
     }
 }
 
-/// Returns the span of a value, or an empty span without one.
+/// Returns the span of a value, or an empty span without a value.
 pub fn span_of(value: Option<JsonNode<'_>>) -> Span {
     value.map_or_else(Span::default, JsonNode::span)
 }

@@ -11,7 +11,7 @@ use crate::Span;
 pub struct KeptSpans {
     parts: Vec<Part>,
     bytes: Vec<u8>,
-    /// The index of the part that was read last. The next one is nearly always near.
+    /// The index of the part that was read last. The next part is nearly always near.
     last: AtomicUsize,
     has_missed: AtomicBool,
 }
@@ -24,7 +24,7 @@ struct Part {
     at: usize,
 }
 
-/// The number of parts after the last one that are searched one by one.
+/// The number of parts that are searched one by one, from the part that was read last.
 const NEAR_PARTS: usize = 8;
 
 /// Space is reserved for one part in this many bytes of the file. Unused space costs no memory, but a vector that grows is

@@ -235,7 +235,7 @@ impl<'a> Scanner<'a> {
                         return false;
                     }
                     self.at += 1;
-                    // In ASCII, the closing bracket is two after the opening one.
+                    // In ASCII, the closing bracket is two after the opening bracket.
                     if !self.take(first + 2) {
                         let is_object = first == b'{';
                         (kinds, open) = (kinds << 1 | u128::from(is_object), open + 1);

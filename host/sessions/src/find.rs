@@ -41,10 +41,10 @@ pub(crate) fn find_all(agents: &[Agent], environment: &Environment) -> Vec<Sessi
     files
 }
 
-/// Finds a session by its id, or by the beginning of it.
+/// Finds a session by its id, or by the beginning of its id.
 ///
 /// # Errors
-/// No session has this id, or several begin with it.
+/// No session has this id, or several ids begin with it.
 pub fn find(id: &str, environment: &Environment) -> Result<SessionFile, SessionError> {
     let mut found = find_all(&Agent::ALL, environment);
     found.retain(|file| is_named(file, id));

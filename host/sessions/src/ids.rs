@@ -45,7 +45,7 @@ impl NewIds {
         self.digits(old)[..8].to_owned()
     }
 
-    /// Returns an id of OpenCode with the prefix and the time of the old one. OpenCode sorts messages and parts by id.
+    /// Returns an id of OpenCode with the prefix and the time of the old id. OpenCode sorts messages and parts by id.
     pub(crate) fn opencode(&self, old: &str) -> String {
         match old.get(..16) {
             Some(start) if old.len() == 30 => format!("{start}{}", self.base62(old)),

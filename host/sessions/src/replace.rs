@@ -1,4 +1,4 @@
-//! The replacement of an earlier fork by a new one. The agent no longer finds the earlier fork, but the file stays,
+//! The replacement of an earlier fork by a new fork. The agent no longer finds the earlier fork, but the file stays,
 //! because the agent may have added turns to it. Only a session that `jp-compact` made can be replaced, never an
 //! original.
 
@@ -61,8 +61,8 @@ impl EarlierFork {
         &self.path
     }
 
-    /// Moves the fork to a hidden name in its folder, and returns that path. At any time, one of the two names leads to
-    /// the bytes.
+    /// Moves the fork to a hidden name in its folder, and returns that path. At any time, at least one of the two names
+    /// leads to the bytes.
     ///
     /// # Errors
     /// The fork has changed since the check, or the hidden name is taken.

@@ -20,7 +20,7 @@ pub struct ListRequest {
     pub max: usize,
 }
 
-/// Lists sessions, newest first. Also returns the number of sessions above the maximum.
+/// Lists sessions, newest first. Also returns the number of sessions that the maximum leaves out.
 ///
 /// # Errors
 /// JP's conversations cannot be listed. A failure of OpenCode is a note.

@@ -12,7 +12,7 @@ use crate::error::SessionError;
 /// A command and the folder in which it must run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumeCommand {
-    /// The folder of the session, if it is not the current one.
+    /// The folder of the session, if it is not the current folder.
     folder: Option<PathBuf>,
     words: Vec<String>,
 }

@@ -9,7 +9,7 @@ use crate::age::age;
 
 /// The shortest printed part of an id.
 const ID_CHARS_MIN: usize = 8;
-/// The longest printed folder. Of a longer one, only the end is printed.
+/// The longest printed folder. Of a longer folder, only the end is printed.
 const FOLDER_CHARS_MAX: usize = 24;
 /// The list shows folders and sizes only in a terminal that has at least this many columns.
 const FOLDER_COLUMNS: usize = 100;

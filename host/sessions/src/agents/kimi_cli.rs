@@ -51,7 +51,7 @@ pub(crate) fn title_of(path: &Path) -> Option<String> {
     state["custom_title"].as_str().filter(|title| !title.is_empty()).map(str::to_owned)
 }
 
-/// Returns the folder in which the agent worked: the folder whose last session is this one, or the only folder.
+/// Returns the folder in which the agent worked: the folder whose last session is this session, or the only folder.
 pub(crate) fn folder_of(path: &Path) -> Option<String> {
     let id = path.parent()?.file_name()?.to_str()?;
     let metadata = path.ancestors().nth(4)?.join(METADATA);

@@ -65,7 +65,7 @@ pub(super) fn resume_words(id: &str, path: &Path) -> Vec<String> {
     ["env", &variable, "openhands", "--resume", id].map(str::to_owned).to_vec()
 }
 
-/// Returns all files of a new conversation. The last one is its state.
+/// Returns all files of a new conversation. The last file is its state.
 pub(crate) fn files(
     source: &Path,
     path: &Path,
