@@ -1,5 +1,5 @@
-//! The steps of the confinement that need no `unsafe` code: session, host's death, limits, private directory,
-//! privileges.
+//! The steps of the confinement that need no `unsafe` code: session, host's death, limits, control group, private
+//! directory, privileges.
 //!
 //! Each step returns the reason of its failure. A step must never succeed partly.
 
