@@ -164,7 +164,7 @@ pub struct EntrySize {
     /// `None` if both views show the same.
     pub change: Option<ChangeKind>,
     pub content: ChangeContent,
-    /// The tokens in the first view, or in the second view if only the second one shows the event.
+    /// The tokens in the first view, or in the second view if only the second view shows the event.
     pub tokens: u64,
 }
 

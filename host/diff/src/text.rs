@@ -7,7 +7,7 @@ use jp_compact_core::stream::Stream;
 use jp_compact_core::view::{Part, SUMMARY_REQUEST, note_text};
 use serde_json::Value;
 
-/// If two texts have this many characters in common at one end, the new text keeps a part of the old one.
+/// If two texts have this many characters in common at one end, the new text keeps a part of the old text.
 const COMMON_CHARACTERS_MIN: usize = 16;
 
 /// Returns the text of a view's part. An emptied call has no text.

@@ -71,8 +71,8 @@ fn replace_text(content: &mut Value, texts: &mut ImageTexts, kind: &str, block: 
     count
 }
 
-/// Returns the blocks of a text, and the number of images. `kind` is the type of its text blocks, and empty for Google's
-/// parts, which have none.
+/// Returns the blocks of a text, and the number of images. `kind` is the type of its text blocks, and empty for
+/// Google's parts, which have no type.
 fn blocks(text: &str, texts: &mut ImageTexts, kind: &str, block: Block) -> Option<(Vec<Value>, usize)> {
     let images: Option<Vec<Value>> = texts.take(text)?.iter().map(block).collect();
     let images = images.filter(|images| !images.is_empty())?;

@@ -151,7 +151,7 @@ fn draw_label(chart: &mut Chart<'_, '_>, line: &ChartLine) -> DrawResult {
     Ok(())
 }
 
-/// Returns a range that is not empty, because the library cannot draw an empty one.
+/// Returns a range that is not empty, because the library cannot draw an empty range.
 fn padded((low, high): (f64, f64)) -> (f64, f64) {
     if high > low { (low, high) } else { (low - 1.0, low + 1.0) }
 }

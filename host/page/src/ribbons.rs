@@ -1,5 +1,5 @@
-//! The ribbons of a page: for the last cut of each of the first transcripts, one for the recommended row, and one for
-//! each other row in a part that opens on demand.
+//! The ribbons of a page, for the last cut of each of the first transcripts. The ribbon of the recommended row is
+//! visible. The ribbons of the other rows open on demand.
 
 use jp_compact_eval::page::{PageCut, PageEventKind, PageRow, Shown};
 use jp_compact_schema::document::EvalReport;
@@ -85,7 +85,7 @@ fn ribbon(report: &EvalReport, cut: &PageCut, row: &PageRow, left: &mut usize) -
     }
 }
 
-/// Returns the events of the prefix with their states, and those after the cut.
+/// Returns the events of the prefix with their states, and the events after the cut.
 fn blocks(cut: &PageCut, row: &PageRow) -> Vec<RibbonBlock> {
     let state = |index: usize| match row.shown.get(index) {
         _ if index >= cut.prefix => "future",

@@ -13,7 +13,8 @@ pub(crate) fn strategies(report: &EvalReport) -> impl Iterator<Item = (usize, &E
 }
 
 /// Returns the recommended row: among the rows that keep names, the row that saves most. If there is no such row,
-/// returns the row that keeps most. Returns `None` if no row has enough data.
+/// returns the row that keeps most. Rows that save no tokens do not count. Returns `None` if no row with enough data
+/// saves tokens.
 pub(crate) fn best(report: &EvalReport) -> Option<(usize, &EvalRow)> {
     let rows = || strategies(report).filter(|(_, row)| pooled_recall(&row.recall).is_some());
     let most_saved = rows()
