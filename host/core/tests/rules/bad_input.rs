@@ -82,7 +82,7 @@ fn has_nesting_limit_of_jp() {
     assert!(value.is_array(), "values within the limit can be read");
 }
 
-/// Checks an element without a member, or with an invalid one, after two valid elements.
+/// Checks an element without a member, or with an invalid member, after two valid elements.
 #[track_caller]
 fn check_member(kind: &str, members: Value, expected: &str) {
     let mut element = json!({"type": kind, "timestamp": timestamp_text(0)});

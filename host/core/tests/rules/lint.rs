@@ -1,4 +1,4 @@
-//! Every rule of docs/reference/lint-rules.md: a view or a body that breaks it, and a valid one.
+//! Every rule of docs/reference/lint-rules.md, with valid and invalid views or bodies.
 
 use jp_compact_core::lint::{self, Rule, Violation};
 use jp_compact_core::projection::project;
@@ -46,7 +46,7 @@ fn g1_request_has_exactly_one_later_response() {
     check_view(&answered_twice, &[(Rule::G1, 0, Some(4))]);
     let answered_before = Build::default().turn().ask("q").answer("a", "1").call("a", "read").say("m");
     check_view(&answered_before, &[(Rule::G1, 0, Some(2)), (Rule::G1, 0, Some(3))]);
-    // A half that an overlay removes breaks the rule. A reused id does not.
+    // If an overlay removes one half, the other half breaks the rule. A reused id does not.
     let across = Build::default().turn().ask("q").call("a", "read").turn().answer("a", "b").say("m");
     let split = across.clone().element(compaction(50, 0, 0, json!({"tool_calls": {"policy": "omit"}})));
     check_view(&across, &[]);

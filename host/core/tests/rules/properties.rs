@@ -242,7 +242,7 @@ fn reset_bytes(bytes: &Bytes, kind: Reset) -> Bytes {
     concat(&pieces, bytes).into()
 }
 
-/// Returns the elements without the receipts that have no overlay. `None` if all receipts have one.
+/// Returns the elements without the receipts that have no overlay. `None` if all receipts have an overlay.
 fn without_orphans(bytes: &Bytes) -> Option<Vec<Value>> {
     let elements: Vec<Value> = serde_json::from_slice(bytes).unwrap();
     let key = |element: &Value| ["timestamp", "from_turn", "to_turn"].map(|name| element[name].clone());

@@ -46,8 +46,8 @@ fn check(build: &Build, from: &str, to: &str, expected: &str) {
     assert_eq!(found, expected, "{from}..{to}");
 }
 
-/// Returns a short turn, and a turn with steps. `T` is a step that begins with a signed thought, `-` one without a
-/// thought, and `?` is a message of the user.
+/// Returns a short turn, and a turn with steps. `T` is a step that begins with a signed thought, `-` is a step without
+/// a thought, and `?` is a message of the user.
 fn steps(steps: &str) -> Build {
     let first = Build::default().turn().ask("hello").say("hi").turn().ask("go");
     steps.chars().enumerate().fold(first, |build, (step, mark)| {
@@ -159,7 +159,7 @@ fn a_strategy_cannot_choose_a_range_that_the_host_would_not_offer() {
     assert_eq!(refused(&steps("TT-T--").say("end"), "0", "1.3"), None);
 }
 
-/// Returns a conversation in which all calls except the last ones have results, and output follows every thought.
+/// Returns a conversation in which all calls except the last calls have results, and output follows every thought.
 fn conversation() -> impl Strategy<Value = Build> {
     let step = (0..3u8, 0..3usize, any::<bool>());
     let steps = prop::collection::vec((step, prop::bool::weighted(0.1)), 0..7);

@@ -117,7 +117,7 @@ fn call_is_deleted_in_all_copies() {
     assert!(
         !changed_lines.concat().contains("g1_response") && !changed_lines.concat().contains(r#""id":"r1""#)
     );
-    // A message with no other content is deleted.
+    // A message without other content is deleted, so only one list of calls is empty.
     assert_eq!(changed_lines.concat().matches(r#""toolCalls":[]"#).count(), 1);
 }
 
@@ -150,7 +150,7 @@ fn summary_covers_messages_in_a_list_and_after_it() {
         "0 asks <session_context>/Today is Monday./</session_conte\n\
          1 asks [Summary of previous conversation]\n1 says In short."
     );
-    // A message that was rewritten after another one keeps its place.
+    // A message that was rewritten after another message keeps its place.
     let text = summarized(&stream, 2, 2);
     let reread = transcripts::read(Format::GeminiCli, text.into_bytes().into()).unwrap();
     assert!(events(&reread).contains("2 says In short.\n3 asks And the rose?"));

@@ -109,7 +109,7 @@ fn images_have_a_fixed_estimate_and_encrypted_reasoning_is_estimated_by_size() {
             {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo=".repeat(20)}}]}]}]);
     let result = result.to_string();
     assert!(tokens(Format::Anthropic, &result) >= IMAGE_TOKENS);
-    // A strip removes it even though its placeholder is short.
+    // A strip removes the image even though its placeholder is short.
     let strip = ToolPolicy::Strip { request: true, response: true, overrides: Default::default() };
     let strip = [Overlay { tool_calls: Some(strip), ..overlay(0, 0) }];
     let stripped = written(&stream(Format::Anthropic, &result), &strip);
