@@ -7,7 +7,7 @@ use jp_compact_json::Span;
 /// The kind of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Starts a turn if the current one already has a conversation event.
+    /// Starts a turn if the current turn already has a conversation event.
     TurnStart,
     /// A user message.
     ChatRequest,
@@ -40,7 +40,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns whether the kind is one of JP's seven conversation events. Only these make turns.
+    /// Returns whether the kind is a conversation event of JP. Only conversation events make turns.
     #[must_use]
     pub fn is_conversation(self) -> bool {
         !matches!(self, Self::ConfigDelta | Self::Receipt | Self::Unknown) && !self.is_overlay()

@@ -1,7 +1,7 @@
 //! The rendering of a view as the conversation of a request body, in a form that the provider accepts. All repairs are
 //! made here, and never in the stream: consecutive messages of one role are merged, results follow their calls, blank
-//! texts are removed, and calls without a response get one. `lint` checks an unrepaired view. Ids such as A3 are rules
-//! of docs/reference/lint-rules.md.
+//! texts are removed, and calls without a response get a response. `lint` checks an unrepaired view. Ids such as A3 are
+//! rules of docs/reference/lint-rules.md.
 
 mod anthropic;
 mod conversation;

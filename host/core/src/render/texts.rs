@@ -35,7 +35,7 @@ pub(super) fn render(conversation: &Conversation) -> Vec<Message> {
     messages
 }
 
-/// Appends a text to the last message, or as a new message if the last one has another role.
+/// Appends a text to the last message, or as a new message if the last message has another role.
 pub(super) fn push_text(messages: &mut Vec<Message>, role: Role, text: &str) {
     match messages.last_mut() {
         Some(last) if last.role == role => {

@@ -159,7 +159,7 @@ fn a_strategy_cannot_choose_a_range_that_the_host_would_not_offer() {
     assert_eq!(refused(&steps("TT-T--").say("end"), "0", "1.3"), None);
 }
 
-/// Returns a conversation in which all calls except the last calls have results, and output follows every thought.
+/// Returns a conversation in which at most one call has no result, and output follows every thought.
 fn conversation() -> impl Strategy<Value = Build> {
     let step = (0..3u8, 0..3usize, any::<bool>());
     let steps = prop::collection::vec((step, prop::bool::weighted(0.1)), 0..7);
