@@ -1,5 +1,5 @@
-//! The winning overlays of each turn. Here, overlays cover whole turns, and a policy for tool calls is one that JP
-//! reads, so the two halves of a call are independent. The rules are those of `jp_compact_core::projection`.
+//! The winning overlays of each turn. Here, overlays cover whole turns, and JP reads every policy for tool calls, so
+//! the two halves of a call are independent. The rules are those of `jp_compact_core::projection`.
 
 use jp_compact_core::event::Kind;
 use jp_compact_core::overlay::{Overlay, ToolPolicy};

@@ -47,7 +47,7 @@ impl Logs {
         None
     }
 
-    /// Returns the kept lines, followed by one that counts the rest.
+    /// Returns the kept lines, followed by a line that counts the rest.
     #[must_use]
     pub fn into_lines(self) -> Vec<Log> {
         let Self { mut kept, dropped } = self;

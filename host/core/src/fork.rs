@@ -58,7 +58,7 @@ pub fn fork(stream: &Stream, last: Option<usize>) -> Fork {
         stream,
         halves: pairs.as_ref().map(|pairs| Halves::new(stream, pairs)),
         removed_turns,
-        // Turn numbers only grow, so the removed events precede the copied ones.
+        // Turn numbers only grow, so the removed events precede the copied events.
         removed_seqs: stream.numbered().filter(|(_, element)| events[*element].turn < removed_turns).count()
             as u64,
     };

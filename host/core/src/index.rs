@@ -130,7 +130,7 @@ impl Index {
         self.array_start
     }
 
-    /// Counts the overlays, including malformed ones.
+    /// Counts the overlays, including malformed overlays.
     #[must_use]
     pub fn overlays(&self) -> usize {
         self.events.iter().filter(|event| event.kind.is_overlay()).count()

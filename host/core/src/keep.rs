@@ -54,7 +54,7 @@ impl KeepLast {
 /// A function from an element to its weight. Weights are added up before they are converted to tokens.
 pub type WeightFn<'a> = &'a dyn Fn(usize) -> u64;
 
-/// Returns the position of the newest step that is not kept. If the step is the last one of its turn, the position is
+/// Returns the position of the newest step that is not kept. If the step is the last step of its turn, the position is
 /// the whole turn. `is_kept` gets the number of steps from a step to the end, and their weight. A turn's first step
 /// includes the weight of the user's events.
 fn end_before_steps(

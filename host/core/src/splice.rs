@@ -126,7 +126,7 @@ pub fn array(index: &Index, elements: impl Iterator<Item = Element>) -> Vec<Piec
     pieces.0
 }
 
-/// Appends new elements after the old ones. Every old byte up to the closing bracket stays.
+/// Appends new elements after the old elements. Every old byte up to the closing bracket stays.
 pub fn append_elements(index: &Index, elements: &[Map<String, Value>]) -> Vec<Piece> {
     let mut pieces = Pieces::default();
     pieces.push_old(0..index.body_end);

@@ -50,7 +50,7 @@ impl Scanner<'_> {
             skipped = 0;
             self.load_block(start);
         }
-        // The number of blocks before this one that have no special byte.
+        // The number of consecutive blocks up to this block that have no special byte.
         let mut plain_blocks = 0;
         loop {
             let (block, block_start) = (self.block, self.block_start);

@@ -123,7 +123,7 @@ impl Storage<'_> {
         self.folders_where(|other| other.starts_with(id) || id.starts_with(other))
     }
 
-    /// Returns the folders of a conversation, including archived ones, sorted.
+    /// Returns the folders of a conversation, including archived folders, sorted.
     pub(super) fn folders(&self, id: &str) -> Result<Vec<PathBuf>, StoreError> {
         self.folders_where(|other| other == id)
     }
@@ -158,8 +158,8 @@ fn user_storages(environment: &Environment) -> Option<PathBuf> {
 }
 
 /// Returns the user's storage of the workspace at `root`. If there are several, JP merges them at its next start. In
-/// this case, returns the one that JP merges into: the one named after the workspace's folder, otherwise the one that
-/// was changed last.
+/// this case, returns the storage that JP merges into: the storage that is named after the workspace's folder,
+/// otherwise the storage that was changed last.
 fn user_storage(root: &Path, id: &str, environment: &Environment) -> Option<PathBuf> {
     let mut candidates = entries(&user_storages(environment)?).ok()?;
     candidates.retain(|folder| is_storage_of(folder, id) && folder.is_dir());

@@ -147,7 +147,7 @@ fn escape(raw: &[u8]) -> (char, usize) {
     (character, 2)
 }
 
-/// Returns the character of an escape such as `\u00e9`, or of two that are a surrogate pair.
+/// Returns the character of an escape such as `\u00e9`, or of two escapes that are a surrogate pair.
 fn unicode_escape(raw: &[u8]) -> (char, usize) {
     const HIGH: std::ops::RangeInclusive<u32> = 0xD800..=0xDBFF;
     const LOW: std::ops::RangeInclusive<u32> = 0xDC00..=0xDFFF;

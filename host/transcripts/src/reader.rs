@@ -62,7 +62,7 @@ pub(crate) struct SummaryPair<'a> {
     pub(crate) response: &'a str,
     /// Unique ids of the two records, for formats whose records have ids.
     pub(crate) ids: [String; 2],
-    /// The id of the record that the first one follows, as JSON.
+    /// The id of the record that the first record follows, as JSON.
     pub(crate) parent: &'a str,
     /// The number of the first record, for formats that number their records.
     pub(crate) number: Option<usize>,

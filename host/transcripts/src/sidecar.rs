@@ -121,7 +121,7 @@ impl Sidecar {
         self.index.overlays()
     }
 
-    /// Returns the file without some overlays, and the number of removed ones. The file is empty if no overlay is
+    /// Returns the file without some overlays, and the number of removed overlays. The file is empty if no overlay is
     /// left. Returns `None` if `reset` names an overlay that does not exist.
     #[must_use]
     pub fn without(&self, reset: Reset) -> Option<(Vec<u8>, usize)> {
@@ -133,7 +133,7 @@ impl Sidecar {
     }
 }
 
-/// Returns the file with new overlays after the existing ones. `digest` returns the digest of the raw events of a
+/// Returns the file with new overlays after the existing overlays. `digest` returns the digest of the raw events of a
 /// range.
 #[must_use]
 pub fn with(

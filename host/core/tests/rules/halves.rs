@@ -80,7 +80,7 @@ fn events_after_overlay_or_range_do_not_count() {
     let stripped = "?a >x{x} <x:1 >x{x} <x:[compacted] read: success =b";
     let build = calls().element(entry(0, 0, call));
     assert_eq!(format_projection(&build.stream()), stripped);
-    // The conversation continues in the same turn and in the next one, and reuses the id.
+    // The conversation continues in the same turn and in the next turn, and reuses the id.
     let same_turn = build.call("x", "grep").answer("x", "3").say("c");
     assert_eq!(
         format_projection(&same_turn.stream()),

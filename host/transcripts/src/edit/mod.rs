@@ -1,6 +1,6 @@
 //! The writer of a view in the form of its source. Bytes of the source are copied, except where an overlay changes an
-//! event. A record without remaining events is deleted, and the records that followed it are linked to the one before
-//! it. The pair of records of a summary is inserted in place of the first record that the summary replaces.
+//! event. A record without remaining events is deleted, and the records that followed it are linked to the record
+//! before it. The pair of records of a summary is inserted in place of the first record that the summary replaces.
 
 mod deletions;
 mod record_name;
@@ -279,7 +279,7 @@ impl Edits {
 }
 
 impl List {
-    /// Returns the separator between a new element and the next one.
+    /// Returns the separator between a new element and the next element.
     fn separator(&self, source: &[u8]) -> String {
         match (self.form, self.elements.as_slice()) {
             (ListForm::Lines, _) => "\n".into(),

@@ -191,7 +191,8 @@ impl<'a> LinkIndex<'a> {
     }
 }
 
-/// Returns the name, as JSON, of the record that a link leads to after the edit: one that stays, or one of a pair.
+/// Returns the name, as JSON, of the record that a link leads to after the edit. The record stays, or is a record of a
+/// pair.
 pub(super) fn follow(
     link_index: &LinkIndex<'_>,
     start: Option<usize>,
