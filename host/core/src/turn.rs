@@ -66,8 +66,8 @@ impl TurnRange {
         self.contains(turn) && (is_inside(self.from) || is_inside(self.to))
     }
 
-    /// Returns whether it contains the events of a step, or with `None` the user's events, which belong to no step. It
-    /// never contains the user's events of a turn that it cuts.
+    /// Returns whether the range contains the events of a step or, with `None`, the user's events, which belong to no
+    /// step. The range never contains the user's events of a turn that it cuts.
     #[must_use]
     pub fn contains_step(self, turn: usize, step: Option<usize>) -> bool {
         if !self.cuts(turn) {

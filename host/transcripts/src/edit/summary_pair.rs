@@ -191,8 +191,7 @@ impl<'a> LinkIndex<'a> {
     }
 }
 
-/// Returns the name, as JSON, of the record that a link leads to after the edit. The record stays, or is a record of a
-/// pair.
+/// Returns the name, as JSON, of the record that a link leads to after the edit: a kept record or a pair's record.
 pub(super) fn follow(
     link_index: &LinkIndex<'_>,
     start: Option<usize>,
