@@ -1,5 +1,5 @@
-//! The text of one part of a view, as a comparison shows it. The arguments of a call have one line for each member, and
-//! the lines of a longer string follow its key, so the removed content of a file is readable.
+//! The text of one part of a view, as a comparison shows it. The arguments of a call have one line for each member. The
+//! lines of a string with line breaks follow its key, so the removed content of a file is readable.
 
 use jp_compact_core::decode;
 use jp_compact_core::event::Kind;

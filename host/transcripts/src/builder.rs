@@ -1,6 +1,6 @@
 //! The builder of a transcript's events. Readers report kinds and spans; the builder assigns turns, numbers, ids, and
-//! times. The source is never changed. A value that is not in the source in this form (an invented id, the joined text
-//! of several blocks) is appended to a second buffer, and its span begins after the end of the source.
+//! times. The source is never changed. Values that are not in the source in this form (invented ids, joined texts of
+//! blocks) are appended to a second buffer. Their spans begin after the end of the source.
 
 mod lists;
 mod memory;
