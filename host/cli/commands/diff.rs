@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     report(args, &input, None, environment)
 }
 
-/// Returns whether strategies run. Any option that selects strategies or turns requests such a run.
+/// Returns whether strategies run: with `--dry-run`, or with an option that selects strategies, turns, or a focus.
 fn is_dry_run(args: &Args) -> bool {
     let typed = typed_options(&args.choice, args.selection.selection(), args.compact.as_deref());
     let has_strategies = !typed.strategies.is_empty() || typed.profile.is_some() || typed.inline.is_some();

@@ -248,7 +248,7 @@ impl<'a> Request<'a> {
 }
 
 fn change_line(line: &mut Vec<u8>, change: impl FnOnce(&mut Value)) {
-    // The host has just written this line.
+    // The host's own code built this line, so it is valid JSON.
     if let Ok(mut value) = serde_json::from_slice(line) {
         change(&mut value);
         *line = value.to_string().into_bytes();

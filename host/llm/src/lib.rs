@@ -55,7 +55,7 @@ const BACKOFF: Backoff =
 const CONCURRENT_REQUESTS_MAX: usize = 4;
 /// The input divided by this number stays free in a window. This margin is larger than the error of an estimate.
 const INPUT_MARGIN_SHARE: u64 = 8;
-/// The output limit of a request without its own, if a window bounds it. All current models allow it.
+/// The output limit of a request that sets no limit, if a window bounds it. All current models allow it.
 const OUTPUT_TOKENS_DEFAULT: u64 = 16_384;
 /// The error code of a request that exceeds the budget.
 pub const BUDGET_EXHAUSTED: &str = "budget_exhausted";
@@ -347,7 +347,7 @@ fn completion(
     }
 }
 
-/// Returns whether the error came from the model itself. All other codes mean that no model answered.
+/// Returns whether the error came from the model itself: it refused to answer, or reached the token limit.
 #[must_use]
 pub fn is_of_model(code: &str) -> bool {
     ["llm_refused", "llm_truncated"].contains(&code)

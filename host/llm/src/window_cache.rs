@@ -1,6 +1,6 @@
-//! The context windows that providers reported. A provider is asked once per model and run, and its answer is kept for
-//! a day, because a local server may be started again with another window. An answer without a window is stored, too. A
-//! failed request is not stored on disk.
+//! The context windows that providers reported. A provider is asked once per model and run, and its answer is kept only
+//! for a day, because a local server may be started again with another window. An answer without a window is stored,
+//! too. A failed request is not stored on disk.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -52,7 +52,7 @@ impl Confined {
         let confined = Self::contained(cleared, runner)?;
         let cleared = &confined.cleared;
         let plugin = cleared.folder.as_ref().unwrap_or(&cleared.program);
-        // Trust includes the interpreter of a bare script. The interpreter of a folder must be granted.
+        // Trust includes the interpreter of a script without a manifest. A plugin folder needs a grant.
         let is_granted =
             cleared.plugin.form == PluginForm::Executable || cleared.permissions.runtime != Runtime::None;
         let interpreter = cleared.interpreter.as_deref().filter(|_| is_granted);

@@ -80,8 +80,8 @@ impl Candidate {
     }
 }
 
-/// Returns the permissions that trust includes without a question: the interpreter of a bare script, or the
-/// interpreter of a manifest if it is in a system folder.
+/// Returns the permissions that trust includes without a question: the interpreter of a script without a manifest, or
+/// the interpreter that a manifest names if it is in a system folder.
 pub(super) fn implicit(plugin: &Plugin) -> Permissions {
     let is_of_system = || start::interpreter(plugin).is_some_and(|path| is_of_system(&path));
     let needs_no_question = plugin.manifest().is_none() || is_of_system();

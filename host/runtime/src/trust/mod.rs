@@ -257,8 +257,8 @@ impl Trust {
             .map_err(bad_manifest(plugin))
     }
 
-    /// Records trust for the bytes of the candidate, and copies them. Returns the record. The interpreter of
-    /// a bare script is granted implicitly.
+    /// Records trust for the bytes of the candidate, and copies them. Returns the record. Permissions that need no
+    /// question are granted, too.
     ///
     /// # Errors
     /// The bytes have changed, or the record cannot be written.
