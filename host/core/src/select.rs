@@ -133,7 +133,7 @@ pub enum Note {
         /// The extended range.
         to: TurnRange,
     },
-    /// The summary is strictly inside an older one.
+    /// The summary is strictly inside an older summary.
     Nested {
         /// The new summary.
         range: TurnRange,

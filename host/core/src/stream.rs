@@ -111,7 +111,7 @@ impl Stream {
         self.external.as_deref()
     }
 
-    /// Returns whether some of the texts are in base64.
+    /// Returns whether texts can be in base64, as in JP's own files.
     pub fn is_encoded(&self) -> bool {
         self.external.is_none()
     }

@@ -141,7 +141,7 @@ pub enum Refusal {
     SummaryNul,
     /// The summary has more than 256 KiB.
     SummaryTooLong(usize),
-    /// The summary is not shorter than the events that it replaces, so the view would grow.
+    /// The summary of a model is not shorter than the events that it replaces.
     SummaryLarger {
         /// Characters of the summary.
         summary: u64,

@@ -15,14 +15,14 @@ pub struct OverlayChoice {
 pub struct NoSuchOverlay(pub usize);
 
 impl OverlayChoice {
-    /// Compares the view without overlays with the view of all overlays.
+    /// Chooses the view without overlays, and the view with all overlays.
     #[must_use]
     pub fn all(overlays: &[Overlay]) -> Self {
         Self { before: Vec::new(), after: overlays.to_vec() }
     }
 
-    /// Compares the view after the last of `numbers` with the same view without these overlays. For one overlay, the
-    /// two views are those that `show` counts.
+    /// Chooses the view after the last of `numbers` without these overlays, and the same view with them. For one
+    /// overlay, the two views are those that `show` counts.
     ///
     /// # Errors
     /// No overlay has one of the numbers.

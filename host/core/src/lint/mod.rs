@@ -92,7 +92,7 @@ pub struct Violation {
     pub turn: Option<usize>,
     /// The event's number.
     pub event: Option<u64>,
-    /// The description of the error.
+    /// The description of the violation.
     pub message: String,
 }
 

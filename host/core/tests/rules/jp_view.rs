@@ -75,7 +75,7 @@ fn overlay_with_over_has_no_effect_in_our_view() {
         let with_overlay = stream(&[compaction(60, 0, 1, members.clone())]);
         assert_eq!(format_projection(&with_overlay), unreduced, "{members}");
         assert_eq!(with_overlay.summaries().count(), 0, "{members}");
-        // It does not replace an older overlay.
+        // The overlay does not replace an older overlay either.
         let stacked = stream(&[compaction(60, 0, 1, strip()), compaction(61, 0, 1, members)]);
         assert_eq!(format_projection(&stacked), format_projection(&stream(&[compaction(60, 0, 1, strip())])));
     }

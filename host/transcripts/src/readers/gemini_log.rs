@@ -1,5 +1,5 @@
-//! The replay of a Gemini CLI log. A message replaces an earlier one with the same id. `$set` replaces all messages.
-//! `$rewindTo` removes a message and all messages after it. A repeated header line is ignored.
+//! The replay of a Gemini CLI log. A message replaces an earlier message with the same id. `$set` replaces all
+//! messages. `$rewindTo` removes a message and all messages after it. A repeated header line is ignored.
 
 use crate::builder::EventBuilder;
 use crate::sample::ensure;

@@ -323,7 +323,7 @@ fn block_event(
     })
 }
 
-/// Returns the signature of a block and its member.
+/// Returns the member with the signature of a block: its name and its value.
 fn signature<'a>(block: JsonNode<'a>, api: &str) -> Option<(&'static str, JsonNode<'a>)> {
     let name = match &*block.text_of("type")? {
         "thinking" => "thinkingSignature",

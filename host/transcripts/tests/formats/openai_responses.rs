@@ -123,7 +123,7 @@ fn all_kinds_of_items_are_read() {
     }
     assert!(all.contains("0 fails "), "{all}");
     assert!(all.ends_with("1 says No thanks needed."), "{all}");
-    // A program is deleted with its output.
+    // A `program` item is deleted with its output.
     let text = summarized(&stream, 0, 0);
     for removed in ["call_4", "call_3", "mcp_1"] {
         assert!(!text.contains(removed), "{removed}\n{text}");
