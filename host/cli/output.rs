@@ -1,6 +1,6 @@
 //! The output: data on stdout, and text for people on stderr. Except for the log of `main.rs`, no other file of this
 //! crate may write to either. Text for people is [`EscapedLines`], which are escaped. [`data`] does not escape; it is
-//! for programs. tests/walls.rs lists its callers. A closed pipe is not an error.
+//! for programs. tests/walls/doors.rs lists its callers. A closed pipe is not an error.
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::sync::OnceLock;
