@@ -45,7 +45,7 @@ impl Default for CondensedLimits {
     }
 }
 
-/// The size of the end of a file that is searched for overlays. They are usually the last elements.
+/// The size of the end of a file that is searched for overlays. Overlays are usually the last elements.
 const END_BYTES: usize = 8 << 10;
 /// The end of the types of overlays that JP does not read.
 const EXTENDED_OVERLAY: &[u8] = b"_overlay\"";

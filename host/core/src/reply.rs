@@ -65,7 +65,7 @@ pub enum ReplyViolation {
         expected: String,
     },
     NoTerminal,
-    /// A line after the terminal one.
+    /// A line after the terminal line.
     AfterTerminal {
         /// The start of the line.
         quote: String,
@@ -192,7 +192,7 @@ pub fn is_blank(text: &str) -> bool {
     text.trim_matches([' ', '\t', '\r', '\n']).is_empty()
 }
 
-/// Returns the violation for a line after the terminal one.
+/// Returns the violation for a line after the terminal line.
 #[must_use]
 pub fn after_terminal(text: &str) -> ReplyViolation {
     ReplyViolation::AfterTerminal { quote: quote(text) }

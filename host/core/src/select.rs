@@ -85,7 +85,7 @@ impl StrategyTraits {
 pub struct Selected {
     /// The requested range, without open turns and steps, and without calls that it would split.
     pub requested: TurnRange,
-    /// `requested`, extended over older summaries if the strategy writes one.
+    /// `requested`, extended over older summaries if the strategy writes a summary.
     pub range: TurnRange,
     /// The reasons for the differences from the range that the user requested.
     pub notes: Vec<Note>,

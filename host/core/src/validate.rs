@@ -120,7 +120,7 @@ pub enum Refusal {
         from: Position,
         to: Position,
     },
-    /// The range is not within the requested one.
+    /// The range is not within the requested range.
     OutOfRange {
         /// The payload's range.
         range: TurnRange,

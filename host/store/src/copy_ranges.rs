@@ -17,7 +17,7 @@ const WINDOW_BYTES: usize = 64 << 10;
 /// The longest gap between two ranges that is read with them. It is the size of a page.
 const GAP_BYTES: u64 = 4 << 10;
 
-/// From this size, the system copies a range. For a shorter one, the calls cost more than the copying.
+/// From this size, the system copies a range. For a shorter range, the calls cost more than the copying.
 const SYSTEM_COPY_BYTES: u64 = 64 << 10;
 
 pub(super) struct RangeCopier<'a> {

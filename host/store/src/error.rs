@@ -44,7 +44,7 @@ pub enum StoreError {
     NotEvents { path: PathBuf },
     /// The path of a new conversation exists already.
     Exists { path: PathBuf },
-    /// A new conversation has the id of another one.
+    /// A new conversation has the id of another conversation.
     IdTaken {
         id: String,
         /// The folder of the other conversation.

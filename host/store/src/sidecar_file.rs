@@ -220,7 +220,7 @@ impl SidecarFile {
             if folder.stamp(name)? != expected {
                 return Err(StoreError::Changed { path: path.to_path_buf(), how: "was changed" });
             }
-            // The old name does not count if the new one exists.
+            // The old name does not count if the new name exists.
             if expected.is_some() {
                 break;
             }

@@ -210,8 +210,8 @@ impl EventBuilder {
         self.map.first_records.push(FirstRecord { span, records });
     }
 
-    /// Marks the beginning of a conversation. A file must contain only one, because a second one does not continue the
-    /// first.
+    /// Marks the beginning of a conversation. A file must contain only one conversation, because a second
+    /// conversation does not continue the first.
     ///
     /// # Errors
     /// The file already has a conversation.

@@ -22,7 +22,7 @@ pub(crate) fn base64(text: &str) -> String {
     STANDARD.encode(text)
 }
 
-/// A transcript under construction. Each element is a second later than the previous one.
+/// A transcript under construction. Each element is a second later than the previous element.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Build(Vec<Value>);
 
