@@ -21,7 +21,7 @@ use crate::reports::compaction;
 use crate::setup::Setup;
 use crate::tokens::estimate_prefix;
 
-/// Runs the profiles of `auto.always`, checks the trigger, and compacts the transcript if that is due.
+/// Runs the profiles of `auto.always`, the profile if it is due, and the fallback profile if it is needed.
 pub(crate) async fn compact_if_due(
     request: &AutoRequest<'_>,
     setup: &mut Setup<'_>,

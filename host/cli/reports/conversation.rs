@@ -1,4 +1,4 @@
-//! A conversation, printed in one of several forms: all raw events, or only the view.
+//! A conversation, printed in one of several forms, with all raw events or only with the view.
 
 use std::io::{self, Write};
 use std::str::FromStr;
@@ -61,7 +61,7 @@ pub(crate) fn write(
 pub(crate) struct Printed {
     /// With [`PrintForm::Source`], pieces refer to the bytes of the transcript.
     pub(crate) pieces: Vec<Piece>,
-    /// The images of the conversation that a request lacks.
+    /// The warning about the images that a request lacks.
     pub(crate) warning: Option<String>,
 }
 

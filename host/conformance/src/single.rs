@@ -63,7 +63,7 @@ async fn check_exact_range(context: &CheckContext<'_>, surveys: &Surveys<'_>, fi
         findings.skip(&["P12"], "it writes no summary");
         return;
     }
-    // The older summary exceeds the requested range.
+    // The existing summary begins before the requested range.
     let selection =
         Selection { from: Some(Bound::turn(1)), to: Some(Bound::FromEnd(1)), ..Selection::default() };
     let Some(request) = context.request_for(&surveys.overlaid, "p12", selection) else { return };

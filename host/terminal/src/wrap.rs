@@ -1,5 +1,6 @@
 //! The wrapping of lines between words, to the width of a terminal. The terminal itself would break words, and would
-//! not indent continuation lines. A continuation line is always indented, so it never looks like a line of the host.
+//! not indent continuation lines. A continuation line is always indented, or begins with `|` as its first line, so it
+//! never looks like a line of the host.
 
 /// A narrower terminal gets the lines as they are.
 const COLUMNS_MIN: usize = 30;

@@ -81,7 +81,7 @@ impl FinishedBatch<'_> {
         }
     }
 
-    /// Returns the failure of the batch itself. A failed transcript or a missed gate is not one.
+    /// Returns the failure of the batch itself. Failed transcripts and missed gates do not count.
     fn failure(&self, scope: GateScope) -> Option<Report> {
         let is_empty = self.tally.total.transcripts == 0 && scope == GateScope::All && self.gates.is_empty();
         match &self.result {

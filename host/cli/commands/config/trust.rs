@@ -165,8 +165,8 @@ impl Target {
     }
 }
 
-/// Maps each strategy of the profiles to whether it asks a model. A strategy that cannot describe itself counts as one
-/// that does.
+/// Maps each strategy of the profiles to whether it asks a model. If a strategy cannot describe itself, the value is
+/// true.
 fn strategies_asking_models(
     args: &Args,
     config: &Config,

@@ -56,8 +56,8 @@ pub(super) struct McpServer {
     /// Whether a client may call a model.
     allow_model: bool,
     environment: Environment,
-    /// The models with the budget of all calls. The first compaction opens them. Every tool that writes holds the lock,
-    /// because two runs at once would not see each other's overlays.
+    /// The models with the budget of all calls. The first `compact` or `fork` opens them. Every tool that writes holds
+    /// the lock, because two runs at once would not see each other's overlays.
     models: Mutex<Option<Arc<Models>>>,
 }
 

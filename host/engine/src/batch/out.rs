@@ -30,7 +30,7 @@ pub struct ViewFolder {
 }
 
 impl ViewFolder {
-    /// Uses this folder, which is created when it is needed.
+    /// Selects this folder, which is created with the first view.
     #[must_use]
     pub fn new(folder: &Path, environment: &Environment) -> Self {
         Self {

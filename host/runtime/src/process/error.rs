@@ -1,4 +1,4 @@
-//! Errors of a process that was ended by the host or did not start.
+//! Errors of a process that did not start, or that did not end by itself within its limits.
 
 use std::io;
 use std::path::PathBuf;
