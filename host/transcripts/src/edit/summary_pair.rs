@@ -163,7 +163,7 @@ fn parent(
     follow(&LinkIndex::new(stream, map), start, deletions, pair_names).unwrap_or_else(|| "null".into())
 }
 
-/// Finds links by their names. The map is built only if a link does not lead to the previous one, which is rare.
+/// Finds links by their names. The map is built only if the parent of a link is not the previous link, which is rare.
 pub(super) struct LinkIndex<'a> {
     stream: &'a Stream,
     map: &'a SourceMap,
