@@ -357,7 +357,7 @@ fn dropping_the_future_kills_the_group() {
 }
 
 #[test]
-fn dropping_the_future_at_once_kills_the_runner() {
+fn dropping_the_future_immediately_kills_the_runner() {
     let test_dir = TestDir::new();
     block_on(async {
         let run = process::run(test_dir.launch(&["hangs"]));

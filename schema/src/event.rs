@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 /// The constant `"event"`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EventTag {
-    /// The one value.
+    /// The only value.
     #[default]
     #[serde(rename = "event")]
     Event,
@@ -65,7 +65,7 @@ impl EventLine {
 /// The constant `"events_end"`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EventsEndTag {
-    /// The one value.
+    /// The only value.
     #[default]
     #[serde(rename = "events_end")]
     EventsEnd,

@@ -140,7 +140,7 @@ pub enum Level {
 pub struct ResultReply {
     /// The request's id.
     pub id: String,
-    /// The compactions. Each becomes one overlay. A strategy without a compaction declines instead.
+    /// The compactions. A strategy without a compaction declines instead.
     #[serde(deserialize_with = "strict::objects")]
     #[cfg_attr(feature = "generate", schemars(length(max = crate::version::COMPACTIONS_MAX)))]
     pub compactions: Vec<Payload>,

@@ -118,7 +118,7 @@ fn interrupt_finishes_only_the_request_in_progress() {
 }
 
 #[test]
-fn second_interrupt_stops_at_once() {
+fn second_interrupt_stops_immediately() {
     let set = Set::new(3);
     let output = run_interrupted(&set, |pid| {
         // The system may merge two early signals into one. Therefore send until the batch has handled the

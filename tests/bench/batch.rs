@@ -45,19 +45,19 @@ pub(crate) fn add_rows(table: &mut Table, folder: &Path, runs: usize, count: usi
         alternate(runs.min(3), [&mut dry_run, &mut with_report, &mut read, &mut real_run])?;
     let row = format!("batch of {count}");
     table.add_times(
-        &format!("{row}, --dry-run: wall / two threads that read"),
+        &format!("{row}, --dry-run: wall / a thread per core that reads"),
         dry_run.wall,
         read.wall,
         Some(10.0),
     );
     table.add_times(
-        &format!("{row}, with a report: wall / two threads that read"),
+        &format!("{row}, with a report: wall / a thread per core that reads"),
         with_report.wall,
         read.wall,
         Some(10.0),
     );
     table.add_times(
-        &format!("{row}, appended and synced: wall / two threads that read"),
+        &format!("{row}, appended and synced: wall / a thread per core that reads"),
         real_run.wall,
         read.wall,
         Some(100.0),

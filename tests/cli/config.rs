@@ -120,10 +120,10 @@ fn explain_prints_toml_with_origins() {
     [conversation.compaction.profiles.auto-summarize]
     keep_last = 0  # built in
     strategies = [{ name = "summarize", options = { instructions = """
-    The conversation is to be continued from your summary. Say, briefly, and without losing a detail that matters:
+    The conversation is to be continued from your summary. Write briefly, and keep every important detail:
 
     1. What has been done so far.
-    2. How things stand now.
+    2. The current state.
     3. What was decided, and why.
     4. If a skill or a workflow was being followed: its steps, those that matter in full, which of them are done, and which one comes next, so that it can be followed to its end.""", max_tokens = 20000 } }]  # built in
 

@@ -161,7 +161,7 @@ fn strategy_receives_model_and_context_window() {
 #[test]
 fn rejects_truncated_or_filtered_answer() {
     for (finish_reason, message) in
-        [("length", "cut off"), ("content_filter", "stopped for `content_filter`")]
+        [("length", "cut off"), ("content_filter", "stopped with the reason `content_filter`")]
     {
         for on_failure in [REPORT_ERROR, DECLINE_WITHOUT_SUMMARY] {
             let scene = Scene::with_failure_handler(on_failure);

@@ -162,7 +162,7 @@ fn run_with_model(world: &World, model: Option<&Model>, extra: &[&str]) -> Comma
 fn rejects_incomplete_provider_answers() {
     for (text, finish_reason, message) in [
         ("They rea", "length", "the answer was cut off at the token limit (llm_truncated)"),
-        ("I will not", "content_filter", "it stopped for `content_filter` (llm_refused)"),
+        ("I will not", "content_filter", "the model stopped with the reason `content_filter` (llm_refused)"),
         (" \n", "stop", "the answer has no text (llm_refused)"),
         (
             &"x".repeat(100_000),

@@ -113,7 +113,7 @@ fn interrupt_stops_reading_and_answers_records_in_progress() {
 }
 
 #[test]
-fn second_interrupt_stops_at_once() {
+fn second_interrupt_stops_immediately() {
     let world = World::new();
     let (_gate, progress) = install_slow_strategy(&world);
     let (mut child, stdin, mut stdout) = start(&world, &SLOW);

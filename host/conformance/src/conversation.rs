@@ -72,7 +72,7 @@ fn turn(events: &mut Vec<Value>, request: &str, steps: &[Value]) {
     events.push(json!({"type": "turn_start"}));
     events.push(json!({"type": "chat_request", "content": request}));
     events.extend_from_slice(steps);
-    events.push(json!({"type": "chat_response", "message": "So much for that."}));
+    events.push(json!({"type": "chat_response", "message": "That is all."}));
 }
 
 /// Returns a tool call and its response.
@@ -104,7 +104,7 @@ fn events(text: &str) -> Vec<Value> {
     let test = json!({"package": "the clock"});
     turn(
         &mut events,
-        "Mend it.",
+        "Fix it.",
         &[
             &[reasoning("Does the test fail? Let us see what it says.")][..],
             &call("c2", "cargo_test", &test, &format!("3 of 14 failed: {text}"), true),
@@ -126,7 +126,7 @@ fn events(text: &str) -> Vec<Value> {
         "And now?",
         &[
             &call("c1", "fs_read_file", &path, &long, false)[..],
-            &[json!({"type": "tool_call_response", "id": "c9", "content": "Nobody asked for this.", "is_error": false}), late],
+            &[json!({"type": "tool_call_response", "id": "c9", "content": "A response without a call.", "is_error": false}), late],
         ]
         .concat(),
     );
@@ -187,7 +187,7 @@ fn without_calls() -> Stream {
 /// Returns the plain conversation with overlays on its first turns.
 fn overlaid() -> Stream {
     let mut events = events("x");
-    events.push(json!({"type": "compaction", "from_turn": 0, "to_turn": 1, "summary": {"summary": "They read a.rs and mended it."}}));
+    events.push(json!({"type": "compaction", "from_turn": 0, "to_turn": 1, "summary": {"summary": "They read a.rs and fixed it."}}));
     events.push(json!({"type": "compaction", "from_turn": 1, "to_turn": 2, "reasoning": "strip", "tool_calls": {"policy": "strip", "request": true, "response": true}}));
     stream(events)
 }

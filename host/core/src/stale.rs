@@ -47,10 +47,11 @@ fn first_changed_turn(stream: &Stream, view: &View) -> Option<usize> {
 /// because it is sent in one message with them. After a text of the assistant, no turn is open.
 fn open_item(stream: &Stream, view: &View) -> usize {
     let kind = |item: &Item| item.part.element().map(|element| stream.events()[element].kind);
-    let is_said = |kind: &Option<Kind>| matches!(kind, Some(Kind::Message | Kind::Data | Kind::Reasoning));
+    let is_model_output =
+        |kind: &Option<Kind>| matches!(kind, Some(Kind::Message | Kind::Data | Kind::Reasoning));
     // A text between a call and its results is a part of the response with the call.
     let follows_call = |index: usize| {
-        let before = view.items()[..index].iter().rev().map(kind).find(|kind| !is_said(kind));
+        let before = view.items()[..index].iter().rev().map(kind).find(|kind| !is_model_output(kind));
         before == Some(Some(Kind::ToolRequest))
     };
     // Renderings move a result that follows no call to its own call, or leave it out.

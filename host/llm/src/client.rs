@@ -240,7 +240,7 @@ fn model_answer(response: ChatResponse) -> ModelAnswer {
         Some(StopReason::MaxTokens(_)) => AnswerEnd::Truncated,
         Some(
             StopReason::ContentFilter(reason) | StopReason::Other(reason) | StopReason::ToolCall(reason),
-        ) => AnswerEnd::Refused(format!("it stopped for `{reason}`")),
+        ) => AnswerEnd::Refused(format!("the model stopped with the reason `{reason}`")),
         Some(StopReason::Completed(_) | StopReason::StopSequence(_)) | None if text.trim().is_empty() => {
             AnswerEnd::Refused("the answer has no text".into())
         }

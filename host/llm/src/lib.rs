@@ -256,7 +256,7 @@ impl Models {
                 let tries = if retry == 0 { String::new() } else { format!(", after {} tries", retry + 1) };
                 return Err(unavailable(format!("{model}: {}{tries}", error.message)));
             };
-            tracing::info!(%model, error = error.message, ?delay, "retries the request");
+            tracing::info!(%model, error = error.message, ?delay, "retrying the request");
             tokio::time::sleep(delay).await;
             retry += 1;
         };

@@ -95,7 +95,7 @@ fn bound<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bound>, D:
     if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(D::Error::custom) }
 }
 
-/// The arguments of `stats` and `show`.
+/// The arguments of `stats`, `show`, and `diff`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InspectArguments {

@@ -27,7 +27,7 @@ pub(super) fn check(linter: &mut BodyLinter<'_>) {
             }
             "custom_tool_call" => waiting.push((index, id)),
             "reasoning" if !items.get(index + 1).is_some_and(is_model_output) => {
-                linter.report(Rule::R2, index, "is reasoning without the output that follows it");
+                linter.report(Rule::R2, index, "is reasoning, but no output of the model follows it");
             }
             "compaction" if text(item, "encrypted_content").is_empty() => {
                 linter.report(Rule::R3, index, "is a compaction without its content");

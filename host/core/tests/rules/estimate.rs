@@ -76,7 +76,7 @@ fn counts_keys_and_values_of_arguments() {
 }
 
 #[test]
-fn counts_no_frame_of_a_blank_message() {
+fn counts_no_frame_of_an_empty_message() {
     check(json!({"type": "chat_request", "content": ""}), 0);
     check(json!({"type": "chat_response", "message": ""}), 0);
     check(json!({"type": "chat_response", "reasoning": ""}), 15);
