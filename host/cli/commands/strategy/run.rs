@@ -35,7 +35,7 @@ use crate::output;
 pub(crate) struct Args {
     /// An executable, a shared library, or a folder with a plugin.toml
     path: PathBuf,
-    /// A conversation folder, events.json, id, agent's file, or - for stdin
+    /// A conversation folder, events.json, id, another agent's file, or -
     transcript: OsString,
     /// Pass options to the strategy, as a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = parse_options)]
