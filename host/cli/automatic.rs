@@ -52,7 +52,7 @@ pub(crate) async fn compact_if_due(
             .run_profile(&config, &planned, RequestedSelection::default(), &opened, wait)
             .await?;
         if matches!(&applied, ProfileOutcome::Done(run, _) if !run.io.dry_run) {
-            // The file has changed.
+            // The file may have changed.
             opened = setup.read(transcript)?;
         }
         always.push(always_report(name, applied, &mut text));

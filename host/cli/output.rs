@@ -196,7 +196,7 @@ pub(crate) fn text(lines: &EscapedLines) -> io::Result<()> {
     data(|out| out.write_all(wrapped_to(lines.as_str(), columns).as_bytes()))
 }
 
-/// Writes parts of a text result to stdout, each before the next one is computed. Their lines are not wrapped.
+/// Writes parts of a text result to stdout, each before the next part is computed. Their lines are not wrapped.
 ///
 /// # Errors
 /// See [`data`].

@@ -129,8 +129,8 @@ fn request<'a>(args: &'a Args, environment: &Environment) -> Result<AutoRequest<
     })
 }
 
-/// Compacts the session of a hook. An agent interprets the output and the exit code of a hook as an answer, so a
-/// failure is only logged.
+/// Runs as a hook of an agent. The agent interprets stdout and the exit code as an answer, so a failure is only a
+/// warning.
 fn run_hook(args: &Args, environment: &Environment) {
     let result = until_interrupted(async {
         match tokio::time::timeout(HOOK_TIME, compact_for_hook(args, environment)).await {

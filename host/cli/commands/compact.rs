@@ -149,7 +149,7 @@ async fn compact_all(args: &Args, quiet: bool, environment: &Environment) -> Res
 /// A transcript whose compaction runs, or could not be started.
 struct StartedTranscript<'a> {
     transcript: &'a OsStr,
-    /// None if the transcript was not found.
+    /// `None` if the transcript was not found.
     path: Option<PathBuf>,
     compaction: Result<RunningCompaction, Report>,
 }

@@ -199,7 +199,7 @@ impl ViewText<'_> {
         writeln!(self.out, "[{overlay}{events}, {} characters removed]", grouped(characters))
     }
 
-    /// Writes an event, after the title of its turn if it is the first one.
+    /// Writes an event, after the title of its turn if it is the first event of the turn.
     fn write_item(&mut self, item: &Item, title_mark: &str, mark: &str) -> io::Result<()> {
         let Some(shown) = item.event(self.comparison.stream) else { return Ok(()) };
         if self.turn != Some(shown.turn) {

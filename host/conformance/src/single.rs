@@ -28,8 +28,8 @@ pub(super) fn ordinary_requests<'a>(
     cases.into_iter().filter_map(|(name, request)| Some((name, request?))).collect()
 }
 
-/// Sends the ordinary requests, and then the requests for an exact range and for steps. Returns the answers to the
-/// ordinary requests. If one of these fails, it sends no further requests, and returns `None`.
+/// Sends the ordinary requests. If all of them succeed, it sends the requests for an exact range and for steps, and
+/// returns the answers to the ordinary requests.
 pub(super) async fn check_ordinary(
     context: &CheckContext<'_>,
     surveys: &Surveys<'_>,

@@ -1,5 +1,5 @@
 //! JP's current conversation. JP keeps a file for each terminal session, with the conversations that were activated in
-//! it. Without such a file, the conversation that was activated last is the current one.
+//! it. Without such a file, the current conversation is the conversation that was activated last.
 
 use std::path::Path;
 

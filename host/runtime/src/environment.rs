@@ -148,7 +148,7 @@ impl Environment {
         xdg.cloned().or_else(home).map(|folder| folder.join("jp-compact"))
     }
 
-    /// Makes a folder the current one of this process.
+    /// Makes this folder the current folder of this process.
     ///
     /// # Errors
     /// The folder does not exist, or cannot be accessed.

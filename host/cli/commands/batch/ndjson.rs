@@ -29,7 +29,7 @@ use crate::setup::Setup;
 
 /// The maximum number of records in progress.
 const RECORDS_MAX: usize = 16;
-/// The maximum size of all records in progress, in bytes. A single record may exceed it.
+/// While the records in progress have this many bytes, no other record is read.
 const RECORD_BYTES_MAX: usize = 64 << 20;
 /// The maximum number of answers that wait for the writer.
 const ANSWERS_MAX: usize = 4;

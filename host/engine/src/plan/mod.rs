@@ -403,7 +403,7 @@ impl<'a> Planner<'a> {
         ConsentContext::new(config.scope().clone(), self.user.asker, self.environment)
     }
 
-    /// Creates sessions for one more thread, with one process per strategy.
+    /// Creates sessions for one more thread, with at most one worker per strategy.
     #[must_use]
     pub fn thread_sessions(&self) -> Arc<Sessions> {
         Arc::new(self.launcher().sessions(1))
@@ -433,7 +433,7 @@ struct Launcher {
 }
 
 impl Launcher {
-    /// Creates sessions with this number of workers for each strategy.
+    /// Creates sessions with this maximum number of workers per strategy.
     fn sessions(&self, workers: usize) -> Sessions {
         Sessions::new(self.starter.clone(), self.deadline)
             .with_workers(workers)

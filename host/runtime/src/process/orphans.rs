@@ -18,7 +18,7 @@ use crate::small_file;
 /// The time to wait until killed processes have disappeared. Only a slow system needs all of it.
 const REAP_TIME_MAX: Duration = Duration::from_millis(250);
 
-/// The running strategies. Each leads the session with its own process id.
+/// The running strategies and other children. Each strategy leads the session with its own process id.
 static STRATEGIES: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// Read-locked during a spawn, and write-locked during a search for orphans. Otherwise a new strategy would be mistaken

@@ -101,7 +101,7 @@ impl Queue {
         jobs.pop_front_if(|job| job.bytes() <= bytes_max)
     }
 
-    /// Same as [`Self::take`], used by a busy worker. Leaves requests to idle workers.
+    /// Same as [`Self::take`], used by a busy worker. Leaves requests to idle workers and to vacant slots.
     pub(super) fn take_ahead(&self, bytes_max: usize) -> Option<Job> {
         let others = self.idle.load(Ordering::Relaxed) + self.vacant.load(Ordering::Relaxed);
         if others == 0 { self.take(bytes_max) } else { None }

@@ -105,8 +105,8 @@ impl Drop for EndedOnDrop<'_> {
 }
 
 impl Sessions {
-    /// Creates sessions with one process per request, without a model or a watcher. The deadline applies to one round.
-    /// If it is `None`, the manifest of a strategy may set its own.
+    /// Creates sessions with no model, no watcher, and a maximum of 0 workers. The deadline applies to one round. If it
+    /// is `None`, the manifest of a strategy may set its own.
     #[must_use]
     pub fn new(starter: Starter, deadline: impl Into<Option<Duration>>) -> Self {
         Self {
@@ -122,7 +122,7 @@ impl Sessions {
         }
     }
 
-    /// Sets the maximum number of workers for each strategy that supports workers. 0 means one process per request.
+    /// Sets the maximum number of workers per strategy. With 0, only strategies with `mode = "worker"` have a worker.
     #[must_use]
     pub fn with_workers(self, workers_max: usize) -> Self {
         Self { workers_max, ..self }

@@ -1,5 +1,5 @@
-//! The workers of one strategy. Each slot runs one process at a time, which serves requests. A slot starts a
-//! process only when there is work for it.
+//! The workers of one strategy. Each slot runs one process at a time, which serves requests. A slot starts a process
+//! only when a request waits or will follow.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -70,7 +70,7 @@ pub enum TrustStatus {
     Trusted {
         /// The granted permissions.
         permissions: Permissions,
-        /// The interpreter at the time when trust was given.
+        /// The interpreter when trust was given. With a lock file or `--trust-dir`, the present interpreter.
         interpreter: Option<PathBuf>,
     },
     /// No record exists for this plugin.

@@ -79,7 +79,7 @@ pub(super) fn check_ancestors(path: &Path, root: Option<&Path>) -> io::Result<Op
 }
 
 /// Checks a file and every folder and link on the way to it, in the order in which the kernel resolves the
-/// path. Only checks paths below `root` if it is given.
+/// path. If `root` is given, only checks it and the paths below it.
 pub(super) fn check_resolution(path: &Path, root: Option<&Path>) -> io::Result<Option<Insecure>> {
     let reversed = |path: &Path| -> Vec<PathBuf> {
         path.components().rev().map(|component| component.as_os_str().into()).collect()

@@ -72,7 +72,7 @@ impl SizeWatch {
     }
 }
 
-/// Returns the result of a measurement and the time of the next one.
+/// Returns the result of a measurement and the time of the next measurement.
 fn timed<T>(measure: impl FnOnce() -> T) -> (T, Instant) {
     let started = Instant::now();
     let result = measure();
