@@ -22,7 +22,7 @@ use jp_compact_runtime::jail::{Abilities, Confinement};
 use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
 use tokio::sync::Semaphore;
 
-/// The number of plugins that are checked at once.
+/// The number of plugins that are checked at the same time.
 static SLOTS: Semaphore = Semaphore::const_new(3);
 
 /// The time limits of a strategy.

@@ -61,8 +61,8 @@ fn faulty_strategy_fails_only_the_transcripts_it_breaks_on() {
 
 #[test]
 fn vanished_file_is_reported_and_the_others_are_compacted() {
-    // A batch does not open 60 transcripts at once. The strategy removes the first file, which is open,
-    // and the last one, which is not.
+    // A batch does not open 60 transcripts at the same time. The strategy removes the first file, which is
+    // open, and the last one, which is not.
     let set = Set::new(60);
     let run = format!(
         "if mkdir '{0}.begun' 2>/dev/null; then rm '{0}/a0/events.json' '{0}/a9/events.json'; fi\n{DECLINE}",

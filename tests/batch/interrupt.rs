@@ -1,4 +1,4 @@
-//! Interruption by Ctrl-C: transcripts in progress are finished, and the next run resumes.
+//! Interruption by Ctrl-C: requests in progress are finished, and the next run resumes.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -45,7 +45,7 @@ fn run_interrupted(set: &Set, after_interrupt: impl FnOnce(Pid)) -> CommandOutpu
 
 #[test]
 fn interrupt_finishes_work_in_progress_and_resume_continues() {
-    // More transcripts than the batch works on at once.
+    // More transcripts than the batch works on at the same time.
     let set = Set::new(60);
     let continue_pipe = set.path("go");
     let output = run_interrupted(&set, |_| fs::write(&continue_pipe, "go\n").unwrap()).exits(130);

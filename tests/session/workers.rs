@@ -27,7 +27,7 @@ fn worker_serves_many_requests_and_a_process_only_one() {
     world.check_arrivals(&[(0, "c1"), (1, "c2")]);
 }
 
-/// Returns the number of running processes: each has a private folder.
+/// Returns the number of running processes: each has a private directory.
 fn running(world: &World) -> usize {
     let names = fs::read_dir(world.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
     names.filter(|name| name.to_str().unwrap().starts_with("jp-compact-")).count()

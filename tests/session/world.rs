@@ -79,7 +79,7 @@ impl World {
         self.sessions.ask(&self.described(), self.header(mode), &Body::Nothing).await
     }
 
-    /// Sends all requests at once and waits for all answers.
+    /// Sends all requests at the same time, and waits for all answers.
     pub(crate) async fn ask_all<const N: usize>(
         &self,
         modes: [&str; N],

@@ -49,7 +49,7 @@ impl TerminalSession {
         self.terminal.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Reads until all these texts are on the screen at once.
+    /// Reads until all these texts are on the screen at the same time.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, texts: &[&str]) {
         while !texts.iter().all(|text| self.words().contains(text)) {
