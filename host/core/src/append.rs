@@ -171,7 +171,7 @@ fn shared_overlay(by_entry: &[Vec<Overlay>]) -> Option<Overlay> {
 
 /// Returns the overlays of a compaction, without timestamps. JP cannot read ranges with steps. Therefore, in JP's own
 /// conversations, the whole turns of such a range get a separate overlay, which JP can apply. A summary or a selection
-/// of calls stays in one overlay. A policy with hints gets overlays for the part of it that JP can apply.
+/// of calls stays in one overlay. A policy with hints also gets overlays for the part of it that JP can apply.
 #[must_use]
 pub fn unstamped_overlays(stream: &Stream, compaction: &Compaction) -> Vec<Overlay> {
     let range = compaction.range();

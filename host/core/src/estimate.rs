@@ -2,13 +2,13 @@
 //! tokenizer that the caller passes. Both count the tokens of a request body: its texts as JSON strings, tool names,
 //! ids, arguments, and the JSON around each message, call, and result (docs/decisions/0024-pieces.md).
 //!
-//! Metadata, inquiries, and base64 do not count. The estimate of an image is fixed ([`IMAGE_TOKENS`]), and the estimate
-//! of encrypted reasoning depends on its size ([`ENVELOPE_BYTES`]). An event's *content* is the part that a strip can
-//! remove. The *frame* is the rest: names, ids, and JSON.
+//! Metadata and inquiries do not count. Texts in base64 count in their decoded form. The estimate of an image is fixed
+//! ([`IMAGE_TOKENS`]), and the estimate of encrypted reasoning depends on its size ([`ENVELOPE_BYTES`]). An event's
+//! *content* is the part that a strip can remove. The *frame* is the rest: names, ids, and JSON.
 //!
 //! The estimate of a view is the sum of the estimates of its events, so an overlay changes only the estimates of the
 //! events that it hides or replaces. Weights are summed before they are rounded up to tokens. A nonempty text never
-//! counts as 0, so a strategy can distinguish a stripped event (0) from a small one.
+//! counts as 0, so a strategy can distinguish stripped content (0) from short content.
 
 mod arguments;
 

@@ -1,6 +1,6 @@
 //! The projection: a pure, total function from a stream and its overlays to the view that a model receives (RFD 064,
 //! "Projection Layer"; docs/reference/store.md#projection). In each turn or step the newest overlay wins, separately
-//! for summary, reasoning, and tool calls. If two have the same time, the later one in the stream wins.
+//! for summary, reasoning, and tool calls. Of two overlays with the same time, the later in the stream wins.
 
 mod deciders;
 mod history;

@@ -13,7 +13,7 @@ use plotters::prelude::{
 };
 use plotters::style::{IntoFont, TextStyle};
 
-/// Width and height of a chart in units of its view box. It is scaled to the width of the page.
+/// Width and height of a chart in units of its view box. The chart is scaled to the width of the page.
 const SIZE: (u32, u32) = (520, 340);
 const FONT: (&str, i32) = ("sans-serif", 15);
 /// The colors of dots and lines. They are readable on a light and on a dark background.

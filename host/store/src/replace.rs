@@ -77,8 +77,8 @@ impl<E: Error> Error for ReplaceError<E> {
     }
 }
 
-/// Checks the name in advance, and that it is not a symlink. Without this check, strategies could run although the
-/// write will fail. [`replace`] checks it again.
+/// Checks the file's name, and that the file is not a symlink. Without this early check, strategies could run although
+/// the write will fail. [`replace`] repeats the check.
 ///
 /// # Errors
 ///
@@ -162,7 +162,7 @@ impl PreparedReplacement {
     }
 }
 
-/// Performs the steps of [`replace`] before the wait for the disk. The lock is held until the result is dropped.
+/// Performs the steps of [`replace`] before the first rename. The lock is held until the result is dropped.
 ///
 /// # Errors
 ///

@@ -76,7 +76,7 @@ impl Workspace {
     }
 
     /// Returns the workspace of a user's storage. Its root is the root of the current folder if the id matches.
-    /// Otherwise it has all roots that the storage records.
+    /// Otherwise it has the roots that the storage records and that have this id.
     fn of_user(user: PathBuf, environment: &Environment) -> Self {
         let has_this_id =
             |root: &PathBuf| workspace_id(root, environment).is_some_and(|id| is_storage_of(&user, &id));

@@ -25,8 +25,8 @@ impl Coverage {
     }
 }
 
-/// Returns the length of the text in JSON, which may be cut off. Text is a string with a space or a non-ASCII
-/// character. Keys, ids, times, and type names have neither.
+/// Returns the length of the text in a record, which may be cut off or not be JSON. Text is a string value with a space
+/// or a non-ASCII character. Ids, times, and type names have neither.
 fn text_len(raw: &[u8]) -> u64 {
     let is_text = |bytes: &[u8]| bytes.iter().any(|byte| *byte == b' ' || !byte.is_ascii());
     let raw = raw.trim_ascii();

@@ -55,7 +55,7 @@ impl ByteSource {
         Self { start: 0, size: bytes.len(), window: bytes, windows: None, has_more: true }
     }
 
-    /// Starts a file of `size` bytes.
+    /// Opens a file of `size` bytes at its first window.
     ///
     /// # Errors
     /// The file cannot be read.

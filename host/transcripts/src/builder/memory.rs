@@ -1,6 +1,6 @@
 //! The bytes of a source that stay in memory when it is read in windows: those that the projection and the write-back
-//! read. These are names and ids, blank texts, and values that may be too short for their replacement. The write-back
-//! reads only the positions of all others.
+//! read. These are names and ids, blank texts, and values that may be too short for their replacement. Of other values,
+//! the write-back reads only the positions.
 
 use jp_compact_core::event::{Event, Kind};
 use jp_compact_core::external::ExternalEvent;

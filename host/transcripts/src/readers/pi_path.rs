@@ -37,7 +37,7 @@ pub(super) enum FirstKept {
     Nothing,
 }
 
-/// Returns the path from the root to the last entry, and the entry whose parent is missing.
+/// Returns the path from the root to the last entry, and its first entry if the parent of that entry is missing.
 pub(super) fn path(entries: &[PiEntry]) -> (Vec<usize>, Option<usize>) {
     let with_id = |(index, entry): (usize, &PiEntry)| Some((entry.id.clone()?, index));
     let by_id: HashMap<String, usize> = entries.iter().enumerate().filter_map(with_id).collect();
