@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Conversation, Model, World};
 
-/// One second after the last event of [`world`].
+/// 20 seconds after the last event of [`world`].
 const NOW: &str = "--now=2026-03-18T11:59:00Z";
 /// The time to live of the cache has passed.
 const LATER: &str = "--now=2026-03-18T12:10:00Z";
