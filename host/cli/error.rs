@@ -124,7 +124,7 @@ impl Report {
     }
 }
 
-/// Reports a failed write to stdout, because most commands do no other I/O. Otherwise, use [`Report::of_system`].
+/// Reports a failed write to stdout. For any other operation, use [`Report::of_system`].
 impl From<std::io::Error> for Report {
     fn from(error: std::io::Error) -> Self {
         Self::of_system("failed to write the output", &error)

@@ -57,7 +57,7 @@ fn print_warnings(stream: &Transcript, path: &Path, environment: &Environment) {
     }
 }
 
-/// Opens a transcript in the given format, or in the detected one.
+/// Opens a transcript in the given format, or in the detected format.
 pub(crate) fn open_as(
     transcript: &OsStr,
     format: Option<Format>,
@@ -104,7 +104,7 @@ pub(crate) fn no_transcript(paths: &[OsString]) -> Report {
     Report::new(Exit::Transcript, format!("found no transcript in {}", paths.join(", ")), Some(hint))
 }
 
-/// The maximum number of sessions whose ids are compared with a mistyped one.
+/// The maximum number of sessions whose ids are compared with a mistyped id.
 const IDS_MAX: usize = 1000;
 
 /// Suggests the nearest id if a mistyped id may be the cause of a failure.

@@ -30,7 +30,7 @@ pub(crate) struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
-    /// Opens the models and the planner. With `several` transcripts, strategies run as worker processes.
+    /// Opens the models and the planner. With `several` transcripts, strategies can run as worker processes.
     pub(crate) fn open(
         args: &RunArgs,
         several: bool,

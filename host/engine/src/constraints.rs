@@ -17,7 +17,7 @@ pub struct LostConstraint {
     pub sentence: String,
 }
 
-/// The overlays of a result: their ranges, and whether they have a summary.
+/// The range of an overlay of a result, and whether the overlay has a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompactedRange {
     pub range: TurnRange,

@@ -23,8 +23,8 @@ pub(crate) fn of_events<'a>(events: impl Iterator<Item = &'a [u8]>) -> String {
     hexadecimal(hash)
 }
 
-/// Returns the 128-bit XXH3 of the events in a range, each followed by a newline. Every read of a transcript computes
-/// it, so it must be fast. It does not protect against an attacker.
+/// Returns the 128-bit XXH3 of the events in a range, each followed by a newline. Every read of a transcript with a
+/// sidecar computes it, so it must be fast. It does not protect against an attacker.
 #[must_use]
 pub fn of_range(stream: &Stream, range: TurnRange) -> String {
     let mut hash = RangeHash::default();

@@ -1,5 +1,5 @@
-//! The turns, steps, tokens, and overlays of listed sessions. Each listed session is read as a whole. A session that
-//! cannot be read is listed without counts.
+//! The turns, steps, tokens, and overlays of listed sessions. Each session is read as a whole. A session that is too
+//! large or cannot be read is listed without counts.
 
 use std::ffi::OsStr;
 use std::thread;

@@ -18,7 +18,7 @@ use crate::digest;
 use crate::plan::BatchPlanner;
 use jp_compact_store::{self as store, StoreError};
 
-/// A transcript that this run or an earlier one finished.
+/// A transcript that this run or an earlier run finished.
 pub(super) struct FinishedTranscript {
     pub(super) index: usize,
     /// The report entry. `None` for a file that is ignored: see [`Completion::Ignored`].
@@ -77,7 +77,7 @@ enum Completion {
     Now,
     /// An earlier run processed it. Contains the raw and the parsed line.
     Earlier(Vec<u8>, Box<TranscriptReport>),
-    /// The file is not a transcript, it is a copy of another one that JP would load instead, or it was not started
+    /// The file is not a transcript, it is a copy of another file that JP would load instead, or it was not started
     /// before an interrupt.
     Ignored,
 }

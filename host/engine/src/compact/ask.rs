@@ -249,7 +249,8 @@ impl<'a> ProposalCollector<'a> {
         }
     }
 
-    /// Asks for a proposal. If a proposed summary includes an older one only partially, asks again for a wider range.
+    /// Asks for a proposal. If a proposed summary includes an older summary only partially, asks again for a wider
+    /// range.
     async fn request_proposal(
         &mut self,
         strategy: &'a PreparedStrategy,
@@ -373,7 +374,7 @@ impl<'a> ProposalCollector<'a> {
     }
 
     /// Returns the range that includes older summaries completely, if the only error in the reply is that a summary
-    /// includes one partially.
+    /// includes an older summary partially.
     fn wider_range(
         &self,
         strategy: &PreparedStrategy,

@@ -30,7 +30,7 @@ impl Effect<'_> {
         estimate.view_tokens(&new_view).saturating_sub(estimate.view_tokens(view))
     }
 
-    /// Returns whether a policy replaces an older one of the same kind. A summary is not a policy.
+    /// Returns whether a policy replaces an older policy of the same kind. A summary is not a policy.
     pub(super) fn replaces_policy(&self) -> bool {
         let Survey { stream, pairs, .. } = self.survey;
         self.compactions.iter().any(|compaction| {

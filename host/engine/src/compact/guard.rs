@@ -1,5 +1,5 @@
-//! The guard before an append: the overlays must not introduce a violation of a lint rule
-//! (docs/reference/lint-rules.md), and must save enough. It checks the result of the real projection.
+//! The guard before an append. It finds the lint rules that overlays would violate (docs/reference/lint-rules.md), lost
+//! constraints, growth, and savings that are too small. It checks the result of the real projection.
 
 use crate::constraints::{CompactedRange, LostConstraint, lost_constraints};
 use jp_compact_core::append::{Entry, NewOverlay};
@@ -111,7 +111,7 @@ pub(super) struct Forecast {
 }
 
 /// Projects the stream with the new overlays, and compares the violations of the new view with the violations of the
-/// old one.
+/// old view.
 pub(super) fn forecast(
     stream: &Stream,
     pairs: &Pairs,

@@ -1,7 +1,7 @@
 //! The work on a large transcript that needs no strategy: the estimate of its tokens, and the digest of its raw input.
-//! Both read all texts, and neither needs the result of the other, so they run in several threads. The digest is needed
-//! last, so its thread runs while the strategies do. The results are the same as with one thread. No process may be started
-//! here, because a process ends together with the thread that started it.
+//! Both read all texts, and neither needs the result of the other, so they run in several threads. The digest is
+//! usually needed last, so its thread runs while the strategies do. The results are the same as with one thread. No
+//! process may be started here, because a process ends together with the thread that started it.
 
 use std::num::NonZero;
 use std::ops::Range;
@@ -47,8 +47,8 @@ fn estimate_in_threads(stream: &Stream, estimator: Estimator, threads: usize) ->
     })
 }
 
-/// The digest of the raw input. It is needed only for an append, after the strategies. So a thread computes it in the
-/// meantime if the transcript is large.
+/// The digest of the raw input. It is usually needed only for an append, after the strategies. So a thread computes it
+/// in the meantime if the transcript is large.
 #[derive(Debug, Default)]
 pub(super) struct InputDigest {
     known: Option<String>,

@@ -98,7 +98,7 @@ impl RunOutcome<'_> {
 /// Runs the strategies on a transcript, and appends their overlays.
 ///
 /// # Errors
-/// Nothing was appended.
+/// A strategy, a check, or the write failed. Nothing was appended then.
 pub async fn compact(run: &RunSettings, opened: &Opened) -> Result<RunReport, Error> {
     compact_with_view(run, opened).await.map(|outcome| outcome.report)
 }
@@ -106,7 +106,7 @@ pub async fn compact(run: &RunSettings, opened: &Opened) -> Result<RunReport, Er
 /// Like [`compact`], but also returns the survey and the new view.
 ///
 /// # Errors
-/// Nothing was appended.
+/// A strategy, a check, or the write failed. Nothing was appended then.
 pub async fn compact_with_view<'a>(run: &RunSettings, opened: &'a Opened) -> Result<RunOutcome<'a>, Error> {
     // A dry run fails where the real run would fail. A transcript without turns, such as `[]`, has nothing to compact.
     if !run.io.in_memory && opened.stream.turns() > 0 {

@@ -1,5 +1,5 @@
-//! The preparation of a run's strategies, before any transcript is read: it finds them, checks trust, describes them,
-//! and checks their options. [`allow`] is the only place that decides whether a plugin may run, and whether in a jail.
+//! The preparation of a run's strategies: it finds them, checks trust, describes them, and checks their options.
+//! [`allow`] is the only place that decides whether a plugin may run, and whether in a jail.
 
 use std::path::Path;
 

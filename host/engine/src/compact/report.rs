@@ -93,7 +93,7 @@ pub struct Step {
     pub strategy: String,
     pub version: String,
     pub outcome: StrategyOutcome,
-    /// The tokens that the view shows again, because a policy of this strategy replaces an older one.
+    /// The tokens that the view shows again, because a policy of this strategy replaces an older policy.
     pub restored_tokens: u64,
     pub logs: Vec<(Level, String)>,
     pub diagnostics: Vec<Diagnostic>,
@@ -227,7 +227,7 @@ impl RunReport {
         self.tokens_after = self.tokens_before;
     }
 
-    /// Returns the number of new overlays. Several strategies can share one.
+    /// Returns the number of new overlays. Several strategies can share an overlay.
     #[must_use]
     pub fn count_new_overlays(&self) -> usize {
         self.new_overlays().map(|(_, new)| new.number).collect::<BTreeSet<_>>().len()

@@ -29,7 +29,7 @@ pub struct ResetReport {
 /// Removes the overlays that `target` names, and their receipts. Malformed overlays are removed as well.
 ///
 /// # Errors
-/// Nothing was removed.
+/// The overlays cannot be read or removed, or the overlay does not exist. Nothing was removed then.
 pub fn reset(
     transcript: &OsStr,
     target: Reset,

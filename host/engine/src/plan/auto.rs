@@ -20,11 +20,11 @@ use jp_compact_llm::{ContextWindow, ModelName, WindowSource};
 /// A request for an automatic compaction.
 #[derive(Debug, Clone)]
 pub struct AutoRequest<'a> {
-    /// The profile, in place of the configured one.
+    /// The profile, in place of the configured profile.
     pub profile: Option<&'a str>,
     /// The context window in tokens, in place of the model's.
     pub context_window: Option<u64>,
-    /// The turns and steps, in place of the configured ones.
+    /// The turns and steps, in place of the configured selection.
     pub selection: RequestedSelection,
     pub estimator: Estimator,
     /// The configured value that requested the compaction, if that value is not the user's own.

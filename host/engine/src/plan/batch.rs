@@ -170,8 +170,8 @@ impl<'a> BatchPlanner<'a> {
         config::scope(self.environment, place).root().map(Path::to_path_buf)
     }
 
-    /// Creates the state of a thread, with one process per strategy. More processes would not help, because a batch
-    /// starts as many threads as can work at the same time.
+    /// Creates the state of a thread, with at most one worker per strategy. More workers would not help, because a
+    /// batch starts as many threads as can work at the same time.
     #[must_use]
     pub fn thread_plans(&self, disk: &Arc<DiskQueue>) -> ThreadPlans {
         let sessions = Arc::new(self.launcher.sessions(1));

@@ -86,11 +86,12 @@ pub struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// Creates a planner for the strategies of a registry. Strategies run as workers only if there are
-    /// `many_transcripts`. For a single transcript, each strategy gets one request, so a worker would save nothing.
+    /// Creates a planner for the strategies of a registry. Without `many_transcripts`, only strategies with `mode =
+    /// "worker"` run as workers. For a single transcript, each strategy gets one request, so a worker would save
+    /// nothing.
     ///
     /// # Errors
-    /// A configuration file is invalid, or the folder for strategies' files cannot be created.
+    /// A configuration file is invalid, or the folder for large requests cannot be created.
     pub fn open(
         options: RunOptions,
         user: User,

@@ -43,7 +43,7 @@ pub struct RunOptions {
     pub on_terminal: bool,
     /// If false, the report is not shown. Then lost paths are not computed, and costs only for `auto` and `query`.
     pub shows_report: bool,
-    /// The prices of cached input, in place of the built-in ones.
+    /// The prices of cached input, in place of the built-in prices.
     pub prices: Option<Arc<Prices>>,
 }
 
