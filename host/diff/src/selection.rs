@@ -21,8 +21,8 @@ impl OverlayChoice {
         Self { before: Vec::new(), after: overlays.to_vec() }
     }
 
-    /// Chooses the view after the last of `numbers` without these overlays, and the same view with them. For one
-    /// overlay, the two views are those that `show` counts.
+    /// Chooses the overlays up to the last of `numbers`: first without the overlays in `numbers`, then with them. For
+    /// one overlay, `show` compares the same two views.
     ///
     /// # Errors
     /// No overlay has one of the numbers.
@@ -37,7 +37,7 @@ impl OverlayChoice {
         Ok(Self { before, after: after.to_vec() })
     }
 
-    /// Compares the overlays of a stream with those that a run adds to them.
+    /// Chooses the overlays of a stream, and the same overlays with those that a run adds.
     #[must_use]
     pub fn added(overlays: &[Overlay], new: impl IntoIterator<Item = Overlay>) -> Self {
         let before = overlays.to_vec();

@@ -75,7 +75,7 @@ impl Place {
         }
     }
 
-    /// Returns the place of a sidecar.
+    /// Returns the place of another file of the conversation, such as a sidecar.
     pub(super) fn at_path(&self, path: PathBuf) -> Self {
         let allowed_root = self.allowed_root.clone();
         Self { path, id: None, lock: LockFile::Folder, twins: Vec::new(), real: None, allowed_root }

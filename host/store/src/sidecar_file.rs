@@ -8,7 +8,7 @@
 //! conversation of JP has them next to each of its copies, because JP can load any of them.
 //!
 //! Version 0.1.0 used another file name for sidecars. If both files exist, the file with the new name counts. A write
-//! that is interrupted between the creation of the new file and the removal of the old one therefore loses nothing.
+//! that is interrupted between the creation of the new file and the removal of the old file therefore loses nothing.
 
 use std::{
     ffi::{OsStr, OsString},

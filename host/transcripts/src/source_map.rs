@@ -70,7 +70,7 @@ pub(crate) struct Link {
     pub(crate) record: ElementRef,
     pub(crate) id: Span,
     pub(crate) parent: Span,
-    /// The index of the previous link with a name, if that is the parent's. It nearly always is.
+    /// The index of the previous link with a name, if that link is the parent's, as it nearly always is.
     pub(crate) previous: Option<usize>,
 }
 

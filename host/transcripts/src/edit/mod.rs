@@ -198,8 +198,8 @@ impl Edits {
         }
     }
 
-    /// Changes the values that name the first of several records, if it is deleted. They then name the first remaining
-    /// record, or the pair before it.
+    /// Changes the values that name the first of several records, if that record is deleted. They then name the first
+    /// remaining record, or the pair before it.
     fn rename_first_records(
         &mut self,
         stream: &Stream,

@@ -361,9 +361,9 @@ pub(super) fn known_block_event(
     })
 }
 
-/// Marks the lines on the path from the last line to the root. Also returns the line whose parent is missing. Parallel
-/// calls fork the path. Their results and the other lines of their message belong to the path too, except for lines
-/// that were written twice.
+/// Marks the lines on the path from the last line to the root. Also returns the first line of the path if the parent of
+/// that line is missing. Parallel calls fork the path. Their results and the other lines of their message belong to the
+/// path too, except for lines that were written twice.
 fn path(builder: &EventBuilder, lines: &[Line]) -> (Vec<bool>, Option<usize>) {
     let by_uuid: OnceCell<HashMap<Cow<'_, [u8]>, usize>> = OnceCell::new();
     let name = |span: Span| text::canonical(builder.raw(span));
