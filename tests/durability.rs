@@ -22,8 +22,7 @@ use serde_json::{Value, json};
 use strace::{Call, Strace, TracedRun, report_skipped};
 use world::{APPEND, BUNDLED, ORPHAN, PLUGINS, RESET, World, host, turns};
 
-/// Returns whether a call locks a transcript. A strategy's private temporary folder is locked as well, and is
-/// excluded.
+/// Returns whether a call locks a transcript. A strategy's private directory is locked as well, and is excluded.
 fn is_transcript_lock(call: &Call) -> bool {
     let other_locks = ["/tmp/jp-compact-", "/.new-"];
     let is_private =

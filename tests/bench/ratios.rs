@@ -207,7 +207,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Creates the conversation `stripped`: the large one with two overlays.
+    /// Creates the conversation `stripped`: the large one with one overlay, which two strategies share.
     fn create_stripped(&self) -> io::Result<()> {
         self.copy_conversation("large", "stripped")?;
         run(&mut self.compact_command("stripped", &["strip-tools", "strip-reasoning"]))?;
