@@ -247,7 +247,7 @@ impl World {
             .collect()
     }
 
-    /// Returns the number of remaining private directories.
+    /// Returns the number of folders of the host: private directories, and folders of events.
     pub(crate) fn folders_in_temp(&self) -> usize {
         fs::read_dir(self.path("tmp")).unwrap().count()
     }
