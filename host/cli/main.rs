@@ -1,5 +1,5 @@
-//! The `jp-compact` executable: parses the command line, runs one command, and reports its result. Domain rules must not
-//! be here; they are in core and the engine. Only this crate writes to a terminal.
+//! The `jp-compact` executable: parses the command line, runs one command, and reports its result. Domain rules must
+//! not be here; they are in core and the engine. Only this crate and the progress of `help` write to a terminal.
 
 mod args;
 mod automatic;

@@ -30,7 +30,8 @@ pub(crate) fn close_pipes() {
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn close_inherited() -> Result<(), String> {
     for descriptor in 3..4096 {
-        // SAFETY: the call takes an integer. Nothing in this process uses a descriptor above 2. A closed one is ignored.
+        // SAFETY: the call takes an integer. Nothing in this process uses a descriptor above 2. A closed descriptor is
+        // ignored.
         let _ = unsafe { libc::close(descriptor) };
     }
     Ok(())

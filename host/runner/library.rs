@@ -92,7 +92,7 @@ struct LineSink<'a> {
     write_error: Option<io::Error>,
 }
 
-/// `jpc_emit`: writes one line immediately, because the next one may take long.
+/// `jpc_emit`: writes one line immediately, because the next line may take long.
 unsafe extern "C" fn emit(context: *mut c_void, line: *const u8, len: usize) -> c_int {
     if context.is_null() || line.is_null() {
         return 1;

@@ -12,7 +12,7 @@ use jp_compact_core::spec::{Options, Spec};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     pub strategy: String,
-    /// Its resolved options.
+    /// Its options, without defaults.
     pub options: Map<String, Value>,
     /// The turns, if they differ from the turns of the run. Inline forms and JP's rules can select turns.
     pub range: Option<Selection>,
@@ -64,8 +64,8 @@ impl Call {
     }
 }
 
-/// Returns the calls for RFD 064's policies. With a summary the other two are ignored, because it replaces everything in
-/// its range.
+/// Returns the calls for RFD 064's policies. With a summary, the other two policies are ignored, because the summary
+/// replaces everything in its range.
 #[must_use]
 pub fn calls_for_policies(reasoning: bool, tools: Option<ToolsMode>, summary: Option<Call>) -> Vec<Call> {
     if let Some(summary) = summary {
@@ -91,7 +91,7 @@ pub enum ToolsMode {
 impl FromStr for ToolsMode {
     type Err = String;
 
-    /// Parses JP's names, including the short ones.
+    /// Parses JP's names, including the short names.
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "strip" | "s" => Ok(Self::Strip),

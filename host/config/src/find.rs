@@ -16,7 +16,7 @@ const USER_FILE: &str = "config.toml";
 
 /// The existing configuration files.
 pub(super) struct ConfigFiles {
-    /// Each file with its text. Later files override earlier ones.
+    /// Each file with its text. Later files override earlier files.
     pub(super) layers: Vec<(Source, String)>,
     /// The files that were skipped, with the reason.
     pub(super) warnings: Vec<String>,

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The source of a configured value: a layer, or a file of JP. The layers are in their order, and later ones override
-/// earlier ones.
+/// The source of a configured value: a layer, or a file of JP. The layers are in their order, and later layers override
+/// earlier layers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// The built-in defaults.

@@ -20,7 +20,7 @@ impl Config {
             if *path == DEFAULT_PROFILE && value.as_str() != Some(&self.default_profile) {
                 continue;
             }
-            // The same applies to values that replace built-in ones for a transcript of another agent's program.
+            // The same applies to a value that replaces the built-in value for a transcript of another agent.
             if *path == compaction_key(&["auto", "profile"]) && value.as_str() != Some(&self.auto.profile) {
                 continue;
             }

@@ -128,7 +128,7 @@ fn are_approved(approvals: &Approvals, folder: &Path, values: &[ForeignValue]) -
 /// The folder or conversation to approve.
 struct Target {
     path: PathBuf,
-    /// None for a folder.
+    /// `None` for a folder.
     conversation: Option<Opened>,
     /// If the target is a folder, that folder is the current folder of this environment.
     environment: Environment,
@@ -156,7 +156,7 @@ impl Target {
         Ok(config::load(&self.environment, place, &args.configured.files, &args.configured.sets, jp)?)
     }
 
-    /// Returns the folder that a value is approved for. None if the value has no effect here.
+    /// Returns the folder that a value is approved for. `None` if the value has no effect here.
     fn approval_folder<'a>(&self, config: &'a Config, value: &ForeignValue) -> Option<&'a Path> {
         match self.conversation {
             Some(_) => config.scope().folder_to_approve(&value.origin),

@@ -22,7 +22,7 @@ const DEFAULT_RANGE: Selection = Selection {
 /// Converts rules to a profile. Returns `None` if there are no rules.
 ///
 /// # Errors
-/// A rule is not supported. Only the first one is reported.
+/// A rule is not supported. Only the first such rule is reported.
 pub(super) fn to_profile(rules: &Value) -> Result<Option<Profile>, String> {
     let rules = match rules {
         Value::Null => return Ok(None),

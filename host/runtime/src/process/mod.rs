@@ -69,7 +69,7 @@ pub struct Launch<'a> {
     pub confinement: Confinement<'a>,
     /// The last argument is the verb of the protocol: `describe`, `run`, or `worker`.
     pub args: &'a [&'a str],
-    /// The chunks of stdin, in order. Stdin is closed after the last one. They are written without copying.
+    /// The chunks of stdin, in order. Stdin is closed after the last chunk. They are written without copying.
     pub stdin: Vec<Bytes>,
     /// The variables that were granted by name. They cannot replace the variables that every strategy has.
     pub env: &'a [(String, String)],

@@ -58,7 +58,7 @@ impl Stderr {
         String::from_utf8_lossy(&[head, gap.as_bytes(), tail].concat()).into_owned()
     }
 
-    /// Returns at most this many lines from the end, without newlines after the last one.
+    /// Returns at most this many lines from the end, without newlines after the last line.
     #[must_use]
     pub fn last_lines(&self, lines_max: usize) -> String {
         let text = self.text();

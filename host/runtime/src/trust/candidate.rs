@@ -19,7 +19,7 @@ pub struct Candidate {
     pub plugin: Plugin,
     /// The digest that would be trusted.
     pub sha256: String,
-    /// The permissions from the manifest, from the `#!` line, and from the `needs` of the description.
+    /// The permissions from the manifest, the `#!` line, and the description, or a guess if there is no description.
     pub asked: Permissions,
     /// Whether a record trusts other bytes at this path.
     pub changed: bool,

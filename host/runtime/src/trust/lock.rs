@@ -42,7 +42,7 @@ pub(super) struct LockEntry {
 }
 
 impl Lock {
-    /// Reads a lock file. A missing file counts as an empty one.
+    /// Reads a lock file. A missing file counts as an empty file.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let bytes = match small_file::read_named(path, small_file::LOCK) {
             Ok(bytes) => bytes,

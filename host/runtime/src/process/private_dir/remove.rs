@@ -43,7 +43,7 @@ struct Removal {
     folder: OwnedFd,
     /// The parents of the current folder.
     ancestors: Vec<FileId>,
-    /// Entries that cannot be removed, and the reason for the first one.
+    /// Entries that cannot be removed, and the reason for the first entry.
     stuck: BTreeSet<FileId>,
     reason: Option<Errno>,
     steps: u64,

@@ -1,5 +1,5 @@
 //! The measurement of a private directory while a strategy works in it. It uses no recursion, stops at the
-//! limits, and follows no link. An entry that disappears in the meantime counts as one without bytes.
+//! limits, and follows no link. An entry that disappears in the meantime counts as an entry without bytes.
 
 use std::fmt;
 use std::os::fd::BorrowedFd;

@@ -29,7 +29,7 @@ const WRITE_BYTES: usize = 64 << 10;
 /// The limits of a worker.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Whether requests may be sent before the previous one was answered.
+    /// Whether a request may be sent before the previous request was answered.
     pub(super) pipeline: bool,
     /// A new process takes over after this many requests.
     pub(super) requests_max: usize,
