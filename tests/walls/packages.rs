@@ -14,7 +14,10 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 26] = [
     ("jp-compact-json", &[]),
     ("jp-compact-tokens", &[]),
     ("jp-compact-core", &["jp-compact-schema", "jp-compact-json", "jp-compact-tokens"]),
-    ("jp-compact-transcripts", &["jp-compact-schema", "jp-compact-json", "jp-compact-core"]),
+    (
+        "jp-compact-transcripts",
+        &["jp-compact-schema", "jp-compact-json", "jp-compact-core", "jp-compact-condensed"],
+    ),
     ("jp-compact-folders", &[]),
     ("jp-compact-images", &["jp-compact-core"]),
     ("jp-compact-condensed", &["jp-compact-json", "jp-compact-core"]),

@@ -11,10 +11,12 @@
 mod by_event;
 mod collector;
 mod holes;
+mod id_numbers;
 mod policies;
 mod projector;
 mod record;
 mod scan;
+mod session;
 mod tool_names;
 
 use jp_compact_core::Stream;
@@ -29,6 +31,11 @@ use crate::projector::Projector;
 use crate::record::{EventLog, EventRecord};
 use crate::scan::{ScanPosition, ScanStep, scan};
 use crate::tool_names::ToolNames;
+pub use id_numbers::IdNumbers;
+pub use session::{
+    CompactedSession, CondensedSession, LoggedEvent, LoggedLink, SessionLog, can_be_condensed, is_blank,
+    long_bytes,
+};
 
 /// The maximum sizes of the tables that grow with a transcript.
 #[derive(Debug, Clone, Copy)]

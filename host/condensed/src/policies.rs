@@ -30,8 +30,12 @@ pub(crate) enum CallPolicy {
 /// single call or on its tool.
 pub(crate) fn needs_pairs(overlays: &Stream) -> bool {
     let is_step = overlays.events().iter().any(|event| event.kind == Kind::StepOverlay);
-    let is_extended = |overlay: &Overlay| !overlay.applied_by_jp && overlay.tool_calls.is_some();
-    is_step || overlays.overlays().iter().any(|overlay| overlay.has_steps() || is_extended(overlay))
+    is_step || overlays.overlays().iter().any(|overlay| overlay.has_steps() || depends_on_calls(overlay))
+}
+
+/// Returns whether an overlay has a policy that depends on a single call or on its tool.
+pub(crate) fn depends_on_calls(overlay: &Overlay) -> bool {
+    !overlay.applied_by_jp && overlay.tool_calls.is_some()
 }
 
 /// Returns whether responses are replaced by their status lines, which name the tool.

@@ -51,7 +51,8 @@ impl ExternalEvent {
 
 /// Returns the length of a JSON value without white space and unneeded escapes. Bytes that are not a whole value count
 /// with their full length.
-fn compact_len(raw: &[u8]) -> usize {
+#[must_use]
+pub fn compact_len(raw: &[u8]) -> usize {
     let value: Option<Value> = serde_json::from_slice(raw).ok();
     value.map_or(raw.len(), |value| value.to_string().len()).min(raw.len())
 }

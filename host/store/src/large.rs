@@ -12,7 +12,7 @@ use std::{
     time::SystemTime,
 };
 
-use jp_compact_condensed::{Condensed, CondensedLimits};
+use jp_compact_condensed::{CompactedSession, Condensed, CondensedLimits};
 use jp_compact_core::{index::Unreadable, splice::Piece};
 
 use super::{
@@ -47,6 +47,7 @@ pub struct LargeTranscript {
 
 enum Content {
     Condensed(Box<Condensed>),
+    Session(Box<CompactedSession>),
     /// The pieces of the compacted transcript.
     Pieces(Vec<Piece>),
 }
@@ -214,6 +215,12 @@ impl LargeFile {
     pub fn with_pieces(self, pieces: Vec<Piece>) -> LargeTranscript {
         LargeTranscript { file: self, content: Content::Pieces(pieces) }
     }
+
+    /// Returns the transcript with its compacted form.
+    #[must_use]
+    pub fn with_session(self, session: CompactedSession) -> LargeTranscript {
+        LargeTranscript { file: self, content: Content::Session(Box::new(session)) }
+    }
 }
 
 /// A part of the ranges that [`LargeFile::read_ranges`] reads.
@@ -237,7 +244,7 @@ impl LargeTranscript {
     pub fn is_understood(&self) -> bool {
         match &self.content {
             Content::Condensed(condensed) => condensed.is_understood(),
-            Content::Pieces(_) => true,
+            Content::Session(_) | Content::Pieces(_) => true,
         }
     }
 
@@ -247,6 +254,7 @@ impl LargeTranscript {
             Content::Condensed(condensed) => {
                 condensed.compacted(|offset, window| self.file.read_some(offset, window), write)
             }
+            Content::Session(session) => session.write(write),
             Content::Pieces(pieces) => write(pieces),
         }
     }

@@ -9,6 +9,7 @@ mod values;
 use bytes::Bytes;
 use jiff::Timestamp;
 
+use jp_compact_condensed::{CondensedSession, LoggedLink, SessionLog};
 use jp_compact_core::event::{Event, Kind};
 use jp_compact_core::external::{External, ExternalEvent};
 use jp_compact_core::index::{Index, SEVERAL_CONVERSATIONS, Unreadable};
@@ -43,6 +44,10 @@ pub(crate) struct EventBuilder {
     has_conversation: bool,
     responses: Responses,
     memory: MemoryPlan,
+    /// The number and the name of the last link with a name.
+    last_name: Option<(usize, Span)>,
+    /// Holds the events of earlier windows, for a session whose texts are not needed.
+    log: Option<SessionLog>,
 }
 
 impl EventBuilder {
@@ -62,7 +67,15 @@ impl EventBuilder {
             has_conversation: false,
             responses: Responses::default(),
             memory: MemoryPlan::default(),
+            last_name: None,
+            log: None,
         }
+    }
+
+    /// Moves the events of each window into a log. `None` if the source is too large.
+    pub(crate) fn log_events(&mut self) -> Option<()> {
+        self.log = Some(SessionLog::for_file_of(self.size())?);
+        Some(())
     }
 
     /// Returns a handle to the bytes of the source that are in memory, so that events can be added while they are read.
@@ -136,13 +149,11 @@ impl EventBuilder {
             return Err(in_line(*element, error));
         }
         let (line, other_count) = (element + 1, malformed.len() - 1);
-        let others = match other_count {
-            0 => String::new(),
-            1 => " and 1 other line".to_owned(),
-            _ => format!(" and {other_count} other lines"),
+        let (others, are, were) = match other_count {
+            0 => (String::new(), "is", "was"),
+            1 => (" and 1 other line".to_owned(), "are", "were"),
+            _ => (format!(" and {other_count} other lines"), "are", "were"),
         };
-        let are = if other_count == 0 { "is" } else { "are" };
-        let were = if other_count == 0 { "was" } else { "were" };
         self.warn(format!("line {line}{others} {are} not JSON ({message}) and {were} skipped"));
         Ok(())
     }
@@ -170,19 +181,29 @@ impl EventBuilder {
         read(self, JsonNode::new(&bytes, &index))
     }
 
-    /// Stores the name of a record and of the record that it follows.
-    pub(crate) fn add_link(&mut self, record: ElementRef, id: Span, parent: Span) {
+    /// Stores the name of a record and of the record that it follows. Returns whether that is the previous one.
+    pub(crate) fn add_link(&mut self, record: ElementRef, id: Span, parent: Span) -> bool {
+        // The names are compared now, while both are still in the processor's cache.
+        let is_parent = |(_, last): &(usize, Span)| {
+            !parent.is_empty() && self.source.bytes_at(*last) == self.source.bytes_at(parent)
+        };
+        let previous = self.last_name.filter(is_parent).map(|(index, _)| index);
+        let follows_last = previous.is_some();
         let links = &mut self.map.links;
+        if !id.is_empty() {
+            self.last_name = Some((links.len(), id));
+        }
+        if let Some(log) = &mut self.log {
+            log.add_link(LoggedLink { line: record.element, name: id, parent, follows_last });
+            self.keep(id);
+            self.keep(if follows_last { Span::default() } else { parent });
+            return follows_last;
+        }
         if links.is_empty() {
             links.reserve(estimated_records(self.source.size()));
         }
-        let previous = links.iter().rposition(|link| !link.id.is_empty());
-        // The names are compared now, while both are still in the processor's cache.
-        let is_parent = |index: &usize| {
-            !parent.is_empty() && self.source.bytes_at(links[*index].id) == self.source.bytes_at(parent)
-        };
-        let previous = previous.filter(is_parent);
         links.push(Link { record, id, parent, previous });
+        follows_last
     }
 
     /// Marks `element`, which is in another list, for deletion together with `record`.
@@ -257,7 +278,10 @@ impl EventBuilder {
 
     /// Returns the sum of the text lengths in a range of added events.
     pub(crate) fn text_len(&self, events: std::ops::Range<usize>) -> u64 {
-        self.events[events].iter().map(|event| event.body.len() as u64).sum()
+        match &self.log {
+            Some(log) => log.text_bytes(events),
+            None => self.events[events].iter().map(|event| event.body.len() as u64).sum(),
+        }
     }
 
     pub(crate) fn warn(&mut self, warning: String) {
@@ -379,7 +403,7 @@ impl EventBuilder {
 
     /// Removes the last event if it begins a turn, and is not the first event.
     fn undo_turn_start(&mut self) {
-        if self.events.len() > 1 && self.events.last().is_some_and(|last| last.kind == Kind::TurnStart) {
+        if self.len() > 1 && self.events.last().is_some_and(|last| last.kind == Kind::TurnStart) {
             self.events.pop();
             self.map.sources.pop();
             self.external.pop();
@@ -419,11 +443,14 @@ impl EventBuilder {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.events.len()
+        self.log.as_ref().map_or(0, SessionLog::len) + self.events.len()
     }
 
     /// Keeps the events for whose index `stays` returns true, and removes all others.
     pub(crate) fn retain(&mut self, stays: impl Fn(usize) -> bool) {
+        if let Some(log) = &mut self.log {
+            return log.retain(stays);
+        }
         let mut indices = 0..;
         self.events.retain(|_| indices.next().is_some_and(&stays));
         let mut indices = 0..;
@@ -442,6 +469,13 @@ impl EventBuilder {
         };
         let external = External { format: map.format.as_str(), events: external };
         Ok(Transcript::new(Stream::from_external(index, external)?, map))
+    }
+
+    /// Returns a transcript with the turns and without their events, and the events. `None` without a log.
+    pub(crate) fn finish_condensed(mut self) -> Option<(Transcript, CondensedSession)> {
+        let session = CondensedSession::new(self.log.take()?, self.source.take_kept()?, self.size());
+        (0..session.turns()).for_each(|_| self.start_turn(None));
+        Some((self.finish().ok()?, session))
     }
 }
 

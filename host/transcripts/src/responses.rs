@@ -1,6 +1,6 @@
 //! The numbers of the model's responses. The events of one response get the same number, wherever they are in the source.
 
-use std::collections::HashMap;
+use jp_compact_condensed::IdNumbers;
 
 use crate::source_map::ElementRef;
 
@@ -8,10 +8,7 @@ use crate::source_map::ElementRef;
 #[derive(Default)]
 pub(crate) struct Responses {
     count: u32,
-    numbers: HashMap<Box<[u8]>, u32>,
-    /// The last id. The lines of a response nearly always follow each other.
-    last_id: Vec<u8>,
-    last_number: u32,
+    numbers: IdNumbers,
     last_record: Option<ElementRef>,
 }
 
@@ -27,16 +24,9 @@ impl Responses {
         if id.len() <= 2 {
             return 0;
         }
-        if self.last_id != id {
-            let Self { count, numbers, .. } = self;
-            self.last_number = *numbers.entry(id.into()).or_insert_with(|| {
-                *count += 1;
-                *count
-            });
-            self.last_id.clear();
-            self.last_id.extend_from_slice(id);
-        }
-        self.last_number
+        let number = self.numbers.number(id, self.count + 1);
+        self.count = self.count.max(number);
+        number
     }
 
     /// Returns the number of a record's response. It is used for records whose events follow each other.

@@ -144,6 +144,11 @@ impl ByteSource {
         if self.is_in_windows() { Err(unreadable(self.start + error.offset, error.message)) } else { Ok(()) }
     }
 
+    /// Takes the spans that are in memory. `None` for a whole file.
+    pub(crate) fn take_kept(&mut self) -> Option<KeptSpans> {
+        self.windows.as_mut().map(|windows| std::mem::take(&mut windows.kept))
+    }
+
     /// Returns the bytes of the whole file, or the spans that are in memory, and the size of the file.
     pub(crate) fn into_parts(self) -> (Bytes, Option<KeptSpans>, usize) {
         match self.windows {

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::rc::Rc;
 
 use jp_compact_core::overlay::Overlay;
@@ -13,7 +14,7 @@ use jp_compact_core::{Stream, TurnRange};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_store::{self as store, LargeFile, LargeTranscript, Place, RangePart, SidecarFile};
 use jp_compact_transcripts::sidecar::Sidecar;
-use jp_compact_transcripts::{self as transcripts, Format, WindowedFile};
+use jp_compact_transcripts::{self as transcripts, Format, Transcript, WindowedFile};
 
 use super::error::Error;
 use super::open::{warnings, with_sidecar_by};
@@ -76,35 +77,59 @@ fn open_session(
     if overlays.iter().any(|overlay| overlay.summary.is_some()) {
         return Ok(None);
     }
-    let hashes = Rc::new(RefCell::new(Hashes::new(overlays)));
-    let windows = Windows { read: file.reader(), hashes: Rc::clone(&hashes) };
-    let read = transcripts::read_in_windows(format, file.size(), Box::new(windows));
-    let Some(Ok(mut stream)) = read else { return Ok(None) };
-    if transcripts::examine(&stream).is_err() {
-        return Ok(None);
-    }
-    if let Some(sidecar) = sidecar {
-        let (hashes, events, mut failed) = (hashes.borrow(), stream.events().len(), false);
-        let with_sidecar = with_sidecar_by(stream, sidecar, |stream, range| {
-            if let Some(digest) = hashes.digest(range, events) {
-                return digest;
-            }
-            let digest = digest_in_file(stream, range, &file);
-            failed |= digest.is_err();
-            digest.unwrap_or_default()
+    if overlays.iter().all(transcripts::can_be_condensed) {
+        let (windows, hashes) = windows(&file, overlays);
+        let condensed = transcripts::condense(format, file.size(), windows);
+        let Some((stream, session)) = condensed else { return Ok(None) };
+        let stream = with_overlays(stream, sidecar.clone(), |_, range| {
+            let digest = hashes.borrow().digest(range, session.events());
+            let inside = session.ranges().filter(|(turn, _)| range.contains(*turn));
+            digest.map_or_else(|| digest_in_file(inside.map(|(_, range)| range), &file), Ok)
         });
-        match with_sidecar {
-            Ok(with_sidecar) if !failed => stream = with_sidecar,
-            _ => return Ok(None),
+        let Some(stream) = stream else { return Ok(None) };
+        file.check_unchanged()?;
+        if let Some(session) = session.compacted(stream.overlays()) {
+            return Ok(Some((file.with_session(session), warnings(&stream))));
         }
     }
-    let warnings = warnings(&stream);
+    let (windows, hashes) = windows(&file, overlays);
+    let read = transcripts::read_in_windows(format, file.size(), windows);
+    let Some(Ok(stream)) = read else { return Ok(None) };
+    let events = stream.events().len();
+    let stream = with_overlays(stream, sidecar, |stream, range| {
+        let digest = hashes.borrow().digest(range, events);
+        digest.map_or_else(|| digest_of_stream(stream, range, &file), Ok)
+    });
+    let Some(stream) = stream else { return Ok(None) };
     let pieces = transcripts::render(&stream, &project(&stream));
     if stream.index().kept().is_none_or(|kept| kept.has_missed()) {
         return Ok(None);
     }
     file.check_unchanged()?;
-    Ok(Some((file.with_pieces(pieces), warnings)))
+    Ok(Some((file.with_pieces(pieces), warnings(&stream))))
+}
+
+/// Returns the windows of a file, and the digests that are computed while it is read.
+fn windows(file: &LargeFile, overlays: &[Overlay]) -> (Box<dyn WindowedFile>, Rc<RefCell<Hashes>>) {
+    let hashes = Rc::new(RefCell::new(Hashes::new(overlays)));
+    (Box::new(Windows { read: file.reader(), hashes: Rc::clone(&hashes) }), hashes)
+}
+
+/// Adds the overlays of a sidecar. `None` if the transcript is not understood, or if a digest cannot be computed.
+fn with_overlays(
+    stream: Transcript,
+    sidecar: Option<Sidecar>,
+    digest: impl Fn(&Stream, TurnRange) -> io::Result<String>,
+) -> Option<Transcript> {
+    transcripts::examine(&stream).ok()?;
+    let Some(sidecar) = sidecar else { return Some(stream) };
+    let mut failed = false;
+    let stream = with_sidecar_by(stream, sidecar, |stream, range| {
+        let digest = digest(stream, range);
+        failed |= digest.is_err();
+        digest.unwrap_or_default()
+    });
+    stream.ok().filter(|_| !failed)
 }
 
 /// The windows of a file, with the digests of ranges.
@@ -158,11 +183,16 @@ impl Hashes {
 }
 
 /// Returns the digest of a range of events, from their bytes in the file.
-fn digest_in_file(stream: &Stream, range: TurnRange, file: &LargeFile) -> io::Result<String> {
-    let mut hash = RangeHash::default();
+fn digest_of_stream(stream: &Stream, range: TurnRange, file: &LargeFile) -> io::Result<String> {
     let events = stream.events().iter().enumerate().filter(|(_, event)| event.seq.is_some());
     let inside = events.filter(|(element, _)| stream.is_in(range, *element));
-    file.read_ranges(inside.map(|(_, event)| event.span.start..event.span.end), |part| match part {
+    digest_in_file(inside.map(|(_, event)| event.span.start..event.span.end), file)
+}
+
+/// Returns the digest of events at these ranges of the file.
+fn digest_in_file(events: impl Iterator<Item = Range<usize>>, file: &LargeFile) -> io::Result<String> {
+    let mut hash = RangeHash::default();
+    file.read_ranges(events, |part| match part {
         RangePart::Bytes(bytes) => hash.add(bytes),
         RangePart::End => hash.end_event(),
     })?;

@@ -2,18 +2,14 @@
 //! read. These are names and ids, blank texts, and values that may be too short for their replacement. Of other values,
 //! the write-back reads only the positions.
 
+use jp_compact_condensed::{LoggedEvent, SessionLog, is_blank, long_bytes};
 use jp_compact_core::event::{Event, Kind};
 use jp_compact_core::external::ExternalEvent;
 use jp_compact_core::index::{ElementCounter, Unreadable};
-use jp_compact_core::text;
 use jp_compact_json::Span;
 
 use super::EventBuilder;
-
-/// The size of the line that replaces a result, with its quotes, and without a long name of the tool.
-const STATUS_LINE_BYTES: usize = 32;
-/// The maximum size of one character in JSON, as in `\ud83d\ude00`.
-const CHARACTER_BYTES_MAX: usize = 12;
+use crate::source_map::{Deletion, ElementRef, EventSource};
 
 /// The events and links that were selected so far, and the spans that stay.
 #[derive(Default)]
@@ -42,13 +38,39 @@ impl EventBuilder {
             for event in &self.events[plan.events.min(self.events.len())..] {
                 self.source.report_event(plan.count.turn(event.kind), event.span);
             }
-            plan.select(self);
+            match self.log.take() {
+                Some(mut log) => {
+                    self.move_into(&mut log);
+                    self.log = Some(log);
+                }
+                None => plan.select(self),
+            }
             plan.spans.retain(|span| !span.is_empty() && span.end <= self.source.size());
             plan.spans.sort_unstable_by_key(|span| span.start);
             plan.spans.drain(..).for_each(|span| self.source.keep(span));
             self.memory = plan;
         }
         self.source.go_on()
+    }
+
+    /// Moves the lines and events of the window into the log.
+    fn move_into(&mut self, log: &mut SessionLog) {
+        self.map.lists.drain(1..).for_each(|list| log.add_list(&list.elements));
+        self.map.lists[0].elements.drain(..).for_each(|line| log.add_line(line));
+        let parts = self.events.iter().zip(&self.external).zip(&self.map.sources);
+        for ((event, external), EventSource { record, deletion, .. }) in parts {
+            let block = match deletion {
+                Deletion::Element(ElementRef { list, element }) => Some((list - 1, *element)),
+                _ => None,
+            };
+            let line = record.map(|record| record.element);
+            log.add(&LoggedEvent { event, external, line, block }, self.size(), |span| self.raw(span));
+        }
+        log.end_window();
+        self.events.clear();
+        self.external.clear();
+        self.map.sources.clear();
+        self.appended.clear();
     }
 }
 
@@ -75,11 +97,8 @@ impl MemoryPlan {
         match event.kind {
             Kind::Message => self.spans.extend(Some(event.body).filter(|body| is_blank(builder.raw(*body)))),
             Kind::ToolRequest | Kind::ToolResponse { .. } => {
-                // If a later name is longer, the missing bytes are noticed when they are read. Arguments become `{}`.
-                let long_bytes = match event.kind {
-                    Kind::ToolRequest => CHARACTER_BYTES_MAX * 2,
-                    _ => CHARACTER_BYTES_MAX * (STATUS_LINE_BYTES + self.name_bytes),
-                };
+                // If a later name is longer, the missing bytes are noticed when they are read.
+                let long_bytes = long_bytes(event.kind == Kind::ToolRequest, self.name_bytes);
                 let edits = external.edits.iter().map(|edit| edit.span);
                 if edits.clone().map(Span::len).sum::<usize>() <= long_bytes * edits.len().div_ceil(2) {
                     self.spans.extend(edits);
@@ -90,13 +109,5 @@ impl MemoryPlan {
             }
             _ => {}
         }
-    }
-}
-
-/// Returns whether the text of a JSON string is only white space.
-fn is_blank(raw: &[u8]) -> bool {
-    match raw.get(1) {
-        Some(first) if first.is_ascii_alphanumeric() => false,
-        _ => text::unquote(raw).trim().is_empty(),
     }
 }

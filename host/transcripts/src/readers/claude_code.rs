@@ -55,8 +55,8 @@ struct Line {
     parent_tail: Tail,
     /// Whether the parent is the previous line, as it nearly always is.
     follows_last: bool,
-    /// The id of the API message. Lines of one message belong together.
-    message: Span,
+    /// The number of the API message. Lines of one message belong together.
+    message: u32,
     has_results: bool,
     is_side: bool,
     /// The range of its events.
@@ -99,10 +99,7 @@ impl Reader for ClaudeCode {
                 return Ok(());
             };
             let parent = span_of(parent);
-            let last = lines.last().map(|line| line.uuid);
-            let follows_last =
-                !parent.is_empty() && last.is_some_and(|last| builder.raw(last) == builder.raw(parent));
-            builder.add_link(at, uuid.span(), parent);
+            let follows_last = builder.add_link(at, uuid.span(), parent);
             let model = message.and_then(|message| message.text_of("model"));
             if let Some(model) = model.filter(|model| !model.starts_with('<')) {
                 builder.set_model(&model);
@@ -116,13 +113,13 @@ impl Reader for ClaudeCode {
                 }
             }
             let message_id = span_of(message.and_then(|message| message.string("id")));
-            builder.keep(message_id);
+            let message = builder.response(message_id);
             lines.push(Line {
                 uuid: uuid.span(),
                 parent,
                 parent_tail: tail(builder.raw(parent)),
                 follows_last,
-                message: message_id,
+                message,
                 has_results,
                 is_side: is_side.is_some_and(JsonNode::is_literal_true),
                 events: before..builder.len(),
@@ -200,43 +197,14 @@ impl Reader for ClaudeCode {
 }
 
 /// Known types of records that need not contain a message.
-const KNOWN: [&str; 32] = [
-    "agent-color",
-    "agent-name",
-    "agent-setting",
-    "ai-title",
-    "api-request",
-    "api-request-blob",
-    "api-request-shape",
-    "atis-latch",
-    "attachment",
-    "attribution-snapshot",
-    "content-replacement",
-    "cost-state",
-    "custom-title",
-    "file-history-delta",
-    "file-history-snapshot",
-    "last-prompt",
-    "marble-origami-commit",
-    "marble-origami-snapshot",
-    "mode",
-    "permission-mode",
-    "pr-link",
-    "progress",
-    "queue-operation",
-    "relocated",
-    "speculation-accept",
-    "started",
-    "summary",
-    "system",
-    "tag",
-    "task-summary",
-    "tools-used",
-    "worktree-state",
-];
+const KNOWN: &str = "agent-color agent-name agent-setting ai-title api-request api-request-blob api-request-shape atis- \
+    latch attachment attribution-snapshot content-replacement cost-state custom-title file-history-delta \
+    file-history-snapshot last-prompt marble-origami-commit marble-origami-snapshot mode permission-mode \
+    pr-link progress queue-operation relocated speculation-accept started summary system tag task- \
+    summary tools-used worktree-state";
 
 fn is_known(line: JsonNode<'_>) -> bool {
-    line.text_of("type").is_some_and(|kind| KNOWN.contains(&&*kind))
+    line.text_of("type").is_some_and(|kind| KNOWN.split(' ').any(|known| known == kind))
 }
 
 /// Returns whether a line without a `uuid` is a note of the program about its session, such as a log of its requests.
@@ -266,7 +234,9 @@ fn link_mentions(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>)
         spans_of(&["headUuid", "anchorUuid", "tailUuid"], segment),
         spans_of(&["anchorUuid"], messages),
     ];
-    members.into_iter().flatten().chain(uuids).for_each(|uuid| builder.add_link(at, Span::default(), uuid));
+    members.into_iter().flatten().chain(uuids).for_each(|uuid| {
+        builder.add_link(at, Span::default(), uuid);
+    });
 }
 
 /// Adds the events of a line. Returns whether they contain results of calls.
@@ -385,12 +355,9 @@ fn path(builder: &EventBuilder, lines: &[Line]) -> (Vec<bool>, Option<usize>) {
     }
     if lines.iter().zip(&on_path).any(|(line, on_path)| !on_path && !line.is_side) {
         let lines_on_path = || lines.iter().zip(&on_path).filter(|(_, on_path)| **on_path);
-        let messages: HashSet<&[u8]> = lines_on_path().map(|(line, _)| builder.raw(line.message)).collect();
+        let messages: HashSet<u32> = lines_on_path().map(|(line, _)| line.message).collect();
         // Many lines may have no message id or an empty one.
-        let is_sent = |line: &Line| {
-            let message = builder.raw(line.message);
-            message.len() > 2 && messages.contains(message)
-        };
+        let is_sent = |line: &Line| line.message != 0 && messages.contains(&line.message);
         let mut sent: HashSet<Cow<'_, [u8]>> = lines_on_path().map(|(line, _)| name(line.uuid)).collect();
         for (index, line) in lines.iter().enumerate().rev() {
             let is_sent_result =

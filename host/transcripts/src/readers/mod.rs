@@ -22,6 +22,7 @@ mod swe_agent;
 mod values;
 
 use bytes::Bytes;
+use jp_compact_condensed::CondensedSession;
 use jp_compact_core::index::Unreadable;
 use jp_compact_core::render::Provider;
 use jp_compact_core::stream::Stream;
@@ -125,4 +126,18 @@ pub fn read_in_windows(
         builder.finish()
     };
     Some(ByteSource::in_windows(size, file).and_then(read))
+}
+
+/// Like [`read_in_windows`], for overlays that [`can_be_condensed`](jp_compact_condensed::can_be_condensed). The transcript
+/// has the turns and no other events. `None` also after an error.
+pub fn condense(
+    format: Format,
+    size: usize,
+    file: Box<dyn WindowedFile>,
+) -> Option<(Transcript, CondensedSession)> {
+    let reader = reader(format).filter(|reader| reader.reads_lines_once())?;
+    let mut builder = EventBuilder::new(ByteSource::in_windows(size, file).ok()?, format);
+    builder.log_events()?;
+    reader.read(&mut builder).ok()?;
+    builder.finish_condensed()
 }

@@ -1,8 +1,10 @@
 //! A session that is read in windows is written back like the whole session, for windows of any size.
 
+use std::convert::Infallible;
+
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
 use jp_compact_core::projection::project_with_overlays;
-use jp_compact_core::splice::concat;
+use jp_compact_core::splice::{Piece, concat};
 use jp_compact_schema::Reasoning;
 use jp_compact_transcripts::{self as transcripts, Format, Transcript, WindowedFile};
 use proptest::prelude::*;
@@ -48,6 +50,32 @@ impl WindowedFile for Windows {
     fn on_event(&mut self, _turn: usize, _bytes: &[u8]) {}
 }
 
+/// Returns the bytes that the log of a session writes for some overlays, and its warnings. `None` if the log is not enough.
+fn condensed(file: &[u8], sizes: &[usize], overlays: &[Overlay]) -> Option<(Vec<u8>, Vec<String>)> {
+    let (stream, session) = transcripts::condense(Format::ClaudeCode, file.len(), windows(file, sizes))?;
+    transcripts::examine(&stream).ok()?;
+    let (turns, events) = (session.turns(), session.ranges().map(|(_, range)| range).collect::<Vec<_>>());
+    let whole = transcripts::read(Format::ClaudeCode, file.to_vec().into()).unwrap();
+    assert_eq!((stream.turns(), turns), (whole.turns(), whole.turns()));
+    let in_file = |range: &std::ops::Range<usize>| range.end <= file.len();
+    assert_eq!(
+        events.into_iter().filter(in_file).collect::<Vec<_>>(),
+        whole
+            .events()
+            .iter()
+            .map(|event| event.span.start..event.span.end)
+            .filter(in_file)
+            .collect::<Vec<_>>()
+    );
+    let mut written = Vec::new();
+    let write = |pieces: &[Piece]| -> Result<(), Infallible> {
+        pieces.iter().for_each(|piece| written.extend_from_slice(piece.bytes(file)));
+        Ok(())
+    };
+    session.compacted(overlays)?.write(write).unwrap();
+    Some((written, stream.warnings().to_vec()))
+}
+
 fn has_missed(stream: &Transcript) -> bool {
     stream.index().kept().unwrap().has_missed()
 }
@@ -72,15 +100,48 @@ fn overlays(turns: usize) -> Vec<Vec<Overlay>> {
         vec![with(strip(false, true), None)],
         vec![Overlay { tool_calls: Some(ToolPolicy::Omit), ..overlay(last / 2, last / 2) }],
         vec![
+            with(strip(true, false), None),
+            Overlay { tool_calls: Some(ToolPolicy::Omit), ..overlay(last / 2, last) },
+        ],
+        vec![Overlay { reasoning: Some(Reasoning::Strip), ..overlay(last / 2, last / 2) }],
+        vec![
             Overlay { reasoning: Some(Reasoning::Strip), ..overlay(0, last / 2) },
             Overlay { from_step: Some(1), tool_calls: Some(ToolPolicy::Omit), ..overlay(last / 2, last) },
         ],
     ]
 }
 
-/// Compares the two reads. Returns whether the file was read in windows.
+/// Compares the reads. Returns whether the file was read in windows, with and without a log.
 #[track_caller]
 fn check(file: &[u8], sizes: &[usize]) -> bool {
+    let is_logged = check_condensed(file, sizes);
+    check_windows(file, sizes) && is_logged
+}
+
+/// Compares the output of the log with that of the whole file. Returns whether the log was enough.
+#[track_caller]
+fn check_condensed(file: &[u8], sizes: &[usize]) -> bool {
+    let Ok(whole) = transcripts::read(Format::ClaudeCode, file.to_vec().into()) else {
+        assert_eq!(condensed(file, sizes, &[]), None);
+        return false;
+    };
+    let expected = written(&whole, file);
+    for (overlays, expected_file) in overlays(whole.turns()).iter().zip(expected.files) {
+        if !overlays.iter().all(transcripts::can_be_condensed) {
+            continue;
+        }
+        let Some((actual, warnings)) = condensed(file, sizes, overlays) else { return false };
+        let [actual, expected_file] =
+            [actual, expected_file].map(|file| String::from_utf8_lossy(&file).into_owned());
+        assert!(actual == expected_file, "{overlays:#?}\n{actual}\n{expected_file}");
+        assert_eq!(warnings, expected.warnings);
+    }
+    true
+}
+
+/// Compares the two reads. Returns whether the file was read in windows.
+#[track_caller]
+fn check_windows(file: &[u8], sizes: &[usize]) -> bool {
     let whole = transcripts::read(Format::ClaudeCode, file.to_vec().into());
     let Some(stream) = read_in_windows(file, sizes) else { return false };
     let actual = written(&stream, file);
