@@ -1,4 +1,4 @@
-//! The bytes of a file that are not in memory, and the file offsets of the bytes that are.
+//! The bytes of a file that are not in memory, and the file offsets of the bytes that are in memory.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ pub(crate) struct Holes(Vec<Hole>);
 struct Hole {
     /// Offset of the first remaining byte after the hole.
     at: usize,
-    /// The number of bytes in this hole and in all before it.
+    /// The number of bytes in this hole and in all holes before it.
     removed: usize,
 }
 

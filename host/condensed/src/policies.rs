@@ -77,7 +77,7 @@ pub(crate) fn turn_policies(overlays: &[Overlay], turns: usize) -> Vec<TurnPolic
     policies
 }
 
-/// Returns the newest overlay with a policy in a turn. Of two overlays with the same time, the later one wins.
+/// Returns the newest overlay with a policy in a turn. Of two overlays with the same time, the later in the file wins.
 fn winner(
     overlays: &[Overlay],
     ranges: &[Option<TurnRange>],

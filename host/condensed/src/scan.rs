@@ -62,7 +62,7 @@ pub(crate) fn scan<E>(
 ) -> Result<Option<Scanned>, E> {
     let ScanPosition { mut indexer, at: mut base } = start;
     let mut buffer = vec![0; 2 * WINDOW_BYTES];
-    // The number of used bytes of the buffer, and of the events before them.
+    // The number of used bytes of the buffer, and the number of visited events.
     let (mut len, mut elements) = (0, 0);
     while base + len < size {
         let end = len + WINDOW_BYTES.min(size - base - len);

@@ -1,5 +1,5 @@
 //! The trigger of automatic compaction (RFD D17, "Trigger"; J-CLI's absolute threshold). It counts the tokens of the
-//! view, so that compacted events do not trigger it again.
+//! view, so that compacted events do not trigger a compaction again.
 
 use crate::survey::Survey;
 

@@ -25,7 +25,7 @@ pub fn note_text(summary: &str) -> String {
     std::iter::once(SUMMARY_NOTE.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
-/// The reduced view of a stream. Only the projection makes one.
+/// The reduced view of a stream. Only the projection makes views.
 #[derive(Debug, Clone, PartialEq)]
 pub struct View {
     pub(crate) items: Vec<Item>,

@@ -7,7 +7,7 @@ use serde_json::Value;
 pub enum Image {
     /// Base64, with the media type.
     Data { media_type: String, data: String },
-    /// An address that the provider loads.
+    /// A URL that the provider loads.
     Url(String),
     /// A document, a file that only one provider has, or data in an unknown form.
     Other,
@@ -40,7 +40,7 @@ impl Image {
         Self::data(media_type, Some(data))
     }
 
-    /// Returns the image as an address.
+    /// Returns the image as a URL. Base64 becomes a `data:` URL.
     pub(crate) fn to_url(&self) -> Option<String> {
         match self {
             Self::Data { media_type, data } => Some(format!("data:{media_type};base64,{data}")),

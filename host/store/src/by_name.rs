@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{StoreError, workspace::parse_id};
 
 /// The possible lengths of the beginning of an id. An id has 11 digits, and the first digits rarely differ. A whole id
-/// must not match a longer one.
+/// must not match a longer id.
 const PREFIX_DIGITS: RangeInclusive<usize> = 6..=10;
 
 /// The part of `metadata.json` that is read.

@@ -1,5 +1,5 @@
-//! The other copies of a conversation, which are written together with the one that JP would load. JP loads the newer
-//! copy and overwrites the other one, so a write must never make another copy newer
+//! The other copies of a conversation, which are written together with the copy that JP would load. JP loads the newer
+//! copy and overwrites the other copy, so a write must never make another copy newer
 //! (docs/reference/store.md#two-copies).
 //!
 //! A copy with the same raw events gets the same bytes before the loaded copy does, and keeps its time. So JP's choice

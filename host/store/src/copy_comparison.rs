@@ -7,7 +7,7 @@ use bytes::Bytes;
 use jp_compact_core::event::Kind;
 use jp_compact_core::index::{self, Index};
 
-/// The result of a comparison: the other copy, relative to the one that JP would load.
+/// The result of a comparison: the other copy, relative to the copy that JP would load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CopyComparison {
     /// It has the same raw events.

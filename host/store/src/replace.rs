@@ -30,7 +30,7 @@ use super::{
     untouched::check_untouched,
 };
 
-/// From this size, the new version is written while the current one is read.
+/// From this size, the new version is written while the current version is read.
 const LARGE_BYTES: usize = 4 << 20;
 
 /// The default time to wait for a lock.

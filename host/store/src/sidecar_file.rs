@@ -73,8 +73,7 @@ impl SidecarFile {
         Ok(Self { place: place.at_path(path), old: Some(old), source: owner_file(&source) })
     }
 
-    /// Returns the settings next to each copy of a conversation that may be written. The first copy is the one that JP
-    /// would load.
+    /// Returns the settings next to each copy of a conversation that may be written. JP would load the first copy.
     #[must_use]
     pub fn settings_of(place: &Place) -> Vec<Self> {
         let copies = copies_of(place).into_iter().filter(|copy| place.may_write(copy));
@@ -253,8 +252,8 @@ pub(super) fn with_affixes(path: &Path, (prefix, suffix): (&str, &str)) -> PathB
     path.with_file_name(affixed)
 }
 
-/// Returns the paths of all copies of a conversation. The first copy is the one that JP would load. If its path is a
-/// link, the link is followed. Other copies that are links are left out.
+/// Returns the paths of all copies of a conversation. JP would load the first copy. If the path of that copy is a link,
+/// the link is followed. Other copies that are links are left out.
 fn copies_of(place: &Place) -> Vec<PathBuf> {
     let loaded = place.path();
     let resolved = loaded.is_symlink().then(|| loaded.canonicalize().ok()).flatten();

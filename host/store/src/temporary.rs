@@ -50,7 +50,7 @@ impl Temporary {
         self.fill_with_time(pieces, |_| Ok(None))
     }
 
-    /// Like [`Self::fill`], with another modification time if `modified` returns one.
+    /// Like [`Self::fill`], with another modification time if `modified` returns a time.
     pub(super) fn fill_with_time(
         &mut self,
         pieces: &[&[u8]],

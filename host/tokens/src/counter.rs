@@ -181,7 +181,7 @@ impl PieceCounter {
     }
 }
 
-/// The letters that continue a word, and those that end a run of several of them.
+/// The letters that continue a word, and the letters that end a run of two or four of these.
 #[derive(Debug, Clone, Copy, Default)]
 struct LetterRuns {
     one: u64,

@@ -76,7 +76,8 @@ impl EscapedBlocks {
     }
 
     /// Returns the bytes after the backslash of an escape, and these backslashes. In a run of backslashes, every second
-    /// one is escaped. An addition is faster than a loop, because its carry crosses the whole run, as in simdjson.
+    /// backslash is escaped. An addition is faster than a loop, because its carry crosses the whole run, as in
+    /// simdjson.
     #[inline(always)]
     fn escapes(&mut self, backslashes: u64) -> (u64, u64) {
         const ODD_BITS: u64 = 0xAAAA_AAAA_AAAA_AAAA;

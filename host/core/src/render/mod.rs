@@ -174,7 +174,7 @@ fn render_for(stream: &Stream, view: &View, provider: Provider, is_repaired: boo
 #[must_use]
 pub fn is_signed(stream: &Stream, element: usize) -> bool {
     let names = [anthropic::SIGNATURE, anthropic::REDACTED, gemini::SIGNATURE, responses::ENCRYPTED];
-    // The signature is a JSON string. Nothing is decoded for it, because there is one for nearly every thought.
+    // The signature is a JSON string. It is not decoded, because nearly every thought has a signature.
     let external = stream.external().and_then(|external| external.events.get(element));
     if let Some((name, text)) = external.and_then(|external| external.signature.as_deref())
         && names.contains(name)

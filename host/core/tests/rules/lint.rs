@@ -19,7 +19,7 @@ fn check_view(build: &Build, expected: &[(Rule, usize, Option<u64>)]) {
     assert_eq!(violations, expected);
 }
 
-/// Checks the rules that a body's messages break, with the message.
+/// Checks the rules that a body's messages break, with the index of the message.
 #[track_caller]
 fn check_body(provider: Provider, messages: Value, expected: &[(Rule, u64)]) {
     check_rendered(&Rendered::from_body(json!({ provider.conversation(): messages })), provider, expected);

@@ -104,7 +104,7 @@ fn state(source: &Path, folder: &Path, session: &Renumbered, ids: &NewIds) -> Re
     if let Some(last) = state.get_mut("last_user_message_id")
         && let Some(old) = last.as_str()
     {
-        // The message may be covered by a summary.
+        // A summary may have replaced the message.
         let new = ids.uuid4(old);
         let is_kept = records(&session.bytes).any(|event| event["id"] == new);
         *last = if is_kept { json!(new) } else { Value::Null };
