@@ -19,7 +19,7 @@ INPUT_BYTES_MAX = 24_000
 
 
 def with_choices(text: bytes, choices: bytes) -> bytes:
-    """Joins a text and its decisions. `choices.rs` splits them."""
+    """Joins a text and its choices. `choices.rs` splits them."""
     return text + b"\0" + choices
 
 
@@ -32,7 +32,7 @@ def pretty(value) -> bytes:
 
 
 def random_choices(rng: random.Random, length: int = 24) -> bytes:
-    """Returns random decisions without a NUL, because the last NUL splits an input."""
+    """Returns random choices without a NUL, because the last NUL splits an input."""
     return bytes(rng.randrange(1, 256) for _ in range(length))
 
 
