@@ -43,7 +43,7 @@ pub(crate) struct SessionForkRequest<'a> {
     pub(crate) command: &'a str,
     /// Whether the agent is started with the new session.
     pub(crate) is_started: bool,
-    /// An earlier fork that the new one replaces.
+    /// An earlier fork that the new fork replaces.
     pub(crate) replace: Option<&'a OsStr>,
     /// The models of the server, and its client as the origin of the request. `None` if the user typed the command.
     pub(crate) client: Option<(Arc<Models>, Asker)>,
@@ -56,7 +56,7 @@ pub(crate) struct SessionFork {
     pub(crate) text: EscapedLines,
 }
 
-/// Makes a new session with the view of another one.
+/// Makes a new session with the view of another session.
 pub(crate) async fn fork(
     source: SessionSource,
     request: &SessionForkRequest<'_>,

@@ -1,12 +1,12 @@
-//! The choice of `init`: the measured strategies, the best one, and the configuration that makes it the default. All
-//! functions except [`target`] are pure functions of the evaluation, so the rule can be tested without sessions.
+//! The choice of `init`: the measured strategies, the best strategy, and the configuration that makes it the default.
+//! All functions except [`target`] are pure functions of the evaluation, so the rule can be tested without sessions.
 
 use std::path::PathBuf;
 
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{EvalReport, EvalRow, EvalStatus};
 
-/// The measured strategies: all bundled ones that need no model.
+/// The measured strategies: all bundled strategies that need no model.
 pub const ROWS: [&str; 6] = ["strip-reasoning", "strip-tools", "micro", "trim", "extract", "digest"];
 /// A hook of Claude Code that compacts a session after a turn, if that is due.
 pub const HOOK: &str =

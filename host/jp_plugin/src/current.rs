@@ -83,7 +83,7 @@ pub fn current_conversation(
     }))
 }
 
-/// Returns the conversations that were activated in this terminal, the last one first.
+/// Returns the conversations that were activated in this terminal, the last conversation first.
 fn active_ids(sessions: &Path, environment: &Environment) -> Vec<String> {
     let (id, source) = match environment.variables.get(SESSION_VARIABLE) {
         Some(value) => (value, Source::Env { key: SESSION_VARIABLE.to_owned() }),

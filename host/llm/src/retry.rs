@@ -9,7 +9,7 @@ pub(super) struct Backoff {
     pub(super) retries: u32,
     /// The delay before the first retry. It doubles for each further retry.
     pub(super) initial: Duration,
-    /// The maximum delay. If a provider asks for a longer one, the request is not retried.
+    /// The maximum delay. If a provider asks for a longer delay, the request is not retried.
     pub(super) max: Duration,
 }
 

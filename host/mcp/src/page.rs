@@ -1,4 +1,4 @@
-//! Pages of a long text. Offsets count characters, so a page never splits one.
+//! Pages of a long text. Offsets count characters, so a page never splits a character.
 
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,7 +24,7 @@ use crate::search::{event_text, search};
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolAnswer {
     pub text: String,
-    /// None if there is only text.
+    /// `None` if there is only text.
     pub json: Option<Value>,
 }
 

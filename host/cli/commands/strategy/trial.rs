@@ -16,7 +16,7 @@ use crate::error::{self, ErrorHint, Report};
 use crate::exit::Exit;
 use crate::prompt;
 
-/// Returns the jail, or None for `--sandbox contained`. If this machine has no jail, that is an error.
+/// Returns the jail, or `None` for `--sandbox contained`. If this machine has no jail, that is an error.
 pub(super) fn jail(
     plugin: &TestedPlugin,
     sandbox: Option<SandboxArg>,
