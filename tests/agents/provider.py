@@ -1,4 +1,4 @@
-"""A loopback provider for the tests of real agents: Anthropic Messages, OpenAI Responses, and OpenAI chat.
+"""A loopback provider for the tests of real agents: Anthropic Messages, OpenAI Responses, OpenAI chat, and Gemini.
 
 The model is a script. A prompt with `jpc-turn-N` gets the number of tool calls in `CALLS`, then a text. Every other
 request gets a text. Each request is checked as providers check it, and recorded in a file.

@@ -109,7 +109,7 @@ def transcripts(rng: random.Random):
     jp_sample = ROOT / "tests/sample/events.json"
     for path in [*samples, jp_sample]:
         text = path.read_bytes()
-        # Without decisions all calls are omitted. The fuzzer finds other decisions.
+        # Without choices, all calls are omitted. The fuzzer finds other choices.
         yield text, b""
         for _ in range(4):
             yield text, random_choices(rng, 60)
@@ -194,7 +194,7 @@ def replies(rng: random.Random):
         if rng.random() < 0.2:
             result["diagnostics"] = [diagnostic]
         lines = rng.sample(leading_lines, rng.randrange(3)) + [result if number % 4 else rng.choice(terminal_lines)]
-        # The first decisions select the whole range, because the streams have only a few turns.
+        # The first choices select the whole range, because the streams have only a few turns.
         yield b"\n".join(map(compact, lines)) + b"\n", bytes([rng.randrange(1, 5)]) + b"\x01" * 3 + random_choices(rng, 12)
 
 
@@ -233,7 +233,7 @@ RULES = [
     '[providers.llm.aliases.fast]\nprovider = "ollama"\nname = "q"\n[assistant]\nmodel = "fast"\n',
     "[conversation.compaction]\nkeep_last = 3\n[conversation.tools.read.compaction]\nrequest = 1\n",
 ]
-# The layer of a text: its decision byte modulo five.
+# The layer of a text: its choice byte modulo five.
 WORKSPACE, USER, FILE, SET, JP = (bytes([5 + layer]) for layer in range(5))
 
 
