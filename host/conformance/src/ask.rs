@@ -100,8 +100,8 @@ impl<'a> Request<'a> {
         self.rebuilt()
     }
 
-    /// Changes the request as the host does after a summary that partially overlaps an older one. Returns
-    /// false if the host does not ask again.
+    /// Changes the request as the host does after a summary that partially overlaps an older summary. Returns false if
+    /// the host does not ask again.
     pub(super) fn extend_after(&mut self, terminal: &Terminal) -> bool {
         let Terminal::Result(result) = terminal else { return false };
         match self.validate(result.compactions.clone()) {

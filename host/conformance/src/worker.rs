@@ -186,7 +186,7 @@ async fn compare_with_single_runs(
     connection.end().await
 }
 
-/// Sends requests one after another. The last one is the plain request.
+/// Sends requests one after another. The last request is the plain request.
 async fn check_in_order<const N: usize>(
     context: &CheckContext<'_>,
     requests: [Option<Request<'_>>; N],

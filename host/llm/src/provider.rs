@@ -115,7 +115,7 @@ pub(super) fn is_openai(address: &str) -> bool {
     known.is_some_and(|known| address.trim_end_matches('/') == known.address)
 }
 
-/// Returns the variables that may hold a key, as pairs of provider and variable: built-in and configured ones.
+/// Returns the built-in and the configured variables that may hold a key, as pairs of provider and variable.
 pub(super) fn key_variables(settings: &Settings) -> Vec<(String, String)> {
     let built_in = BUILT_IN
         .iter()
