@@ -393,7 +393,7 @@ fn the_example_is_valid_and_its_hints_are_comments() {
     assert_eq!(hint("fs_modify_file"), (strip, strip));
     assert_eq!((hint("git_commit"), hint("Edit")), ((strip, keep), (strip, keep)));
     assert_eq!(uncommented.hints.len(), 10);
-    // The values in the example are the built-in ones.
+    // The values in the example are the built-in values.
     let built_in = Config::from_layers(&[], JpSettings::default()).unwrap();
     assert_eq!((&config.profiles, &config.auto), (&built_in.profiles, &built_in.auto));
     // A workspace may copy the example unchanged.

@@ -4,7 +4,7 @@
 /// A typed beginning of at least this many bytes is completed to the name.
 const PREFIX_BYTES_MIN: usize = 3;
 
-/// Returns the known name that is nearest to a typed one, if it is near enough.
+/// Returns the known name that is nearest to a typed name, if it is near enough.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let mut nearest: Option<(usize, &str)> = None;
@@ -15,7 +15,7 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
             completed.push(name);
         }
         let distance = edit_distance(&lower, &typed);
-        // A short name may differ in one letter, and a long one in a third of its letters, but at most in four.
+        // A short name may differ in one letter, and a long name in a third of its letters, but at most in four.
         let limit = if name.len() < 6 { 1 } else { name.len() / 3 };
         if distance <= limit.min(4) && nearest.is_none_or(|(smallest, _)| distance < smallest) {
             nearest = Some((distance, name));
@@ -27,7 +27,7 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     }
 }
 
-/// Returns the hint after an unknown name: the nearest one, or all of them. `plural` is the noun of the names, and
+/// Returns the hint after an unknown name: the nearest name, or all names. `plural` is the noun of the names, and
 /// `command` lists them.
 pub fn hint_for(typed: &str, known: &[impl AsRef<str>], plural: &str, command: &str) -> String {
     let names: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
@@ -55,7 +55,7 @@ pub fn hint_for_key(typed: &str, known: &[String]) -> String {
     }
 }
 
-/// Returns the field that the user probably meant, if a message of `serde` names an unknown field and the known ones.
+/// Returns the field that the user probably meant, if a message of `serde` names an unknown field and the known fields.
 #[must_use]
 pub fn intended_field(message: &str) -> Option<&str> {
     let (_, names) = message.split_once("unknown field `")?;

@@ -1,5 +1,5 @@
-//! The table of `strategy list`, and the descriptions of the bundled strategies. The bundled ones are known here, so
-//! that the list is complete without executing them. A test compares these descriptions with the executables' own.
+//! The table of `strategy list`, and the descriptions of the bundled strategies. The bundled strategies are known here,
+//! so that the list is complete without executing them. A test compares these descriptions with the executables' own.
 
 /// The descriptions of the bundled strategies, by name.
 pub const BUNDLED: [(&str, &str); 8] = [

@@ -56,7 +56,7 @@ fn the_last_model_wins_and_may_be_partial() {
     check_model(&[first.clone(), assistant(json!("c/d"))], Some("c/d"));
     check_model(&[first.clone(), assistant(json!({ "id": { "name": "d" } }))], Some("a/d"));
     check_model(&[first.clone(), assistant(json!({ "parameters": {} }))], Some("a/b"));
-    // An unknown alias selects no known model, but it replaces the previous one.
+    // An unknown alias selects no known model, but it replaces the previous model.
     check_model(&[first.clone(), assistant(json!({ "id": "flash" }))], None);
     let aliases =
         json!({ "providers": { "llm": { "aliases": { "flash": { "provider": "g", "name": "f" } } } } });

@@ -15,7 +15,7 @@ fn revoke_access(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
 }
 
-/// Nests folders with the same name and returns the innermost one.
+/// Nests folders with the same name and returns the innermost folder.
 fn nest(outermost: &Path, levels: usize, name: &str) -> OwnedFd {
     let open = OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut folder = openat(CWD, outermost, open, Mode::empty()).unwrap();
