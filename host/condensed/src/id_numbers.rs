@@ -9,7 +9,7 @@ use jp_compact_core::text;
 #[derive(Default)]
 pub struct IdNumbers {
     keys: [RandomState; 2],
-    /// A second digest of each id, and its number.
+    /// A second digest of each id, and the number of the id.
     numbers: HashMap<u64, (u32, u32), BuildHasherDefault<IsHashed>>,
     /// The stored id of the last call, and its number.
     last: Option<(Vec<u8>, u32)>,

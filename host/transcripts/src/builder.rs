@@ -44,7 +44,7 @@ pub(crate) struct EventBuilder {
     has_conversation: bool,
     responses: Responses,
     memory: MemoryPlan,
-    /// The number and the name of the last link with a name.
+    /// The index and the name of the last link with a name.
     last_name: Option<(usize, Span)>,
     /// Holds the events of earlier windows, for a session whose texts are not needed.
     log: Option<SessionLog>,
@@ -181,7 +181,7 @@ impl EventBuilder {
         read(self, JsonNode::new(&bytes, &index))
     }
 
-    /// Stores the name of a record and of the record that it follows. Returns whether that is the previous one.
+    /// Stores the name of a record and of the record that it follows. Returns whether it follows the last named record.
     pub(crate) fn add_link(&mut self, record: ElementRef, id: Span, parent: Span) -> bool {
         // The names are compared now, while both are still in the processor's cache.
         let is_parent = |(_, last): &(usize, Span)| {
@@ -471,7 +471,7 @@ impl EventBuilder {
         Ok(Transcript::new(Stream::from_external(index, external)?, map))
     }
 
-    /// Returns a transcript with the turns and without their events, and the events. `None` without a log.
+    /// Returns a transcript with only the starts of the turns, and the events. `None` without a log, or after an error.
     pub(crate) fn finish_condensed(mut self) -> Option<(Transcript, CondensedSession)> {
         let session = CondensedSession::new(self.log.take()?, self.source.take_kept()?, self.size());
         (0..session.turns()).for_each(|_| self.start_turn(None));

@@ -38,7 +38,7 @@ impl ShortSpan {
     }
 }
 
-/// The kinds of events that the write-back tells apart.
+/// The kinds of events that the log holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowClass {
     TurnStart,
@@ -56,7 +56,7 @@ pub(super) struct EventRow {
     line: u32,
     /// The number of bytes of its text.
     body_bytes: u32,
-    /// The index of its tool, or of its block.
+    /// The index in `tools` for a half of a call, otherwise 0.
     detail: u32,
     block: u32,
     pub(super) class: RowClass,
@@ -101,7 +101,7 @@ pub(super) struct EditRow {
     pub(super) write: fn(&str) -> String,
 }
 
-/// A record with a name, or a record that mentions another one.
+/// A record with a name, or a record that mentions another record.
 pub(super) struct LinkRow {
     pub(super) line: u32,
     /// The name as JSON. Empty for a mention.
@@ -125,7 +125,7 @@ pub struct LoggedEvent<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct LoggedLink {
     pub line: usize,
-    /// Empty for a record that only mentions another one.
+    /// Empty for a record that only mentions another record.
     pub name: Span,
     pub parent: Span,
     /// Whether the parent is the previous record with a name.

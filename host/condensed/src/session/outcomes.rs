@@ -1,5 +1,5 @@
-//! The outcome of each event, with the rules of `jp_compact_core::projection`, `jp_compact_core::stale`, and the write-back
-//! in `jp_compact_transcripts`.
+//! The outcome of each event, by the rules of `jp_compact_core::projection`, `jp_compact_core::stale`, and the
+//! write-back in `jp_compact_transcripts`.
 
 use jp_compact_core::projection::status_line;
 
@@ -104,7 +104,8 @@ fn fits(log: &SessionLog, tool: &ToolRow, text: &str) -> Option<bool> {
     Some(new_bytes <= tool.compact_bytes? as usize)
 }
 
-/// Returns whether a response has more characters than `line`, and not fewer bytes. `None` if its text is not known.
+/// Returns whether a response has an image, or has more characters than `line` and not fewer bytes. `None` if its text
+/// is not known.
 fn is_longer_than(row: &EventRow, tool: &ToolRow, line: &str) -> Option<bool> {
     let chars = line.chars().count();
     if tool.text.is_some_and(|text| text.has_image)

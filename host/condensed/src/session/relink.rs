@@ -14,7 +14,7 @@ pub(super) struct RelinkedRow {
     pub(super) line: u32,
     /// The value.
     pub(super) parent: ShortSpan,
-    /// The name of the record that now precedes it. `None` becomes `null`.
+    /// The new value: the name of the record that now precedes the line. `None` becomes `null`.
     pub(super) name: Option<ShortSpan>,
 }
 
@@ -47,7 +47,7 @@ struct LinkTree<'a> {
     kept: &'a KeptSpans,
     /// For each link, the index of the last link with a name before it, plus 1. 0 if there is none.
     named_before: Vec<u32>,
-    /// The links by name. Made only if a link does not lead to the previous one.
+    /// The links by name. Made only if the parent of a link is not the previous link.
     by_name: OnceCell<HashMap<Cow<'a, [u8]>, usize>>,
 }
 

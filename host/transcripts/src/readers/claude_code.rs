@@ -55,7 +55,7 @@ struct Line {
     parent_tail: Tail,
     /// Whether the parent is the previous line, as it nearly always is.
     follows_last: bool,
-    /// The number of the API message. Lines of one message belong together.
+    /// The number of the API message, 0 without an id. Lines of one message belong together.
     message: u32,
     has_results: bool,
     is_side: bool,
@@ -356,7 +356,7 @@ fn path(builder: &EventBuilder, lines: &[Line]) -> (Vec<bool>, Option<usize>) {
     if lines.iter().zip(&on_path).any(|(line, on_path)| !on_path && !line.is_side) {
         let lines_on_path = || lines.iter().zip(&on_path).filter(|(_, on_path)| **on_path);
         let messages: HashSet<u32> = lines_on_path().map(|(line, _)| line.message).collect();
-        // Many lines may have no message id or an empty one.
+        // Many lines may have no message id, or an empty id.
         let is_sent = |line: &Line| line.message != 0 && messages.contains(&line.message);
         let mut sent: HashSet<Cow<'_, [u8]>> = lines_on_path().map(|(line, _)| name(line.uuid)).collect();
         for (index, line) in lines.iter().enumerate().rev() {

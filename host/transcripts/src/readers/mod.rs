@@ -128,8 +128,8 @@ pub fn read_in_windows(
     Some(ByteSource::in_windows(size, file).and_then(read))
 }
 
-/// Like [`read_in_windows`], for overlays that [`can_be_condensed`](jp_compact_condensed::can_be_condensed). The transcript
-/// has the turns and no other events. `None` also after an error.
+/// Like [`read_in_windows`], for overlays that [`can_be_condensed`](jp_compact_condensed::can_be_condensed) accepts.
+/// The transcript has only the starts of the turns. `None` also after an error.
 pub fn condense(
     format: Format,
     size: usize,
