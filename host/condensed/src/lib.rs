@@ -6,6 +6,8 @@
 //! Overlays that begin inside a turn, or that list calls, depend on events of other turns. For these, the index of all
 //! events stays in memory, and only the texts do not.
 //!
+//! The module `session` has a log for the sessions of other programs. Their readers add the events to this log.
+//!
 //! This crate does no input or output: the caller reads the bytes. The interface is not stable.
 
 mod by_event;
