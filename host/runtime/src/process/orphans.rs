@@ -68,7 +68,7 @@ pub(super) fn remove(strategy: Pid, may_leave_orphans: bool) {
     }
 }
 
-/// The locked list of running strategies, while no other strategy is spawned.
+/// The locked list of running strategies and other children, while no other child is spawned.
 struct RunningStrategies(MutexGuard<'static, BTreeSet<i32>>);
 
 impl RunningStrategies {
