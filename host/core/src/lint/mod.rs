@@ -42,7 +42,7 @@ pub enum Rule {
     A3,
     /// Text is neither empty nor blank.
     A4,
-    /// The last message is not an assistant message, and assistant messages have no trailing white space.
+    /// The last message is not an assistant message.
     A5,
     /// Thoughts are returned unmodified and in order, or are left out completely.
     A6,
