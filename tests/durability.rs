@@ -198,7 +198,6 @@ fn check_survived(world: &World, traced: &TracedRun, args: &[&str], after: &[u8]
     }
 }
 
-/// Counts the calls by name.
 fn count_by_name(calls: &[Call]) -> HashMap<&str, usize> {
     let mut counts = HashMap::new();
     for call in calls {

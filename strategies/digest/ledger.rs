@@ -30,7 +30,6 @@ pub(crate) struct Ledger {
     pending: Vec<(usize, ToolCall)>,
 }
 
-/// The history of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileHistory {
     /// The last operation and its turn.
@@ -39,7 +38,6 @@ pub(crate) struct FileHistory {
     pub(crate) changed: Option<(FileOp, usize)>,
 }
 
-/// The runs of one command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommandRuns {
     pub(crate) turn: usize,

@@ -8,7 +8,6 @@
 const ENDINGS: [&str; 15] =
     ["py", "ts", "tsx", "js", "rs", "go", "md", "json", "toml", "html", "yml", "yaml", "sh", "css", "jsonl"];
 
-/// The kind of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameKind {
     Path,

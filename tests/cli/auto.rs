@@ -42,7 +42,6 @@ fn is_due(world: &World, extra: &[&str]) -> bool {
     line["due"].as_bool().unwrap()
 }
 
-/// Returns the number of tokens in the view.
 #[track_caller]
 fn view_tokens(world: &World, extra: &[&str]) -> u64 {
     let line =

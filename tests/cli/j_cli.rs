@@ -23,7 +23,6 @@ strategies = [{ name = \"micro\", options = { keep_recent = 10 } }]
 ";
 const SUMMARY: &str = "1. The parser was read. 2. Step 3 of 5 of the skill is done. 3. Nothing was decided.";
 
-/// The loop of an agent.
 struct AgentLoop {
     world: World,
     model: Model,

@@ -41,7 +41,6 @@ fn strip(world: &World, spec: &str) -> CommandOutput {
     compact(world, &["--strategy", spec])
 }
 
-/// Returns the tokens of the view.
 #[track_caller]
 fn view_tokens(world: &World) -> u64 {
     let line = world.run(&["show", "conversation", "--json"]).exits(0).line();

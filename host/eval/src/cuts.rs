@@ -17,7 +17,6 @@ use crate::outcome::{ControlOutcome, RowOutcome};
 use crate::page_data;
 use crate::subject::{StoredOverlays, Subject, SubjectCut};
 
-/// The view of one prefix.
 struct PrefixView {
     seen: SeenView,
     tokens: u64,

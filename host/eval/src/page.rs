@@ -45,7 +45,6 @@ pub struct PageEvent {
 /// The maximum length of [`PageEvent::excerpt`].
 pub const EXCERPT_CHARS: usize = 400;
 
-/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageEventKind {
     User,

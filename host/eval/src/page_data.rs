@@ -41,7 +41,6 @@ pub(crate) fn control_row(subject: &Subject<'_>, cut: &SubjectCut, shown: usize,
     row(subject, cut, states, seen, subject.tokens_between(0, shown))
 }
 
-/// Returns the row of a strategy.
 pub(crate) fn strategy_row(
     subject: &Subject<'_>,
     cut: &SubjectCut,

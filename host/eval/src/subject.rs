@@ -22,7 +22,6 @@ pub(crate) struct Subject<'a> {
     pub(crate) session: Session<'a>,
     pub(crate) estimator: Estimator,
     pub(crate) estimate: Arc<Estimate>,
-    /// The tokens of each event.
     pub(crate) event_tokens: Vec<u64>,
     /// The sum of the weights of the events before each event, and of all events.
     weights_before: Vec<u64>,

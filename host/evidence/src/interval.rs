@@ -4,7 +4,6 @@
 use crate::class::Class;
 use crate::recall::RecallCounts;
 
-/// The number of samples.
 const SAMPLES: usize = 1_000;
 /// The minimum number of anchors at risk for a percentage.
 pub const AT_RISK_MIN: u64 = 20;

@@ -113,13 +113,11 @@ impl<'a> Session<'a> {
         (event != NO_EVENT).then_some(event as usize)
     }
 
-    /// Returns the class of an anchor.
     #[must_use]
     pub fn class(&self, id: AnchorId) -> Class {
         self.classes[id as usize]
     }
 
-    /// Returns the number of anchors.
     #[must_use]
     pub fn anchor_count(&self) -> usize {
         self.classes.len()

@@ -48,7 +48,6 @@ impl StepRow {
     }
 }
 
-/// Returns the steps of each turn.
 fn rows_by_turn(survey: &Survey<'_>) -> Vec<Vec<StepRow>> {
     let stream = survey.stream;
     let steps = stream.steps();
