@@ -38,7 +38,7 @@ fn assert_jp_unchanged(tokens: &Value) {
     assert!(tokens["raw"] == ALL_TOKENS && after < ALL_TOKENS / 10, "{tokens}");
 }
 
-/// Asserts that the line on JP precedes the line on our view, and that the latter names the overlay.
+/// Asserts that the line on JP precedes the line on our view, and that the second line names the overlay.
 #[track_caller]
 fn assert_jp_first(text: &str, jp: &str, overlay: &str) {
     let (before, after) = text.split_once(jp).unwrap_or_else(|| panic!("`{jp}` is not in:\n{text}"));

@@ -95,7 +95,7 @@ impl Home {
         self.install(relative, &self.script(name, ""))
     }
 
-    /// Returns the text of such a strategy. `extra` is added to its description.
+    /// Returns the text of a strategy that appends a line to the diary. `extra` is added to its description.
     pub(crate) fn script(&self, name: &str, extra: &str) -> String {
         let diary = self.path("diary");
         format!(
