@@ -134,7 +134,8 @@ fn show_reports_that_jp_ignores_hints() {
     );
 }
 
-/// Returns four turns with long outputs. They read, create, read and create, and finally answer.
+/// Returns five turns: two read a file, one creates a file, one does both, and the last one only answers. All outputs
+/// are long.
 fn turns_of_each_tool() -> Conversation {
     let output = "a line of no importance\n".repeat(40);
     let read =

@@ -77,7 +77,7 @@ fn parse_request(line: &[u8]) -> io::Result<Option<(String, Result<CompactReques
     if line.trim_ascii().is_empty() {
         return Ok(None);
     }
-    // Most lines are valid requests. Otherwise, the head determines the error.
+    // Most lines are valid requests. For any other line, the head determines the result.
     let error = match from_line::<CompactRequest>(line) {
         Ok(request) if request.protocol == PROTOCOL => return Ok(Some((request.id.clone(), Ok(request)))),
         Ok(_) => None,
