@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// Returns ten turns of 100 tokens: a code block, a directive, and an answer.
+/// Returns ten turns, each with a constraint, a code block, and an answer.
 fn talk() -> Vec<EventLine> {
     let line = |(seq, (turn, event)): (usize, (usize, Value))| {
         let raw = serde_json::value::to_raw_value(&event).unwrap();
