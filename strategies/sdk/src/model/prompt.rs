@@ -128,7 +128,7 @@ impl Prompt<'_> {
 
     /// Estimates the tokens of a request without transcript and background.
     pub(crate) fn fixed_tokens(&self) -> u64 {
-        // The fixed texts of the system prompt have about 1,700 characters.
+        // The fixed texts of a request have about 1,000 characters. The other tokens are a margin.
         (self.points().chars().count() as u64).div_ceil(4) + 440
     }
 }
