@@ -41,9 +41,11 @@ mod linux {
 
     /// The first number of the x32 calls, which are aliases of the x86_64 calls.
     const FIRST_X32_CALL: u32 = 0x4000_0000;
-    /// The number of calls that are compared one by one. The kernel runs a new filter once for every existing call, to find
-    /// the calls that are always allowed. With one long list, that took half as long as a spawn.
+    /// The number of calls with conditions that are compared one by one. The kernel runs a new filter once for every existing
+    /// call, to find the calls that are always allowed. With one long list, that took half as long as a spawn.
     const GROUP_CALLS_MAX: usize = 6;
+    /// The same for calls without conditions.
+    const DENIED_GROUP_CALLS_MAX: usize = 10;
     /// The first version of the Landlock ABI that confines signals to the jail.
     const LANDLOCK_SIGNALS: u8 = 6;
 
@@ -89,29 +91,45 @@ mod linux {
         deny.descriptors(jail);
         deny.memory(jail.subprocess);
         let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
-        let mut program = guards();
-        let rules: Vec<_> = deny.0.into_iter().collect();
-        let same_error =
-            rules.chunk_by(|(first, _), (second, _)| denied_error(*first) == denied_error(*second));
-        for group in same_error.flat_map(|rules| rules.chunks(GROUP_CALLS_MAX)) {
-            let denied = SeccompAction::Errno(
-                group.first().map_or(EPERM, |(call, _)| denied_error(*call)).cast_unsigned(),
-            );
+        let (always, with_conditions): (Vec<_>, Vec<_>) =
+            deny.0.into_iter().partition(|(_, rules)| rules.is_empty());
+        let mut program = guards(architecture)?;
+        program.extend(deny_always(&always.into_iter().map(|(call, _)| call).collect::<Vec<_>>()));
+        for group in with_conditions.chunks(GROUP_CALLS_MAX) {
             let rules = group.iter().cloned().collect();
+            let denied = SeccompAction::Errno(EPERM.cast_unsigned());
             let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, architecture)?;
             let group_program = BpfProgram::try_from(filter)?;
             // A call with a higher number than this group's last one jumps to the next group. The call number stays
             // loaded.
             let last = group.last().map_or(0, |(call, _)| call_number(*call));
             program.push(instruction(libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K, 0, 1, last));
-            let length = u32::try_from(group_program.len()).expect("a group is short");
-            program.push(instruction(libc::BPF_JMP | libc::BPF_JA, 0, 0, length));
+            program.push(jump(group_program.len()));
             program.extend(group_program);
         }
-        // Each group kills a process that uses the call numbers of another architecture. Calls with higher numbers than
-        // the last group are new, and have the same number on all architectures.
         program.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
         Ok(program)
+    }
+
+    /// Denies calls, which must be sorted. A call that is not one of them continues after this program. The crate
+    /// `seccompiler` would use five instructions for each call, and the kernel compiles a filter for each process.
+    fn deny_always(calls: &[i64]) -> BpfProgram {
+        let mut program = BpfProgram::new();
+        let same_error = calls.chunk_by(|first, second| denied_error(*first) == denied_error(*second));
+        let groups: Vec<&[i64]> = same_error.flat_map(|calls| calls.chunks(DENIED_GROUP_CALLS_MAX)).collect();
+        for group in groups.into_iter().rev() {
+            let (Some(last), Ok(length)) = (group.last(), u8::try_from(group.len())) else { continue };
+            // A higher number continues with the next group.
+            let mut block = vec![compare(libc::BPF_JGT, *last, length + 2)];
+            block.extend(
+                (1..=length).rev().zip(group).map(|(left, call)| compare(libc::BPF_JEQ, *call, left)),
+            );
+            block.push(jump(1 + program.len()));
+            block.push(deny(denied_error(group[0])));
+            block.append(&mut program);
+            program = block;
+        }
+        program
     }
 
     /// Returns the error of a denied call. Programs that copy or list files fail if a read of extended attributes returns
@@ -124,23 +142,41 @@ mod linux {
         sock_filter { code: code as u16, jt, jf, k }
     }
 
+    /// Skips instructions if the comparison of the loaded number with the number of a call is true.
+    fn compare(operator: u32, call: i64, skipped: u8) -> sock_filter {
+        instruction(libc::BPF_JMP | operator | libc::BPF_K, skipped, 0, call_number(call))
+    }
+
+    fn jump(skipped: usize) -> sock_filter {
+        let skipped = u32::try_from(skipped).expect("a filter is short");
+        instruction(libc::BPF_JMP | libc::BPF_JA, 0, 0, skipped)
+    }
+
+    fn deny(errno: i32) -> sock_filter {
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | errno.cast_unsigned())
+    }
+
     fn call_number(call: i64) -> u32 {
         u32::try_from(call).expect("system calls have small numbers")
     }
 
-    /// Returns the checks that precede the list. The x32 calls are denied, because they are other names of calls on the
-    /// list. `clone3` has its flags in memory, which a filter cannot read. It fails with `ENOSYS`, so every C library falls
-    /// back to `clone`.
-    fn guards() -> BpfProgram {
-        let errno = |errno: i32| libc::SECCOMP_RET_ERRNO | errno.cast_unsigned();
-        let clone3 = call_number(libc::SYS_clone3);
-        vec![
+    /// Returns the checks that precede the list. A process that uses the call numbers of another architecture is killed. The
+    /// x32 calls are denied, because they are other names of calls on the list. `clone3` has its flags in memory, which a
+    /// filter cannot read. It fails with `ENOSYS`, so every C library falls back to `clone`.
+    fn guards(architecture: TargetArch) -> Result<BpfProgram, seccompiler::Error> {
+        let (allow, denied) = (SeccompAction::Allow, SeccompAction::Errno(EPERM.cast_unsigned()));
+        // A filter without rules is the check of the architecture, and an instruction that allows every call.
+        let mut program =
+            BpfProgram::try_from(SeccompFilter::new(BTreeMap::new(), allow, denied, architecture)?)?;
+        program.pop();
+        program.extend([
             instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
             instruction(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, FIRST_X32_CALL),
-            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, errno(EPERM)),
-            instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, clone3),
-            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, errno(libc::ENOSYS)),
-        ]
+            deny(EPERM),
+            instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, call_number(libc::SYS_clone3)),
+            deny(libc::ENOSYS),
+        ]);
+        Ok(program)
     }
 
     /// The denied calls. A call without rules is always denied. A call with rules is denied if one of them matches.
