@@ -34,7 +34,10 @@ pub(super) fn parse(source: &Source, text: &str) -> Result<Vec<Leaf>, ConfigErro
     if let Some((offset, error)) = checks::check(table.get_ref(), source) {
         return Err(error.with_position(text, offset));
     }
-    toml::from_str::<File>(text).map_err(toml_error)?;
+    // The built-in defaults are valid, and are decoded when layers are merged.
+    if *source != Source::BuiltIn {
+        toml::from_str::<File>(text).map_err(toml_error)?;
+    }
     let mut leaves = Vec::new();
     // Line ends are searched once, because a file in a cloned repository may have tens of thousands of values.
     let line_ends: Vec<usize> = text.match_indices('\n').map(|(end, _)| end).collect();

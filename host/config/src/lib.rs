@@ -269,6 +269,10 @@ pub fn load_private_bytes_max(
 fn merge_user_layers(environment: &Environment, files: &[PathBuf], sets: &[String]) -> Result<File, Error> {
     let mut layers = find::read_files(environment, None, files).map_err(Error::Invalid)?.layers;
     add_sets(&mut layers, sets)?;
+    if layers.is_empty() {
+        // The built-in defaults of these tables are the values without keys, and most users have no file.
+        return Ok(File::default());
+    }
     let (_, file) = merge(&layers).map_err(Box::new).map_err(Error::Invalid)?;
     Ok(file)
 }

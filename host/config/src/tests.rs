@@ -42,6 +42,13 @@ fn rejects(text: &str, line: usize, column: usize, message: &str) {
 }
 
 #[test]
+fn built_in_values_of_the_user_are_those_without_keys() {
+    let (_, file) = merge(&[]).unwrap();
+    assert_eq!(file.limits.private_dir_bytes, usize::try_from(PRIVATE_BYTES_MAX).ok());
+    assert_eq!(file.llm, llm::Settings::default());
+}
+
+#[test]
 fn built_in_settings_and_profiles_have_their_documented_values() {
     let config = Config::from_layers(&[], JpSettings::default()).unwrap();
     assert_eq!((config.keep_last, config.keep_first), (KeepLast::turns(3), 0));
