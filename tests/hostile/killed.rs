@@ -51,17 +51,16 @@ fn next_run_removes_leftovers_of_killed_runs_only() {
     }
     let world = World::new(1);
     let mut host = world.start("hangs", Tier::Jailed);
-    // The folder of the events and the private directory.
-    wait_until("the host created no folders", || world.folders_in_temp() == 2);
-    // The running host keeps its folders while other runs start and end. If the other run takes a new folder before the
+    wait_until("the host created no private directory", || world.folders_in_temp() == 1);
+    // The running host keeps its folder while other runs start and end. If the other run takes a new folder before the
     // host locks it, the host creates another one.
     let run_another = || world.run("exit-1", Tier::Jailed, PATIENCE, &[]);
     assert_eq!(run_another().code, Some(13));
-    wait_until("the host lost a folder", || world.folders_in_temp() == 2);
+    wait_until("the host lost its folder", || world.folders_in_temp() == 1);
     host.kill().unwrap();
     host.wait().unwrap();
     wait_until("processes remain", || world.processes().is_empty());
-    assert_eq!(world.folders_in_temp(), 2);
+    assert_eq!(world.folders_in_temp(), 1);
     let output = run_another();
     assert_eq!((output.code, world.folders_in_temp()), (Some(13), 0), "{}", output.stderr);
     assert!(!output.stderr.contains("warning"), "{}", output.stderr);

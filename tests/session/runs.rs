@@ -159,8 +159,8 @@ fn range_that_is_not_closed_is_requested_exactly_once_more() {
 fn many_events_are_sent_in_a_private_file_that_is_removed() {
     let world = World { features: vec!["worker".into(), "events.file".into()], ..World::new(0) };
     let transcript = conversation(world.folder.path(), 9, 1_000_000);
-    let spool = Arc::new(Spool::make(world.folder.path()).unwrap());
-    let folder = spool.folder().to_owned();
+    let spool = Arc::new(Spool::new(world.folder.path()));
+    let folder = spool.folder().unwrap().to_owned();
     let sessions = Sessions::new(starter(world.folder.path(), Some(spool)), NEVER);
     let strategies = vec![
         ready_strategy(&world, "reads-a-file", Input::Full),
@@ -182,7 +182,7 @@ fn many_events_are_sent_in_a_private_file_that_is_removed() {
 fn events_are_sent_inline_without_the_feature() {
     let world = World::new(0);
     let transcript = conversation(world.folder.path(), 9, 1_000_000);
-    let spool = Arc::new(Spool::make(world.folder.path()).unwrap());
+    let spool = Arc::new(Spool::new(world.folder.path()));
     let sessions = Sessions::new(starter(world.folder.path(), Some(spool)), NEVER);
     let settings = run_settings(sessions, vec![ready_strategy(&world, "is-sent-events", Input::Full)], true);
     assert_eq!(outcomes(&world, &transcript, &settings).unwrap(), "Declined(\"inline\")\n");

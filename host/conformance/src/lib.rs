@@ -153,11 +153,12 @@ pub async fn test(
     let mut findings = Findings::default();
     match describe::check(setup, plugin, options, level, &mut findings).await {
         Some((description, options)) => {
-            match Spool::make(setup.temp_dir) {
-                Ok(spool) => {
-                    // As in a run, the spool exists before any process is started.
+            let spool = Spool::new(setup.temp_dir);
+            match spool.folder() {
+                Ok(folder) => {
+                    // As in a run, the folder exists before any process is started.
                     let jail = match setup.confinement {
-                        Confinement::Isolated(jail) => Some(jail.clone().with_spool(spool.folder())),
+                        Confinement::Isolated(jail) => Some(jail.clone().with_spool(folder)),
                         Confinement::Contained => None,
                     };
                     let confinement = jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated);

@@ -9,6 +9,7 @@ use jp_compact_runtime::describe_cache::{CheckedDescription, Descriptions};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::{Abilities, Tier, describe_missing};
 use jp_compact_runtime::options;
+use jp_compact_runtime::process::ProcessError;
 use jp_compact_runtime::registry::{Plugin, Registry};
 use jp_compact_runtime::session::{self, Confined, Described, Starter};
 use jp_compact_runtime::trust::{self, Candidate, Cleared, DescribeOutcome, Grant, Trust, grants};
@@ -128,7 +129,11 @@ impl Preparation<'_> {
         let described = Described::new(confined, description)?;
         match self.starter.spool.as_deref() {
             Some(spool) if described.description.has_feature("events.file") => {
-                Ok(Described { confined: described.confined.with_spool(spool.folder()), ..described })
+                let temp_dir = &self.starter.temp_dir;
+                let folder = spool.folder().map_err(|source| {
+                    session::Error::Process(ProcessError::NoPrivateDir { temp_dir: temp_dir.clone(), source })
+                })?;
+                Ok(Described { confined: described.confined.with_spool(folder), ..described })
             }
             _ => Ok(described),
         }

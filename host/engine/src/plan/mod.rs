@@ -91,7 +91,7 @@ impl<'a> Planner<'a> {
     /// nothing.
     ///
     /// # Errors
-    /// A configuration file is invalid, or the folder for large requests cannot be created.
+    /// A configuration file is invalid.
     pub fn open(
         options: RunOptions,
         user: User,
@@ -104,7 +104,7 @@ impl<'a> Planner<'a> {
         let starter = Starter {
             private_bytes_max: config::load_private_bytes_max(environment, files, values)?,
             describe_deadline: describe_deadline(options.deadline),
-            spool: Some(Arc::new(Spool::make(&environment.temp_dir).map_err(Error::Spool)?)),
+            spool: Some(Arc::new(Spool::new(&environment.temp_dir))),
             ..Starter::new(registry.runner(), &environment.temp_dir)
         };
         let launcher = Launcher {

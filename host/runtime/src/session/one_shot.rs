@@ -28,7 +28,7 @@ pub struct Starter {
     pub private_bytes_max: u64,
     /// The time limit for `describe`.
     pub describe_deadline: Duration,
-    /// The folder for large requests. It must exist before any process starts.
+    /// The folder for large requests. It must exist before a process that can read it starts.
     pub spool: Option<std::sync::Arc<Spool>>,
 }
 

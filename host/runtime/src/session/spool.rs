@@ -1,10 +1,12 @@
 //! Files for events that are too large for a pipe. Each file is private, read-only, and has a random name. The folder
-//! is created before any strategy starts, because a jail must allow it. It is removed with all files at the end.
+//! is created before the first strategy that can read such files, because its jail must allow it. It is removed with all
+//! files at the end.
 
 use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use jp_compact_schema::Events;
@@ -17,31 +19,39 @@ use crate::process::PrivateDir;
 /// The length of a name, which makes guessing infeasible.
 const NAME_CHARS: usize = 24;
 
-/// The folder of a run.
+/// The folder of a run. Most runs need no such files, and creating and removing a folder takes as long as many reads, so
+/// the folder is created when it is first needed.
 #[derive(Debug)]
 pub struct Spool {
-    folder: PrivateDir,
+    temp_dir: PathBuf,
+    folder: OnceLock<PrivateDir>,
 }
 
 impl Spool {
-    /// Creates the folder.
+    /// Creates a spool without a folder.
+    #[must_use]
+    pub fn new(temp_dir: &Path) -> Self {
+        Self { temp_dir: temp_dir.to_owned(), folder: OnceLock::new() }
+    }
+
+    /// Returns the folder, and creates it if this is the first call. A jail allows opening its files by name, but not
+    /// listing it.
     ///
     /// # Errors
     /// The folder cannot be created.
-    pub fn make(temp_dir: &Path) -> io::Result<Self> {
-        Ok(Self { folder: PrivateDir::make(temp_dir)? })
-    }
-
-    /// Returns the folder. A jail allows opening its files by name, but not listing it.
-    #[must_use]
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
+    pub fn folder(&self) -> io::Result<&Path> {
+        if let Some(folder) = self.folder.get() {
+            return Ok(folder.path());
+        }
+        let new = PrivateDir::make(&self.temp_dir)?;
+        // If another thread was faster, its folder is used, and this one is removed.
+        Ok(self.folder.get_or_init(|| new).path())
     }
 
     fn file(&self) -> io::Result<NamedTempFile> {
         let read_only = Permissions::from_mode(0o400);
         let mut builder = Builder::new();
-        builder.prefix("").rand_bytes(NAME_CHARS).permissions(read_only).tempfile_in(self.folder())
+        builder.prefix("").rand_bytes(NAME_CHARS).permissions(read_only).tempfile_in(self.folder()?)
     }
 }
 
@@ -136,9 +146,10 @@ mod tests {
     #[test]
     fn large_events_use_a_private_file_that_is_removed() {
         let base = tempfile::tempdir().unwrap();
-        let spool = Spool::make(base.path()).unwrap();
+        let spool = Spool::new(base.path());
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(spool.folder()), 0o700);
+        assert_eq!(mode(spool.folder().unwrap()), 0o700);
         let collect = |spool, chunks: &[&[u8]]| {
             let mut sink = Sink { inline_bytes_max: 8, ..Sink::new(spool) };
             chunks.iter().for_each(|chunk| sink.write_all(chunk).unwrap());
@@ -160,7 +171,7 @@ mod tests {
         );
         drop(spooled);
         assert!(!path.exists());
-        let folder = spool.folder().to_owned();
+        let folder = spool.folder().unwrap().to_owned();
         drop(spool);
         assert!(!folder.exists());
     }
