@@ -90,6 +90,20 @@ done
 #[test]
 fn interrupt_finishes_only_the_request_in_progress() {
     let set = Set::new(30);
+    // Sessions that were not started are not files of other programs.
+    let session = |number: usize| {
+        let line = |index: usize| {
+            let kind = if index % 2 == 0 { "user" } else { "assistant" };
+            let parent = index.checked_sub(1).map_or("null".to_owned(), |parent| format!("\"u{parent}\""));
+            format!(
+                r#"{{"type":"{kind}","uuid":"u{index}","parentUuid":{parent},"sessionId":"s{number}","timestamp":"2026-01-01T00:00:00Z","message":{{"role":"{kind}","content":"text"}}}}"#
+            )
+        };
+        (0..12).map(line).collect::<Vec<_>>().join("\n")
+    };
+    for number in 0..30 {
+        fs::write(set.path(&format!("set/{number}.jsonl")), session(number)).unwrap();
+    }
     let (started_pipe, continue_pipe) = (set.path("started"), set.path("go"));
     for fifo in [&started_pipe, &continue_pipe] {
         assert!(Command::new("/bin/mkfifo").arg(fifo).status().unwrap().success());
@@ -109,7 +123,8 @@ fn interrupt_finishes_only_the_request_in_progress() {
         assert!(stderr.read_line(&mut line).unwrap() > 0, "the batch has ended");
     }
     fs::write(&continue_pipe, "go\n").unwrap();
-    std::io::copy(&mut stderr, &mut std::io::sink()).unwrap();
+    let end = std::io::read_to_string(&mut stderr).unwrap();
+    assert!(!end.contains("not a transcript") && !end.contains("not transcripts"), "{end}");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let requests = fs::read_to_string(set.path("requests")).unwrap();
     assert_eq!(requests.lines().count(), 1, "the worker got requests after the interrupt");

@@ -4,7 +4,9 @@ use jp_compact_schema::document::{CallReport, ConfigReport, ProfileReport};
 use serde_json::{Map, Value, json};
 
 use super::layer::parse_key;
-use super::{AGENT_PROFILE, Config, DEFAULT_PROFILE, Error, Profile, compaction_key};
+use super::{
+    AGENT_PROFILE, Config, DEFAULT_NAME, DEFAULT_PROFILE, Error, Origin, Profile, Source, compaction_key,
+};
 
 impl Config {
     /// Formats the configuration as an equivalent file. With `explain`, a comment after each value names its origin.
@@ -13,6 +15,7 @@ impl Config {
     pub fn to_toml(&self, explain: bool) -> String {
         // The table, the key, and the line of each value.
         let mut rows: Vec<(&[String], &String, String)> = Vec::new();
+        let is_for_agent = self.merged.iter().any(|(path, value, _)| self.differs_for_agent(path, value));
         for (path, value, origin) in self.merged.iter() {
             let Some((name, table)) = path.split_last() else { continue };
             // If JP's rules are the default profile, the formatted file must not set `default_profile`. Otherwise, it
@@ -20,8 +23,7 @@ impl Config {
             if *path == DEFAULT_PROFILE && value.as_str() != Some(&self.default_profile) {
                 continue;
             }
-            // The same applies to a value that replaces the built-in value for a transcript of another agent.
-            if *path == compaction_key(&["auto", "profile"]) && value.as_str() != Some(&self.auto.profile) {
+            if is_for_agent && self.is_replaced_for_agent(path, value, origin) {
                 continue;
             }
             // A comment is one line, but the text of a `--set` may have several.
@@ -47,6 +49,26 @@ impl Config {
             text += &format!("\n# {line}");
         }
         text.trim_end().to_owned() + "\n"
+    }
+
+    /// Returns whether [`Config::for_agent_transcript`] replaced this value.
+    fn differs_for_agent(&self, path: &[String], value: &toml::Value) -> bool {
+        if *path == DEFAULT_PROFILE {
+            self.default_profile == AGENT_PROFILE && value.as_str() != Some(AGENT_PROFILE)
+        } else if *path == compaction_key(&["auto", "profile"]) {
+            value.as_str() != Some(&self.auto.profile)
+        } else {
+            *path == compaction_key(&["auto", "min_turns"])
+                && value.as_integer() != i64::try_from(self.auto.min_turns).ok()
+        }
+    }
+
+    /// Returns whether the formatted file must not set a value, because [`Config::for_agent_transcript`] replaces only
+    /// built-in values, and a definition of the profile `default` disables it.
+    fn is_replaced_for_agent(&self, path: &[String], value: &toml::Value, origin: &Origin) -> bool {
+        let table = compaction_key(&["profiles", DEFAULT_NAME]);
+        let is_in_table = path.get(..table.len()).is_some_and(|start| *start == *table);
+        (is_in_table && origin.source == Source::BuiltIn) || self.differs_for_agent(path, value)
     }
 
     /// Returns the value of a dotted key as TOML: one line, or the lines of a table.

@@ -95,6 +95,26 @@ fn transcripts_of_agents_have_their_own_default_profile() {
 }
 
 #[test]
+fn printed_configuration_of_a_transcript_of_an_agent_is_equivalent() {
+    for line in [
+        "",
+        "default_profile = \"light\"",
+        "default_profile = \"default\"",
+        "auto.profile = \"heavy\"",
+        "auto.min_turns = 2",
+        "profiles.default.keep_last = 1",
+    ] {
+        let values = |text: &str| {
+            let config = config(text).for_agent_transcript();
+            let printed = config.to_toml(false);
+            ((config.default_profile, config.profiles, config.auto), printed)
+        };
+        let (expected, printed) = values(&format!("[conversation.compaction]\n{line}\n"));
+        assert_eq!(values(&printed), (expected, printed.clone()), "{line}: {printed}");
+    }
+}
+
+#[test]
 fn one_key_enables_collapse_with_its_defaults() {
     let config = config("[conversation.compaction.auto]\nprofile = \"collapse\"");
     let collapse = config.profile(&config.auto.profile).unwrap();

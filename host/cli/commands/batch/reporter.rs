@@ -78,9 +78,10 @@ impl BatchReporter {
             }
             BatchEvent::NotReported { index } => {
                 self.bar.advance(files.bytes_of(index));
-                // A folder may have many files of other programs that end in `.json`.
+                // A folder may have many `.json` files of other programs. After an interrupt, a transcript may be skipped.
                 let path = files.path(index);
-                self.others.extend((path.extension() != Some("json".as_ref())).then_some(path));
+                let is_other = !self.is_interrupted && path.extension() != Some("json".as_ref());
+                self.others.extend(is_other.then_some(path));
             }
             // A second interrupt ends the run immediately.
             BatchEvent::Interrupted if self.is_interrupted => {}

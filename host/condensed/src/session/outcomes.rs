@@ -133,9 +133,11 @@ fn open_event(events: &[EventRow], outcomes: &[Outcome]) -> usize {
         let is_shown = |index: &usize| outcomes[*index] != Outcome::Deleted;
         (0..index).rev().filter(is_shown).map(|index| (index, events[index].class))
     };
-    let is_said = |class: RowClass| matches!(class, RowClass::Message { .. } | RowClass::Reasoning { .. });
+    let is_model_output =
+        |class: RowClass| matches!(class, RowClass::Message { .. } | RowClass::Reasoning { .. });
     let follows_call = |index: usize| {
-        before(index).map(|(_, class)| class).find(|class| !is_said(*class)) == Some(RowClass::ToolRequest)
+        before(index).map(|(_, class)| class).find(|class| !is_model_output(*class))
+            == Some(RowClass::ToolRequest)
     };
     let is_result = |class: RowClass| matches!(class, RowClass::ToolResponse { .. });
     let is_answer = |index: usize| {

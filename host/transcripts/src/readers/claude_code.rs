@@ -197,11 +197,11 @@ impl Reader for ClaudeCode {
 }
 
 /// Known types of records that need not contain a message.
-const KNOWN: &str = "agent-color agent-name agent-setting ai-title api-request api-request-blob api-request-shape atis- \
-    latch attachment attribution-snapshot content-replacement cost-state custom-title file-history-delta \
+const KNOWN: &str = "agent-color agent-name agent-setting ai-title api-request api-request-blob api-request-shape \
+    atis-latch attachment attribution-snapshot content-replacement cost-state custom-title file-history-delta \
     file-history-snapshot last-prompt marble-origami-commit marble-origami-snapshot mode permission-mode \
-    pr-link progress queue-operation relocated speculation-accept started summary system tag task- \
-    summary tools-used worktree-state";
+    pr-link progress queue-operation relocated speculation-accept started summary system tag \
+    task-summary tools-used worktree-state";
 
 fn is_known(line: JsonNode<'_>) -> bool {
     line.text_of("type").is_some_and(|kind| KNOWN.split(' ').any(|known| known == kind))

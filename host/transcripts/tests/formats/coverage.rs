@@ -115,10 +115,12 @@ fn unsupported_programs_are_not_detected_as_a_format() {
 #[test]
 fn known_records_without_events_do_not_lower_the_coverage() {
     let words = "many words that the model did not see ".repeat(100);
-    let system = format!(r#"{{"type":"system","uuid":"x","sessionId":"s","content":"{words}"}}"#);
     let side = line(9, "user", &words).replacen('{', "{\"isSidechain\":true,", 1);
-    let text = [line(1, "user", "short"), system, side, line(2, "assistant", "so")].join("\n");
-    assert_eq!(examine(&read(Format::ClaudeCode, "a session", text.as_bytes())).unwrap(), None);
+    for kind in ["system", "atis-latch", "task-summary", "worktree-state"] {
+        let record = format!(r#"{{"type":"{kind}","uuid":"x","sessionId":"s","content":"{words}"}}"#);
+        let text = [line(1, "user", "short"), record, side.clone(), line(2, "assistant", "so")].join("\n");
+        assert_eq!(examine(&read(Format::ClaudeCode, "a session", text.as_bytes())).unwrap(), None, "{kind}");
+    }
 }
 
 #[test]
