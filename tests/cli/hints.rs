@@ -178,7 +178,7 @@ fn jp_gets_the_part_of_a_policy_that_it_can_apply() {
         policies(&transcript.overlays()),
         ["compaction 2-2 true/true", "jp_compact_overlay 0-3 true/true"]
     );
-    // JP still sends the created file of the mixed turn. Our view does not.
+    // JP still sends the created file of the turn with both tools. Our view does not have it.
     let tokens = &line["tokens"];
     let (ours, jp) = (tokens["view_after"].as_u64(), tokens["jp"]["view_after"].as_u64());
     assert!(ours < jp && jp < tokens["jp"]["view_before"].as_u64(), "{tokens}");

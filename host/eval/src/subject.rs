@@ -25,7 +25,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) event_tokens: Vec<u64>,
     /// The sum of the weights of the events before each event, and of all events.
     weights_before: Vec<u64>,
-    /// The events at which the steps of the assistant begin, which are the requests to the model.
+    /// The first event of each step of the assistant. Before each of them, a request was sent to the model.
     pub(crate) requests: Vec<usize>,
     pub(crate) random_order: Vec<usize>,
     pub(crate) cuts: Vec<SubjectCut>,
