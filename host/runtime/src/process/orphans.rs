@@ -17,6 +17,11 @@ use crate::small_file;
 
 /// The time to wait until killed processes have disappeared. Only a slow system needs all of it.
 const REAP_TIME_MAX: Duration = Duration::from_millis(250);
+/// On a busy machine, a killed process disappears later than this. It must get the processor, so the host sleeps.
+const YIELD_TIME_MAX: Duration = Duration::from_millis(1);
+const PAUSE: Duration = Duration::from_micros(500);
+/// The children are listed again if the list changed in the meantime.
+const LISTS_MAX: usize = 8;
 
 /// The running strategies and other children. Each strategy leads the session with its own process id.
 static STRATEGIES: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
@@ -75,7 +80,7 @@ impl RunningStrategies {
     /// Kills orphans until no orphan is left. The child of a killed orphan becomes an orphan, too.
     fn kill_orphans(&self) {
         let started = Instant::now();
-        while has_children() {
+        while self.may_have_orphans() {
             let orphans = self.orphans();
             for orphan in &orphans {
                 // The process may have ended already.
@@ -87,8 +92,17 @@ impl RunningStrategies {
             if orphans.is_empty() || started.elapsed() > REAP_TIME_MAX {
                 return;
             }
-            std::thread::yield_now();
+            pause(started);
         }
+    }
+
+    /// Returns whether a child of this process belongs to no running strategy. The other strategies of a batch are
+    /// children, too, and a search through all processes is expensive.
+    fn may_have_orphans(&self) -> bool {
+        let may_be_orphan = |child: &i32| {
+            !self.0.contains(child) && process(*child).is_some_and(|child| !self.0.contains(&child.session))
+        };
+        has_children() && children().is_none_or(|children| children.iter().any(may_be_orphan))
     }
 
     /// Returns the children of this process that belong to no running strategy, and all their descendants.
@@ -120,10 +134,45 @@ fn reap_group(strategy: Pid) {
     loop {
         match waitid(WaitId::Pgid(Some(strategy)), WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
             Ok(Some(_)) => {}
-            Ok(None) if started.elapsed() < REAP_TIME_MAX => std::thread::yield_now(),
+            Ok(None) if started.elapsed() < REAP_TIME_MAX => pause(started),
             Ok(None) | Err(_) => return,
         }
     }
+}
+
+/// Waits for killed processes.
+pub(super) fn pause(started: Instant) {
+    if started.elapsed() < YIELD_TIME_MAX {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Returns the children of this process, or `None` if the kernel does not list them. The kernel can skip a child if
+/// another one is reaped during the list. The second of two equal lists is complete: the first list contains the reaped
+/// child, and the second one cannot.
+fn children() -> Option<Vec<i32>> {
+    let mut last = list_children()?;
+    for _ in 0..LISTS_MAX {
+        let children = list_children()?;
+        if children == last {
+            return Some(children);
+        }
+        last = children;
+    }
+    None
+}
+
+/// Lists the children of each thread once.
+fn list_children() -> Option<Vec<i32>> {
+    let mut children = Vec::new();
+    for thread in fs::read_dir("/proc/self/task").ok()? {
+        let path = thread.ok()?.path().join("children");
+        let pids = small_file::read_system_text(path.to_str()?)?;
+        children.extend(pids.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+    }
+    Some(children)
 }
 
 /// Returns whether this process has any child. Usually it has none, and the search can be skipped.

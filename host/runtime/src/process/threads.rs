@@ -11,6 +11,7 @@ use rustix::fs::Access;
 use rustix::io::Errno;
 
 use super::PrivateDir;
+use super::orphans::pause;
 use crate::small_file;
 
 /// The maximum number of threads and processes of a strategy.
@@ -85,7 +86,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         let started = Instant::now();
         while rustix::fs::rmdir(self.path()) == Err(Errno::BUSY) && started.elapsed() < REMOVE_TIME_MAX {
-            std::thread::yield_now();
+            pause(started);
         }
     }
 }
