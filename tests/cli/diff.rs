@@ -2,11 +2,11 @@
 //! and the marks of `print --compacted`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use crate::agent_formats::{session, strip_tools};
+use crate::goldens::each_case;
 use crate::support::{CommandOutput, Conversation, Model, Transcript, World};
 
 const NOW: &str = "--now=2026-11-21T07:40:00Z";
@@ -276,33 +276,19 @@ fn assert_shown_tokens_equal_compared(world: &World, transcript: &str, shown: &V
     }
 }
 
-/// Returns the conversations in JP's format that have overlays or can get some.
-fn cases() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let shared = fs::read_dir(root.join("../shared/data/jp-golden"));
-    if shared.is_err() {
-        eprintln!("JP's golden cases are missing; only the sample is checked");
-    }
-    let mut cases: Vec<_> = shared.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
-    cases.push(root.join("tests/sample"));
-    cases.retain(|case| case.join("events.json").is_file());
-    cases.sort();
-    cases
-}
-
 fn tokens(output: CommandOutput) -> Value {
     output.exits(0).line()["tokens"].clone()
 }
 
 #[test]
 fn diff_has_the_same_tokens_as_compact_and_show() {
-    for case in cases() {
+    each_case(|case| {
         let world = World::new();
         world.write_events("talk", &fs::read(case.join("events.json")).unwrap());
         let run = ["-s", "strip-tools", "-s", "strip-reasoning", "--keep-last=0", "--json", NOW];
         let dry_run = world.run(&[&["talk", "-n"], &run[..]].concat());
         if dry_run.stderr.contains("so JP would move the conversation to its trash") {
-            continue;
+            return;
         }
         let planned = tokens(world.run(&[&["diff", "talk", "--stat"], &run[..]].concat()));
         assert_eq!(planned, tokens(dry_run), "{}", case.display());
@@ -314,5 +300,5 @@ fn diff_has_the_same_tokens_as_compact_and_show() {
         assert_eq!(all["view_after"], shown["tokens"]["view_after"], "{}", case.display());
         assert_eq!(all["jp"]["view_after"], shown["tokens"]["jp"]["view_after"], "{}", case.display());
         assert_shown_tokens_equal_compared(&world, "talk", &shown);
-    }
+    });
 }

@@ -2,6 +2,7 @@
 //! the original bytes, and the printed view equals JP's.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fs, thread};
 
 use serde_json::Value;
@@ -30,13 +31,20 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-/// Runs a check on every case, in two threads.
-fn each_case(check: impl Fn(&Path) + Sync) {
+/// Runs a check on every case, in as many threads as there are processors.
+#[track_caller]
+pub(crate) fn each_case(check: impl Fn(&Path) + Sync) {
     let cases = cases();
-    let (left, right) = cases.split_at(cases.len() / 2);
+    let next = AtomicUsize::new(0);
+    let check_cases = || {
+        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            check(case);
+        }
+    };
     thread::scope(|scope| {
-        scope.spawn(|| left.iter().for_each(|case| check(case)));
-        right.iter().for_each(|case| check(case));
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(check_cases);
+        }
     });
 }
 

@@ -338,8 +338,23 @@ const COLLAPSE: Simulation =
 const AGENT: Simulation = Simulation { profile: "agent", window: 32_000, cycles: 40, turn_size: (80, 300) };
 
 #[test]
-fn view_stays_small_for_40_cycles_with_small_window() {
-    [AUTO_SUMMARIZE, HEAVY, COLLAPSE, AGENT].iter().for_each(check);
+fn auto_summarize_keeps_the_view_small_for_40_cycles_with_small_window() {
+    check(&AUTO_SUMMARIZE);
+}
+
+#[test]
+fn heavy_keeps_the_view_small_for_40_cycles_with_small_window() {
+    check(&HEAVY);
+}
+
+#[test]
+fn collapse_keeps_the_view_small_for_40_cycles_with_small_window() {
+    check(&COLLAPSE);
+}
+
+#[test]
+fn agent_keeps_the_view_small_for_40_cycles() {
+    check(&AGENT);
 }
 
 /// Runs 200 cycles with this window. `.ci/nightly` runs the tests that call this function.
