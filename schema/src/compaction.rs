@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::range::Range;
 use crate::strict;
 
-/// One proposed overlay. The host adds the timestamp.
+/// One proposed compaction. The host adds the timestamp.
 ///
-/// The host also checks the rules that a schema cannot express: the range is inside the requested range, at least one
-/// policy is present, and each policy is of a kind that `produces` lists.
+/// The host also checks the rules that a schema cannot express: the range is inside the range of the request, at
+/// least one policy is present, and each policy is of a kind that `produces` lists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -30,7 +30,8 @@ pub struct Payload {
     /// The last step in `to_turn`, inclusive. Absent for the whole turn. Only with the feature `steps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_step: Option<usize>,
-    /// Replaces every event of the range with one synthetic request and response. Overrides the other two policies.
+    /// Replaces every event of the range with one synthetic request and response, or with one message if the range
+    /// begins at a step. Overrides the other two policies.
     #[serde(default, deserialize_with = "strict::optional_object", skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
     /// The policy for reasoning in the range.

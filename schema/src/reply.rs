@@ -204,7 +204,8 @@ pub const ANSWER_REFUSED: &str = "answer_refused";
 pub struct ErrorReply {
     /// The request's id.
     pub id: String,
-    /// The code for programs: `options_invalid`, `internal`, or the strategy's own code in `snake_case`.
+    /// The code for programs: `options_invalid`, `request_invalid`, `protocol_unsupported`, `internal`,
+    /// `answer_refused`, or the strategy's own code in `snake_case`.
     pub code: String,
     /// The message for people.
     pub message: String,

@@ -48,7 +48,7 @@ pub struct EvalTranscript {
     pub cuts: usize,
     /// The cut points that were used.
     pub cut_points: Vec<EvalCutPoint>,
-    /// The reason why no cut point could be used. Null if there is one.
+    /// The reason why no cut point could be used. Null if one could be used.
     pub not_enough_data: Option<String>,
     /// The failure to read the transcript. Null if it was read.
     pub error: Option<ErrorReport>,
