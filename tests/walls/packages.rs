@@ -140,7 +140,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 26] = [
 /// All other dependencies of the pure packages, and of the package that authors of strategies compile.
 const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 12] = [
     ("jp-compact-schema", &["schemars", "serde", "serde_json"]),
-    ("jp-compact-json", &["fearless_simd", "memchr", "serde_json", "simdutf8", "wide"]),
+    ("jp-compact-json", &["fearless_simd", "memchr", "serde_json", "simdutf8"]),
     ("jp-compact-tokens", &["fearless_simd", "memchr"]),
     ("jp-compact-folders", &[]),
     ("jp-compact-images", &["serde_json"]),

@@ -1,7 +1,9 @@
 //! A classifier for blocks of bytes. It finds the bytes that matter in a JSON string, many at a time. Nearly all bytes
-//! of a transcript pass through it.
+//! of a transcript pass through it, so it is compiled for several levels of the processor. A function that gets the level
+//! must be `#[inline(always)]`. Otherwise it would be compiled for the lowest level.
 
-use wide::u8x16;
+use fearless_simd::prelude::*;
+use fearless_simd::{Simd, u8x64};
 
 pub(crate) const BLOCK_BYTES: usize = 64;
 
@@ -16,43 +18,39 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    #[inline]
-    pub(crate) fn new(bytes: [u8; BLOCK_BYTES]) -> Self {
-        let (mut quotes, mut others, mut all) = (0, 0, u8x16::ZERO);
-        let chunks = bytes.as_chunks().0;
-        for (chunk, bytes) in chunks.iter().enumerate() {
-            let bytes = u8x16::new(*bytes);
-            let equals = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
-            // `min` leaves a byte unchanged only if it is not greater.
-            let is_control = bytes.min(u8x16::splat(0x1F)).simd_eq(bytes);
-            quotes |= u64::from(equals(b'"').to_bitmask()) << (16 * chunk);
-            others |= u64::from((equals(b'\\') | is_control).to_bitmask()) << (16 * chunk);
-            all |= bytes;
+    /// Classifies the first block of `rest`. Missing bytes count as control characters.
+    #[inline(always)]
+    pub(crate) fn new<S: Simd>(simd: S, rest: &[u8]) -> Self {
+        let (bytes, present) = match rest.first_chunk() {
+            Some(whole) => (u8x64::simd_from(simd, *whole), u64::MAX),
+            None => (u8x64::simd_from(simd, padded(rest)), (1 << rest.len()) - 1),
+        };
+        Self {
+            quotes: bytes.simd_eq(b'"').to_bitmask() & present,
+            others: bytes.simd_eq(b'\\').to_bitmask() | bytes.simd_lt(0x20).to_bitmask() | !present,
+            non_ascii: bytes.simd_ge(0x80).to_bitmask() & present,
         }
-        let mut non_ascii = 0;
-        // Most blocks are ASCII.
-        if all.to_bitmask() != 0 {
-            for (chunk, bytes) in chunks.iter().enumerate() {
-                non_ascii |= u64::from(u8x16::new(*bytes).to_bitmask()) << (16 * chunk);
-            }
-        }
-        Self { quotes, others, non_ascii }
     }
+}
 
-    /// Classifies an incomplete block. Missing bytes count as control characters.
-    pub(crate) fn of_rest(rest: &[u8]) -> Self {
-        let mut bytes = [0; BLOCK_BYTES];
-        for (byte, source) in bytes.iter_mut().zip(rest) {
-            *byte = *source;
-        }
-        Self::new(bytes)
-    }
+/// Returns an incomplete block, filled with zeros.
+#[inline(never)]
+fn padded(rest: &[u8]) -> [u8; BLOCK_BYTES] {
+    let mut bytes = [0; BLOCK_BYTES];
+    bytes[..rest.len()].copy_from_slice(rest);
+    bytes
 }
 
 #[cfg(test)]
 mod tests {
+    use fearless_simd::{Level, dispatch};
+    use proptest::prelude::{any, prop, proptest};
+
     use super::*;
-    use proptest::prelude::*;
+
+    fn masks(block: Block) -> (u64, u64, u64) {
+        (block.quotes, block.others, block.non_ascii)
+    }
 
     #[track_caller]
     fn check(text: &[u8]) {
@@ -62,12 +60,10 @@ mod tests {
         let quotes = mask(|byte| byte == b'"');
         let others = mask(|byte| byte < 0x20 || byte == b'\\');
         let missing = u64::MAX.checked_shl(u32::try_from(text.len()).unwrap()).unwrap_or(0);
-        let block = Block::of_rest(text);
         let non_ascii = mask(|byte| byte >= 0x80);
-        let masks = |block: Block| (block.quotes, block.others, block.non_ascii);
-        assert_eq!(masks(block), (quotes, others | missing, non_ascii), "{text:?}");
-        if let Ok(whole) = text.try_into() {
-            assert_eq!(masks(Block::new(whole)), (quotes, others, non_ascii), "{text:?}");
+        for level in [Level::new(), Level::baseline()] {
+            let block = dispatch!(level, simd => Block::new(simd, text));
+            assert_eq!(masks(block), (quotes, others | missing, non_ascii), "{text:?}");
         }
     }
 

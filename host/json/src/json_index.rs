@@ -132,10 +132,7 @@ impl JsonIndex {
                 scanner.object(depth, |scanner, key| {
                     let has_escapes = scanner.has_escapes();
                     self.has_escaped_keys |= has_escapes;
-                    let is_selected = || match &bytes[key.start + 1..key.end - 1] {
-                        _ if has_escapes => filter(&text::unquote_bytes(key.slice(bytes))),
-                        name => filter(name),
-                    };
+                    let is_selected = || filter(&text::unquote_key(key.slice(bytes), has_escapes));
                     if is_container(scanner.peek()) && is_selected() {
                         return self.value(scanner, bytes, depth + 1, filter, key);
                     }

@@ -15,7 +15,7 @@ mod text;
 use crate::byte_block::Block;
 pub use crate::json_index::{EditSite, JsonIndex, JsonNode, MemberFilter, span_of};
 pub use crate::kept_spans::KeptSpans;
-pub use crate::text::{unquote, unquote_bytes};
+pub use crate::text::{unquote, unquote_bytes, unquote_key};
 
 /// The maximum nesting depth of values, including the outermost. `serde_json`, and therefore JP, has this limit.
 pub const DEPTH_MAX: usize = 127;
@@ -144,15 +144,19 @@ impl<'a> Scanner<'a> {
 
     #[inline(never)]
     fn peek_after_space(&mut self) -> Option<u8> {
-        while let Some(&byte) = self.bytes.get(self.at) {
-            match byte {
+        loop {
+            match *self.bytes.get(self.at)? {
                 b' ' | b'\r' | b'\t' => {}
-                b'\n' if !self.ends_at_line_break => {}
-                _ => return Some(byte),
+                b'\n' if !self.ends_at_line_break => {
+                    // The indentation of the next line.
+                    if let Some(next) = self.bytes[self.at + 1..].first_chunk() {
+                        self.at += leading_spaces(*next);
+                    }
+                }
+                byte => return Some(byte),
             }
             self.at += 1;
         }
-        None
     }
 
     /// Returns whether only white space is left.
@@ -394,6 +398,13 @@ impl<'a> Scanner<'a> {
                 .is_some_and(f64::is_finite);
         if fits { Ok(()) } else { self.accept_if_lenient(start, "a number out of range") }
     }
+}
+
+/// Returns the number of spaces before the first other byte.
+#[inline]
+fn leading_spaces(bytes: [u8; 8]) -> usize {
+    let others = u64::from_le_bytes(bytes) ^ u64::from_le_bytes([b' '; 8]);
+    others.trailing_zeros() as usize / 8
 }
 
 /// Returns a copy that `serde_json` can read. Replaces half a surrogate pair with U+FFFD, and a number out of range

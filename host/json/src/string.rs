@@ -41,19 +41,20 @@ impl Scanner<'_> {
 
     #[inline(never)]
     fn long_string(&mut self) -> Scan<()> {
+        dispatch!(Level::new(), simd => self.long_string_by(simd))
+    }
+
+    #[inline(always)]
+    fn long_string_by<S: Simd>(&mut self, simd: S) -> Scan<()> {
         let start = self.at + 1;
         let (mut has_escapes, mut non_ascii) = (false, 0);
-        // The number of leading bytes of the block to skip: those before the string, or the end of an escape that began
-        // in the previous block.
-        let mut skipped = start.wrapping_sub(self.block_start);
-        if skipped >= BLOCK_BYTES {
-            skipped = 0;
-            self.load_block(start);
-        }
+        // The number of leading bytes of the block that are the end of an escape that began in the previous block.
+        let (mut block_start, mut skipped) = (start, 0);
         // The number of consecutive blocks up to this block that have no special byte.
         let mut plain_blocks = 0;
         loop {
-            let (block, block_start) = (self.block, self.block_start);
+            self.load_block(simd, block_start);
+            let block = self.block;
             let mut stops = (block.quotes | block.others) & mask_from(skipped);
             let non_ascii_in_block = block.non_ascii & mask_from(skipped);
             plain_blocks = if stops | non_ascii_in_block == 0 { plain_blocks + 1 } else { 0 };
@@ -83,12 +84,11 @@ impl Scanner<'_> {
                 has_escapes = true;
             }
             non_ascii |= non_ascii_in_block;
-            let mut next = block_start + BLOCK_BYTES;
+            block_start += BLOCK_BYTES;
             // The string is probably long, such as Base64.
             if plain_blocks >= PLAIN_BLOCKS_MIN {
-                next += plain_bytes(self.bytes.get(next..).unwrap_or_default());
+                block_start += plain_bytes(simd, self.bytes.get(block_start..).unwrap_or_default());
             }
-            self.load_block(next);
         }
     }
 
@@ -102,10 +102,9 @@ impl Scanner<'_> {
         }
     }
 
-    #[inline]
-    fn load_block(&mut self, start: usize) {
-        let rest = self.bytes.get(start..).unwrap_or_default();
-        self.block = rest.first_chunk().map_or_else(|| Block::of_rest(rest), |whole| Block::new(*whole));
+    #[inline(always)]
+    fn load_block<S: Simd>(&mut self, simd: S, start: usize) {
+        self.block = Block::new(simd, self.bytes.get(start..).unwrap_or_default());
         self.block_start = start;
     }
 
@@ -160,21 +159,15 @@ impl Scanner<'_> {
 
 /// Returns the number of bytes in the blocks before the first block with a quote, a backslash, a control character, or a
 /// byte outside of ASCII.
-#[inline(never)]
-fn plain_bytes(rest: &[u8]) -> usize {
-    BLOCK_BYTES * dispatch!(Level::new(), simd => count_plain_blocks(simd, rest))
-}
-
-/// Must be inlined. Otherwise it would be compiled for the lowest level of the processor.
 #[inline(always)]
-fn count_plain_blocks<S: Simd>(simd: S, rest: &[u8]) -> usize {
+fn plain_bytes<S: Simd>(simd: S, rest: &[u8]) -> usize {
     let blocks = rest.as_chunks::<BLOCK_BYTES>().0;
     let is_special = |block: &[u8; BLOCK_BYTES]| {
         let bytes = u8x64::simd_from(simd, *block);
         let is_outside = bytes.simd_lt(0x20) | bytes.simd_ge(0x80);
         (is_outside | bytes.simd_eq(b'"') | bytes.simd_eq(b'\\')).any_true()
     };
-    blocks.iter().position(is_special).unwrap_or(blocks.len())
+    BLOCK_BYTES * blocks.iter().position(is_special).unwrap_or(blocks.len())
 }
 
 /// Whether a backslash and this byte are a complete escape.

@@ -29,3 +29,9 @@ pub fn unquote_bytes(raw: &[u8]) -> Cow<'_, [u8]> {
     }
     Cow::Borrowed(inner)
 }
+
+/// Same as [`unquote_bytes`], if the scanner reported whether the key has escapes.
+#[inline]
+pub fn unquote_key(raw: &[u8], has_escapes: bool) -> Cow<'_, [u8]> {
+    if has_escapes { unquote_bytes(raw) } else { Cow::Borrowed(&raw[1..raw.len() - 1]) }
+}
