@@ -322,8 +322,9 @@ impl MemberSpans {
         }
         let start = scanner.at();
         scanner.object(1, |scanner, key| {
+            let has_escapes = scanner.has_escapes();
             let value = scanner.value(2)?;
-            if let Some(member) = members.member(&text::unquote_bytes(key.slice(bytes))) {
+            if let Some(member) = members.member(&text::unquote_key(key.slice(bytes), has_escapes)) {
                 *member = value;
             }
             Ok(())
@@ -431,13 +432,11 @@ impl MemberSpans {
             "jp_compact_receipt" => Kind::Receipt,
             _ => Kind::Unknown,
         };
-        let time_text = is_string(self.timestamp).then(|| text::unquote(self.timestamp.slice(bytes)));
-        let timestamp = time_text.as_deref().and_then(time::parse);
-        if let Some(text) = time_text
-            && kind != Kind::Unknown
-            && timestamp.is_none()
-        {
-            return Err(format!("the `timestamp` of a `{tag}` is not a valid time: `{text}`"));
+        let has_time = is_string(self.timestamp);
+        let timestamp = has_time.then(|| time::parse_stored(self.timestamp.slice(bytes))).flatten();
+        if has_time && kind != Kind::Unknown && timestamp.is_none() {
+            let time = text::unquote(self.timestamp.slice(bytes));
+            return Err(format!("the `timestamp` of a `{tag}` is not a valid time: `{time}`"));
         }
         if kind.is_conversation() && !self.metadata.is_empty() {
             require(self.metadata, "metadata", b"{", "an object")?;

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use base64_simd::STANDARD;
 use serde_json::Value;
 
-pub use jp_compact_json::{unquote, unquote_bytes};
+pub use jp_compact_json::{unquote, unquote_bytes, unquote_key};
 
 /// Returns a JSON string with canonical escapes, so that equal strings have equal bytes.
 pub fn canonical(raw: &[u8]) -> Cow<'_, [u8]> {

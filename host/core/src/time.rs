@@ -1,15 +1,19 @@
 //! Timestamps in JP's form, `2026-03-18 11:58:01.2358` in UTC. The parser also accepts RFC 3339. Timestamps must be
 //! compared as parsed values, never as text (docs/reference/store.md#on-disk).
 
-use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+use jiff::{Timestamp, civil::DateTime, tz::Offset};
+
+use crate::text;
 
 /// Parses a timestamp in JP's form or in RFC 3339.
 #[must_use]
 pub fn parse(text: &str) -> Option<Timestamp> {
-    match parse_common(text.as_bytes()) {
-        Some(civil) => TimeZone::UTC.to_timestamp(civil).ok(),
-        None => parse_general(text),
-    }
+    parse_common(text.as_bytes()).or_else(|| parse_general(text))
+}
+
+/// Same as [`parse`], for a JSON string with its quotes.
+pub(crate) fn parse_stored(raw: &[u8]) -> Option<Timestamp> {
+    raw.get(1..raw.len().saturating_sub(1)).and_then(parse_common).or_else(|| parse(&text::unquote(raw)))
 }
 
 fn parse_general(text: &str) -> Option<Timestamp> {
@@ -19,11 +23,11 @@ fn parse_general(text: &str) -> Option<Timestamp> {
         return text.parse().ok();
     }
     let civil: DateTime = text.parse().ok()?;
-    TimeZone::UTC.to_timestamp(civil).ok()
+    Offset::UTC.to_timestamp(civil).ok()
 }
 
 /// Parses the two most frequent forms fast: JP's own, and RFC 3339 in UTC. Returns `None` for all other text.
-fn parse_common(text: &[u8]) -> Option<DateTime> {
+fn parse_common(text: &[u8]) -> Option<Timestamp> {
     let (text, separator) = match text {
         [text @ .., b'Z'] => (text, b'T'),
         text => (text, b' '),
@@ -41,7 +45,7 @@ fn parse_common(text: &[u8]) -> Option<DateTime> {
     }
     let nanoseconds = digits(fraction)? * 10_i32.pow(u32::try_from(9 - fraction.len()).ok()?);
     let to_i8 = |number: Option<i32>| i8::try_from(number?).ok();
-    DateTime::new(
+    let civil = DateTime::new(
         i16::try_from(number(0, 4)?).ok()?,
         to_i8(number(5, 7))?,
         to_i8(number(8, 10))?,
@@ -49,8 +53,8 @@ fn parse_common(text: &[u8]) -> Option<DateTime> {
         to_i8(number(14, 16))?,
         to_i8(number(17, 19))?,
         nanoseconds,
-    )
-    .ok()
+    );
+    Offset::UTC.to_timestamp(civil.ok()?).ok()
 }
 
 /// Parses at most nine digits.
@@ -62,7 +66,7 @@ fn digits(text: &[u8]) -> Option<i32> {
 /// Formats a timestamp in JP's form: up to nanoseconds, without trailing zeros, but at least `.0`.
 #[must_use]
 pub fn format(timestamp: Timestamp) -> String {
-    let civil = TimeZone::UTC.to_datetime(timestamp);
+    let civil = Offset::UTC.to_datetime(timestamp);
     let fraction = format!("{:09}", civil.subsec_nanosecond());
     let fraction = fraction.trim_end_matches('0');
     let fraction = if fraction.is_empty() { "0" } else { fraction };
