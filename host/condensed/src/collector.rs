@@ -53,13 +53,19 @@ impl FirstScan {
     pub(crate) fn visit(&mut self, step: ScanStep<'_>) {
         match step {
             ScanStep::Event(found) => self.add(&found),
-            ScanStep::Window(indexer, at) => {
+            ScanStep::WindowEnd(indexer, at) => {
                 if self.rest.is_none() && self.log.memory() > self.limits.log_bytes {
                     self.rest = Some(ScanPosition::new(indexer, at));
                 }
                 self.tools.take_if(|tools| tools.is_full(self.limits.ids) || tools.has_collided());
             }
+            ScanStep::Window(_) => {}
         }
+    }
+
+    /// Returns whether an overlay or a receipt was found.
+    pub(crate) fn has_overlays(&self) -> bool {
+        !self.overlays.events.is_empty()
     }
 
     fn add(&mut self, found: &ScannedEvent<'_>) {

@@ -58,6 +58,8 @@ impl Default for CondensedLimits {
 const END_BYTES: usize = 8 << 10;
 /// The end of the types of overlays that JP does not read.
 const EXTENDED_OVERLAY: &[u8] = b"_overlay\"";
+/// The type of overlays that JP reads.
+const JP_OVERLAY: &[u8] = b"\"compaction\"";
 
 /// A transcript without its texts.
 pub struct Condensed {
@@ -90,19 +92,31 @@ impl Condensed {
     /// Reads a transcript of `size` bytes. `read` reads bytes at an offset of the file, and returns their number, which
     /// is never 0. The inner error is the same as for the whole bytes.
     ///
+    /// If the end of the file has no overlay, `on_unchanged` is called with the bytes of the file, in order, until an
+    /// overlay is found. If none is found, these bytes are the compacted transcript.
+    ///
     /// # Errors
     /// The errors of `read`.
     pub fn read<E>(
         size: usize,
         limits: CondensedLimits,
         mut read: impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
+        mut on_unchanged: impl FnMut(&[u8]),
     ) -> Result<Result<Self, Unreadable>, E> {
-        if has_extended_overlay(size, &mut read)? {
+        let end = read_end(size, &mut read)?;
+        if contains(&end, EXTENDED_OVERLAY) {
             return Self::read_index(size, &mut read);
         }
+        let seems_unchanged = !contains(&end, JP_OVERLAY);
         let mut collector = FirstScan::new(limits);
         let scanned = scan(ScanPosition::default(), size, &mut read, &mut |step| {
-            collector.visit(step);
+            if let ScanStep::Window(bytes) = step {
+                if seems_unchanged && !collector.has_overlays() {
+                    on_unchanged(bytes);
+                }
+            } else {
+                collector.visit(step);
+            }
             Ok(true)
         })?;
         // The scan never ends early.
@@ -146,6 +160,12 @@ impl Condensed {
         self.is_understood
     }
 
+    /// Returns whether the compacted transcript has the same bytes as the file.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        matches!(self.content, Content::Whole)
+    }
+
     /// Makes the compacted transcript, and calls `write` with its next pieces. [`Piece::Old`] is a range of the file.
     /// `read` must read the same bytes as in [`Condensed::read`]. It is called only if the log or the table of tools is
     /// incomplete.
@@ -165,18 +185,19 @@ impl Condensed {
     }
 }
 
-/// Returns whether the end of a file seems to have an overlay that needs the index. Only the time depends on the result:
-/// without this look, the file would be scanned twice.
-fn has_extended_overlay<E>(
-    size: usize,
-    read: &mut impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
-) -> Result<bool, E> {
+/// Reads the end of a file, in which the overlays usually are. Only the time depends on it: without this look, some files
+/// would be scanned twice, and others would be copied without need.
+fn read_end<E>(size: usize, read: &mut impl FnMut(u64, &mut [u8]) -> Result<usize, E>) -> Result<Vec<u8>, E> {
     let mut end = vec![0; size.min(END_BYTES)];
-    if end.is_empty() {
-        return Ok(false);
+    if !end.is_empty() {
+        let bytes = read((size - end.len()) as u64, &mut end)?;
+        end.truncate(bytes);
     }
-    let bytes = read((size - end.len()) as u64, &mut end)?;
-    Ok(end[..bytes].windows(EXTENDED_OVERLAY.len()).any(|window| window == EXTENDED_OVERLAY))
+    Ok(end)
+}
+
+fn contains(bytes: &[u8], word: &[u8]) -> bool {
+    bytes.windows(word.len()).any(|window| window == word)
 }
 
 impl Logged {
@@ -223,7 +244,7 @@ impl Logged {
                     ScanStep::Event(found) if matches!(found.event.kind, Kind::ToolResponse { .. }) => {
                         tools.add(found.event, found.bytes);
                     }
-                    ScanStep::Window(indexer, at) if tools.is_full(self.limits.ids) => {
+                    ScanStep::WindowEnd(indexer, at) if tools.is_full(self.limits.ids) => {
                         end = Some(ScanPosition::new(indexer, at));
                     }
                     _ => {}
@@ -270,7 +291,8 @@ fn project_events<E>(
             }
             Ok(true)
         }
-        ScanStep::Window(_, at) => Ok(at < until),
+        ScanStep::Window(_) => Ok(true),
+        ScanStep::WindowEnd(_, at) => Ok(at < until),
     })
     .map(drop)
 }

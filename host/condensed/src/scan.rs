@@ -7,7 +7,7 @@ use jp_compact_json::Span;
 use std::ops::Range;
 
 /// The size of one read. At this size the bytes are still in the processor's cache when they are parsed.
-const WINDOW_BYTES: usize = 128 << 10;
+const WINDOW_BYTES: usize = 256 << 10;
 
 /// A complete event. Its spans are positions in `bytes`.
 pub(crate) struct ScannedEvent<'a> {
@@ -27,8 +27,10 @@ impl ScannedEvent<'_> {
 /// A step of a scan.
 pub(crate) enum ScanStep<'a> {
     Event(ScannedEvent<'a>),
-    /// All complete events of a window were visited. The position is after the last event.
-    Window(&'a Indexer, usize),
+    /// All complete events of a window were visited. These are the bytes of the window.
+    Window(&'a [u8]),
+    /// The position is after the last complete event of a window.
+    WindowEnd(&'a Indexer, usize),
 }
 
 /// The position between two events of a file, at which a scan can begin.
@@ -53,7 +55,7 @@ impl ScanPosition {
 type Scanned = Result<usize, Unreadable>;
 
 /// Scans the events of a file of `size` bytes. `read` reads bytes at an offset of the file, and returns their number,
-/// which is never 0. If `visit` returns `false` for a window, the scan ends, and the result is `None`.
+/// which is never 0. If `visit` returns `false` for the end of a window, the scan ends, and the result is `None`.
 pub(crate) fn scan<E>(
     start: ScanPosition,
     size: usize,
@@ -69,6 +71,7 @@ pub(crate) fn scan<E>(
         if buffer.len() < end {
             buffer.resize(end, 0);
         }
+        let window_start = len;
         len += read((base + len) as u64, &mut buffer[len..end])?;
         indexer.advance(&buffer[..len]);
         let (events, next_at) = indexer.read_part();
@@ -77,10 +80,11 @@ pub(crate) fn scan<E>(
             visit(ScanStep::Event(ScannedEvent { event, bytes: &buffer, base }))?;
         }
         events.clear();
+        visit(ScanStep::Window(&buffer[window_start..len]))?;
         let read_end = std::mem::take(next_at);
         buffer.copy_within(read_end..len, 0);
         (base, len) = (base + read_end, len - read_end);
-        if !visit(ScanStep::Window(&indexer, base))? {
+        if !visit(ScanStep::WindowEnd(&indexer, base))? {
             return Ok(None);
         }
     }

@@ -23,12 +23,19 @@ fn condensed(file: &[u8], windows: &[usize], limits: CondensedLimits) -> Result<
         window[..bytes].copy_from_slice(&rest[..bytes]);
         Ok(bytes)
     };
-    let condensed = Condensed::read(file.len(), limits, &mut read)?.map_err(|error| error.to_string())?;
+    let mut unchanged = Vec::new();
+    let condensed =
+        Condensed::read(file.len(), limits, &mut read, |bytes| unchanged.extend_from_slice(bytes));
+    assert!(file.starts_with(&unchanged));
+    let condensed = condensed?.map_err(|error| error.to_string())?;
     let mut written = Vec::new();
     condensed.compacted(read, |pieces| {
         written.extend(concat(pieces, file));
         Ok(())
     })?;
+    if condensed.is_unchanged() && !unchanged.is_empty() {
+        assert!(unchanged == file && written == file);
+    }
     Ok(written)
 }
 

@@ -3,6 +3,7 @@
 //! another program writes into the file, the result is invalid and [`LargeTranscript::check_unchanged`] fails.
 
 use std::{
+    cell::Cell,
     fs::{File, Metadata},
     io,
     ops::Range,
@@ -18,6 +19,7 @@ use jp_compact_core::{index::Unreadable, splice::Piece};
 use super::{
     Place, StoreError,
     copy_ranges::RangeCopier,
+    early_copy::EarlyCopy,
     error::unreadable,
     fresh::{FillError, write_new_with},
     sidecar_file::is_events,
@@ -43,6 +45,8 @@ pub struct LargeFile {
 pub struct LargeTranscript {
     file: LargeFile,
     content: Content,
+    /// The compacted transcript, if it is already written.
+    copy: Cell<Option<EarlyCopy>>,
 }
 
 enum Content {
@@ -82,6 +86,9 @@ impl FileState {
 /// Reads a transcript of JP if it is large. `None` if it is small or of another program, or if `output` is the same
 /// file: then it must be read completely. The inner error is the error that a complete read would report.
 ///
+/// A transcript without overlays can already be written into `output`, and is removed from it if the result is dropped
+/// before [`LargeTranscript::write_compacted`].
+///
 /// # Errors
 ///
 /// The path is not a regular file, cannot be read, or changes during the read.
@@ -94,15 +101,19 @@ pub fn read_large(
     }
     let Some(file) = open_large(place, output)? else { return Ok(None) };
     let read = |offset, window: &mut [u8]| file.read_some(offset, window);
-    let condensed = Condensed::read(file.size(), CondensedLimits::default(), read);
+    let mut copy = output.and_then(EarlyCopy::begin);
+    let on_unchanged = |bytes: &[u8]| drop(copy.take_if(|copy| copy.write(bytes).is_err()));
+    let condensed = Condensed::read(file.size(), CondensedLimits::default(), read, on_unchanged);
     let condensed = condensed.map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => changed(&file.path, "shrank"),
         _ => unreadable("read", &file.path)(error),
     })?;
     file.check_unchanged()?;
-    Ok(Some(
-        condensed.map(|condensed| LargeTranscript { file, content: Content::Condensed(Box::new(condensed)) }),
-    ))
+    Ok(Some(condensed.map(|condensed| {
+        let copy = copy.filter(|copy| condensed.is_unchanged() && copy.written() == file.state.size);
+        let content = Content::Condensed(Box::new(condensed));
+        LargeTranscript { file, content, copy: Cell::new(copy) }
+    })))
 }
 
 /// Opens a transcript of any format if it is large. `None` if it is small, or if `output` is the same file.
@@ -213,13 +224,13 @@ impl LargeFile {
     /// Returns the transcript with the pieces of its compacted form. [`Piece::Old`] is a range of the file.
     #[must_use]
     pub fn with_pieces(self, pieces: Vec<Piece>) -> LargeTranscript {
-        LargeTranscript { file: self, content: Content::Pieces(pieces) }
+        LargeTranscript { file: self, content: Content::Pieces(pieces), copy: Cell::default() }
     }
 
     /// Returns the transcript with its compacted form.
     #[must_use]
     pub fn with_session(self, session: CompactedSession) -> LargeTranscript {
-        LargeTranscript { file: self, content: Content::Session(Box::new(session)) }
+        LargeTranscript { file: self, content: Content::Session(Box::new(session)), copy: Cell::default() }
     }
 }
 
@@ -259,12 +270,17 @@ impl LargeTranscript {
         }
     }
 
-    /// Writes the compacted transcript. Afterwards, call [`LargeTranscript::check_unchanged`], also after an error.
+    /// Writes the compacted transcript into the output that was passed to [`read_large`], or into any file if none was
+    /// passed. Afterwards, call [`LargeTranscript::check_unchanged`], also after an error.
     ///
     /// # Errors
     ///
     /// The output cannot be written, or the file cannot be read.
     pub fn write_compacted(&self, output: &File) -> io::Result<()> {
+        if let Some(copy) = self.copy.take() {
+            copy.keep();
+            return Ok(());
+        }
         let mut copier = RangeCopier::new(&self.file.file, output);
         self.for_each_batch(|pieces| copier.write_pieces(pieces))?;
         copier.flush()

@@ -15,6 +15,7 @@ mod compare;
 mod copies;
 mod copy_comparison;
 mod copy_ranges;
+mod early_copy;
 mod error;
 mod folder;
 mod fresh;

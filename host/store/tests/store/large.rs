@@ -112,6 +112,35 @@ fn change_with_a_restored_time_is_an_error() {
     assert!(matches!(error, StoreError::Changed { how: "was written to", .. }), "{error}");
 }
 
+/// Prints a transcript into a file that has some bytes. If it is invalid, or is not written, the file must not change.
+#[track_caller]
+fn check_print_into_file(bytes: &[u8], is_valid: bool) {
+    let world = World::new();
+    world.in_workspace(ID, bytes, 10);
+    let (place, path) = (world.locate(ID).unwrap(), world.path("out.json"));
+    let mut output = File::create(&path).unwrap();
+    output.write_all(b"before ").unwrap();
+    let read = || read_large(&place, Some(&output)).unwrap().unwrap();
+    assert_eq!(read().is_ok(), is_valid);
+    assert!(fs::read(&path).unwrap() == b"before ");
+    if let Ok(large) = read() {
+        large.write_compacted(&output).unwrap();
+        assert!(fs::read(&path).unwrap() == [b"before ", &*compacted(bytes)].concat());
+    }
+}
+
+#[test]
+fn print_into_a_file_writes_only_complete_transcripts() {
+    let (bytes, separator) = (transcript(), b",\n  {");
+    check_print_into_file(&bytes, true);
+    // Without the overlay, which is the last event.
+    let end = bytes.windows(separator.len()).rposition(|window| window == separator).unwrap();
+    let without_overlay = [&bytes[..end], b"\n]"].concat();
+    assert!(without_overlay.len() > 4 << 20 && compacted(&without_overlay) == without_overlay);
+    check_print_into_file(&without_overlay, true);
+    check_print_into_file(&without_overlay[..end], false);
+}
+
 #[test]
 fn malformed_transcript_has_the_same_error_as_in_a_complete_read() {
     let (world, mut bytes) = (World::new(), transcript());
