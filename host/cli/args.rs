@@ -277,7 +277,7 @@ pub(crate) struct StrategyArgs {
     plugin_dirs: Vec<PathBuf>,
     /// Like --plugin-dir, but also trust its contents
     ///
-    /// Use this only for directories that you built yourself.
+    /// It also grants the permissions that the plugins request. Use it only for directories that you built yourself.
     #[arg(long = "trust-dir", help_heading = "Strategies", value_name = "DIR")]
     trust_dirs: Vec<PathBuf>,
     /// Trust the plugins that this lock file lists
