@@ -1,5 +1,6 @@
 //! Test fixture: the example plugins, installed as by a user, and a conversation to run one on.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -60,6 +61,15 @@ pub(crate) fn example(file: &str) -> PathBuf {
         let release = folder.ends_with("release").then_some("--release");
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(ROOT).args(["build", "--quiet", "--examples"]).args(release);
+        // Cargo sets these variables for a test. The build script of a dependency depends on them: it would run again,
+        // and this build and the next one would compile nearly everything again.
+        let of_package = |name: &OsString| {
+            let name = name.to_string_lossy();
+            name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_PKG_")
+        };
+        for name in std::env::vars_os().map(|(name, _)| name).filter(of_package) {
+            cargo.env_remove(name);
+        }
         assert!(cargo.status().unwrap().success());
     });
     folder.join("examples").join(file)
