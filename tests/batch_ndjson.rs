@@ -27,7 +27,7 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 use support::{CommandOutput, World};
 
-/// Two strategies that both find something to compact in a conversation of two turns.
+/// A batch with two strategies, which both find something to compact in a conversation of two turns.
 const STRIP: [&str; 9] = [
     "batch",
     "--ndjson",

@@ -146,7 +146,7 @@ fn unstartable_strategy_fails_the_first_check() {
     check_only_failure(&run_checks(&path), "S01", "");
     let path = base.path().join("without-its-interpreter");
     world::install(&path, "#!/no/such/interpreter\n");
-    // The checks cannot start it. The reason is known before the first start.
+    // This script cannot start. The reason is known before the first check.
     let error = TestedPlugin::at(&path, &cargo_bin("compact-runner")).map(|_| ()).unwrap_err();
     assert_eq!(error.to_string(), "the interpreter `/no/such/interpreter` of its `#!` line is not installed");
     let path = base.path().join("not-executable");

@@ -105,7 +105,7 @@ fn list_starts_no_strategy_and_marks_missing_descriptions() {
     home.ok(&["strategy", "trust", "./dir/quiet"]);
     let after = line(home.ok(&list));
     assert!(after.contains("  trusted") && after.contains("Strips all of it"), "{after}");
-    // Trusting starts the strategy in a jail, where it cannot write its diary.
+    // Trusting starts the strategy in a jail, where it cannot write to the file `diary`.
     assert_eq!(home.diary(), Vec::<Vec<String>>::new());
 }
 

@@ -71,7 +71,7 @@ impl TestDir {
         for confinement in [Confinement::Contained, Confinement::Isolated(&jail)] {
             let mut deadline = SOON;
             let stderr = loop {
-                // A grace that is not endless must suffice for the strategy's reaction.
+                // The strategy needs time for its reaction, so a limited grace grows with the deadline.
                 let grace = if launch.grace == NEVER { NEVER } else { deadline };
                 let result =
                     block_on(process::run(Launch { confinement, deadline, grace, ..launch.clone() }));

@@ -249,7 +249,7 @@ fn check(
         assert!(extra.is_empty() || files(&world) == before, "{name}: a dry run wrote something");
         Some(Outcome { code: output.code, errors: errors(&output, &world), stderr: output.stderr })
     });
-    // Root may do everything, so the problem cannot be set up.
+    // Root may do everything, and its privileges cannot be dropped here, so the problem cannot be set up.
     let (Some(dry_run), Some(real_run)) = (dry_run, real_run) else { return };
     assert_eq!(
         (dry_run.code, &dry_run.errors),

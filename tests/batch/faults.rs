@@ -51,7 +51,7 @@ fn faulty_strategy_fails_only_the_transcripts_it_breaks_on() {
     let report = set.report("r.json");
     let failures = failures(&report.transcripts);
     let codes: Vec<_> = failures.iter().map(|(name, code, _)| (*name, *code)).collect();
-    // The flood may exceed either limit first.
+    // The flood may exceed the limit of output or the deadline first.
     let flood = codes.iter().find(|(name, _)| *name == "flood").unwrap().1;
     assert!((13..=15).contains(&flood), "{failures:?}");
     assert_eq!(codes, [("crash", 13), ("flood", flood), ("hang", 14), ("nonsense", 15)]);

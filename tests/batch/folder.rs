@@ -273,7 +273,7 @@ fn files_that_are_not_transcripts_are_named_and_counted() {
     for name in ["a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl"] {
         fs::write(set.path("set").join(name), "{\"id\":1}\n").unwrap();
     }
-    // A folder may have many of these.
+    // A `.json` file without messages is not counted, because a folder may have many of them.
     fs::write(set.path("set/package.json"), "{}").unwrap();
     let output = set.batch(&["--dry-run"]).exits(0);
     let line = "skipped 4 files that are not transcripts: set/a.jsonl, set/b.jsonl, set/c.jsonl, and 1 more";

@@ -90,7 +90,7 @@ done
 #[test]
 fn interrupt_finishes_only_the_request_in_progress() {
     let set = Set::new(30);
-    // Sessions that were not started are not files of other programs.
+    // Sessions that were not started must not be reported as files that are not transcripts.
     let session = |number: usize| {
         let line = |index: usize| {
             let kind = if index % 2 == 0 { "user" } else { "assistant" };

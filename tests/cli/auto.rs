@@ -276,7 +276,7 @@ fn always_profiles_run_before_trigger_is_evaluated() {
     conversation/events.json: not due: JP sends about 8,870 tokens (estimated), and 9,932 are allowed
     ");
     assert_eq!(ranges(&transcript.overlays()), [(0, 6)]);
-    // If the conversation is still due, both profiles run. The first run is not repeated.
+    // The threshold is always exceeded, so both profiles run. `light` finds nothing new to compact.
     let line = auto(&world, &[&always_due(), &always, "--json"]).exits(0).line();
     assert_eq!(line["always"], json!([{"profile": "light", "report": null, "warning": null}]));
     assert_eq!(line["report"]["overlays"][0]["strategy"], "strip-tools");

@@ -6,7 +6,7 @@ use crate::support::{Conversation, Model, World};
 
 /// 20 seconds after the last event of [`world`].
 const NOW: &str = "--now=2026-03-18T11:59:00Z";
-/// The time to live of the cache has passed.
+/// A time at which the cache has expired.
 const LATER: &str = "--now=2026-03-18T12:10:00Z";
 
 /// Returns a test environment with a conversation of eight turns, each with a long output.
@@ -66,7 +66,7 @@ fn later_range_keeps_more_of_the_cache() {
 fn cache_is_kept_up_to_the_end_of_a_request() {
     let world = world();
     let prefix = |strategy: &str| number(&cost(&world, &["-s", strategy, NOW]), "prefix_tokens");
-    // The call before the first changed result was written by the model, and was not in its request.
+    // The call before the first changed result is in the answer of the model, not in the cached request.
     assert_close(prefix("strip-tools:mode=strip-responses"), prefix("strip-tools"));
     let blocks =
         "source = 's'\ndate = 'd'\n[[families]]\nname = 'blocks'\nread = 0.1\nwrite = 1\nblock = 1\n";
@@ -167,7 +167,7 @@ fn long_cache_costs_more_and_is_warm_for_longer() {
     assert!(number(&long, "one_time_warm") > number(&short, "one_time_warm"), "{short} {long}");
     let state = |options: &[&str]| at("12:30:00", options)["state"].clone();
     assert_eq!((state(&[]), state(&["--long-cache"])), (json!("cold"), json!("warm")));
-    // A family of a file without a longer time to live keeps its own.
+    // A family without a longer time to live keeps the normal one.
     world.write_file(
         "plain.toml",
         b"source = 's'\ndate = 'd'\n[[families]]\nname = 'x'\nread = 1\nwrite = 1\n",
@@ -251,7 +251,7 @@ fn compaction_that_pays_back_too_late_waits_for_a_cold_cache() {
     assert_eq!((&wait["view_max"], &waiting["still_due"]), (&json!(6300), &Value::Null));
     let (break_even, left) = (number(wait, "break_even_requests"), number(wait, "requests_left"));
     assert!(break_even > left && left > 0.0, "{wait}");
-    // The conversation grew to its size in sixteen steps.
+    // The conversation grew to its size in sixteen requests.
     let tokens = number(&waiting["report"]["tokens"], "raw");
     assert_close(left, (6300.0 - tokens) / (tokens / 16.0));
     assert_eq!(wait["break_even_requests"], waiting["report"]["cache_cost"]["break_even_requests"]);
@@ -282,7 +282,7 @@ fn full_window_does_not_wait() {
         assert_eq!(has_overlays(&report), report["wait"].is_null(), "{report}");
         !report["wait"].is_null()
     };
-    // The view has about 90 % of this window.
+    // The view fills about 90 % of this window.
     let window = tokens * 10 / 9;
     assert!(window * 9 / 10 <= tokens && (window + 2) * 9 / 10 >= tokens);
     assert_eq!((waits(window + 2), waits(window - 2), waits(tokens / 2)), (true, false, false));

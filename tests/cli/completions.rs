@@ -1,5 +1,5 @@
 //! Completions in real shells: bash and zsh on a pseudo-terminal, where a user types TAB, and fish with its own command
-//! for this. A shell that is missing skips its test, unless `JP_COMPACT_TEST_ALL` is set.
+//! for this. The test of a missing shell is skipped, or fails if `JP_COMPACT_TEST_ALL` is set.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -93,7 +93,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It may have ended.
+        // The shell may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

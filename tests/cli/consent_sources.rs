@@ -119,7 +119,7 @@ fn jp_rules_need_approval() {
     assert_needs_approval(&scene, &[CONVERSATION], "project").reports("defines or changes profile `rules`");
     fs::remove_file(scene.world.path("project/.jp/config.toml")).unwrap();
     scene.run(&[CONVERSATION, "--reset"]).exits(0);
-    // Rules in the file of a conversation are shown for it, and approved for the workspace.
+    // For rules in the file of a conversation, the error names the conversation instead of the workspace.
     scene.world.write_file(
         &format!("{CONVERSATION}/base_config.json"),
         rules_with_summary("Eve.").to_string().as_bytes(),

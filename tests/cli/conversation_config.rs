@@ -207,8 +207,8 @@ fn belongs_to_one_transcript_of_another_agent() {
 #[test]
 fn batch_uses_the_settings_of_each_conversation() {
     let world = World::new();
-    // A batch starts several transcripts at the same time. The last one starts after the plan of the first one was
-    // cached.
+    // A batch starts several transcripts at the same time. There are 40 here, so that the last one starts after the
+    // plan of the first one was cached.
     let transcripts: Vec<Transcript> = (10..50)
         .map(|name| {
             let folder = format!("all/{name}");

@@ -263,7 +263,7 @@ fn stdin_is_compared_but_not_compacted() {
     world.run_with_stdin(&["diff", "-", "-s", "strip-tools"], &bytes).exits(2);
 }
 
-/// Checks that `diff --overlay N` has the tokens that `show` has for each overlay.
+/// Checks that `diff --overlay N` reports the same token counts as `show`, for each overlay.
 #[track_caller]
 fn assert_shown_tokens_equal_compared(world: &World, transcript: &str, shown: &Value) {
     for overlay in shown["overlays"].as_array().unwrap() {

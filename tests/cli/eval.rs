@@ -69,7 +69,7 @@ fn session(seed: u64, calls: usize) -> Conversation {
     session.message("Everything is done.")
 }
 
-/// The lines of a result.
+/// The number of lines of a result that introduce names.
 const LINES: usize = 12;
 
 /// The names in one line of one result.

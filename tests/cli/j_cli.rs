@@ -120,7 +120,7 @@ fn micro_runs_first_then_threshold_triggers_summary() {
 #[test]
 fn triggers_above_threshold_not_at_it() {
     let agent = AgentLoop::with_model(Model::with_answer(SUMMARY));
-    // A word has 0.885 tokens, and the message around them 15.
+    // A word has 0.885 tokens, and the message around the words has 15.
     let is_due_at = |words: usize| {
         let request = "word ".repeat(words);
         agent.world.write_conversation("conversation", &Conversation::new().turn(&request));

@@ -158,7 +158,7 @@ fn documents_and_failures_of_every_command_match_their_schemas() {
     }
 }
 
-/// Adds the commands below a command whose help has `--json`.
+/// Adds this command and the commands below it, each if its help has `--json`.
 fn collect_commands_with_json(world: &World, command: &str, commands: &mut BTreeSet<String>) {
     let arguments: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
     let output = world.run(&arguments).exits(0);

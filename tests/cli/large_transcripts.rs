@@ -18,8 +18,8 @@ use crate::support::{Conversation, World};
 const WINDOW: u64 = 200_000;
 const MEMORY_ABOVE_FILE: u64 = 64 << 20;
 
-/// Writes a conversation of at least this many bytes, one turn at a time. This process must stay small: the kernel adds
-/// its memory to the memory of the processes that it starts.
+/// Writes a conversation of at least this many bytes, one turn at a time. The process of the test must stay small,
+/// because the kernel adds its memory to the memory of its child processes.
 fn write_conversation(path: &Path, bytes: u64) -> u64 {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let mut file = BufWriter::new(File::create(path).unwrap());

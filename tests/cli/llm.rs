@@ -55,7 +55,7 @@ fn grant(world: &World, permissions: &str) {
     world.write_file("plugins/asks/plugin.toml", manifest.as_bytes());
 }
 
-/// Returns a command that runs that strategy.
+/// Returns a command that runs this strategy on the conversation of `summary_strategy`.
 pub(crate) fn strategy_command(world: &World, spec: &str, extra: &[&str]) -> Command {
     let options = ["conversation", "--strategy", spec, "--trust-dir", "plugins", "--sandbox=contained"];
     let bounds = ["--keep-last", "0", "--now", "2026-11-21T07:40:00Z"];

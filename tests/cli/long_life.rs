@@ -139,7 +139,7 @@ fn shown_summaries(elements: &[Value], turns: usize) -> usize {
     summary_of_turn.into_iter().flatten().collect::<BTreeSet<_>>().len()
 }
 
-/// The transcript of a simulation. It grows as its program writes it.
+/// The transcript of a simulation. Its turns are added in the form that its program writes.
 struct Growing {
     world: World,
     /// The name of a session of Claude Code, or of a conversation of JP.
@@ -183,7 +183,7 @@ impl Growing {
         }
     }
 
-    /// Returns the elements among which the overlays are.
+    /// Returns the elements of the conversation, or the overlays in the sidecar of the session.
     fn elements(&self) -> Vec<Value> {
         if !self.is_session {
             return serde_json::from_slice(&self.current_bytes()).unwrap();

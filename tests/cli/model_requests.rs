@@ -29,7 +29,7 @@ impl Scene {
         self.world.finish(self.model.configure(&mut command))
     }
 
-    /// Runs `auto` with the profile `heavy`, so that it is always due.
+    /// Runs `auto` with the profile `heavy`, and with a threshold that every conversation exceeds.
     #[track_caller]
     fn auto(&self, extra: &[&str]) -> CommandOutput {
         let threshold = "--set=conversation.compaction.auto.token_threshold=1";

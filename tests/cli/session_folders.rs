@@ -73,7 +73,7 @@ fn write_conversation(conversations: &Path) -> PathBuf {
     path
 }
 
-/// Returns the names and bytes of the events.
+/// Returns the file name and the JSON of each event.
 fn read_events(path: &Path) -> Vec<(String, Value)> {
     let names = file_names(path).into_iter().filter(|name| name.starts_with("event-"));
     let read = |name: String| {

@@ -1,5 +1,5 @@
-//! The rule for signed thinking: kept in the open turn, left out of older turns after a change. It is the same in a fork,
-//! in `print --as source`, and in `print --as anthropic`.
+//! The rule for signed thinking: the open turn keeps it, and older turns lose it from the first changed turn on. The
+//! rule is the same in a fork, in `print --as source`, and in `print --as anthropic`.
 
 use std::fs;
 
@@ -9,8 +9,8 @@ use crate::support::World;
 
 const ID: &str = "3dee0fbb-c3af-4b3b-a570-dde5a25a4336";
 
-/// Returns a session of Claude Code. Each character of the script is a line: a prompt, a thought, a redacted thought `X`,
-/// a text `S`, a call, a result, or an attachment.
+/// Returns a session of Claude Code. Each letter of the script is a line: a prompt `P`, a thought `T`, a redacted
+/// thought `X`, a text `S`, a call `C`, a result `R`, or an attachment `A`.
 fn session(script: &str) -> Vec<u8> {
     let (mut lines, mut calls) = (String::new(), 0);
     for (number, letter) in script.chars().filter(|letter| *letter != ' ').enumerate() {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Agent, Conversation, World};
 
-/// The finished calls of the open turn.
+/// The number of finished calls in the open turn.
 pub(crate) const CALLS: usize = 30;
 const NOW: [&str; 2] = ["--sandbox=contained", "--now=2026-11-21T07:40:00Z"];
 

@@ -1,5 +1,5 @@
-//! Token counts in reports. JP applies only its own kinds of compactions. Every report therefore has two counts: the
-//! tokens that JP sends, and the tokens of jp-compact's own view.
+//! Token counts in reports. JP applies only its own kinds of compactions. A report on a conversation of JP therefore has
+//! two counts: the tokens that JP sends, and the tokens of jp-compact's own view.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! The `.jp-compact.toml` of a workspace. It applies only to transcripts of that workspace, and must not contain some
-//! settings.
+//! The `.jp-compact.toml` of a workspace. It applies only to transcripts of that workspace. Some settings are not
+//! allowed in it.
 
 use crate::profiles::{REASONING, TOOLS, receipts};
 use crate::support::{Transcript, World, hourly_turns};

@@ -53,8 +53,8 @@ struct Walk {
     steps: Vec<usize>,
     /// Indexes in `steps`.
     missing: BTreeSet<usize>,
-    /// For each name, how many calls of it a run made before its first step, and in how many runs. The number depends
-    /// on the speed of the strategy and of the machine.
+    /// For each name of a call: a number of these calls before the first step, and the number of runs that made so
+    /// many. The numbers depend on the speed of the strategy and of the machine.
     earlier: BTreeMap<String, BTreeMap<usize, usize>>,
 }
 

@@ -90,12 +90,12 @@ impl Home {
         path
     }
 
-    /// Installs a strategy that appends a line to the diary at each start.
+    /// Installs a strategy that appends a line to the file `diary` at each start.
     pub(crate) fn install_strategy(&self, relative: &str, name: &str) -> PathBuf {
         self.install(relative, &self.script(name, ""))
     }
 
-    /// Returns the text of a strategy that appends a line to the diary. `extra` is added to its description.
+    /// Returns the text of a strategy that appends a line to the file `diary`. `extra` is added to its description.
     pub(crate) fn script(&self, name: &str, extra: &str) -> String {
         let diary = self.path("diary");
         format!(

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::table::Tier;
 use crate::world::{World, has_compiler};
 
-/// The host, the strategy, its children and their children.
+/// The number of processes: the host, the strategy, its children and their children.
 const PROCESSES: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(60);
 

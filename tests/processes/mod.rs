@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the `/proc` status of each process that was started for a test whose current folder is `current_folder`.
+/// Returns the `/proc/PID/stat` of each process that was started for a test whose current folder is `current_folder`.
 /// Such a process has the parent folder in its environment or on its command line. Both are empty for a zombie.
 pub(crate) fn running_below(current_folder: &Path) -> Vec<String> {
     let folder = current_folder.parent().unwrap().to_str().unwrap().as_bytes();

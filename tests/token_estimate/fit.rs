@@ -1,4 +1,4 @@
-//! The fit of the weights: least squares of the relative error, on the texts and the bodies of the corpus and on the
+//! The fit of the weights: weighted least squares, on the texts and the bodies of the corpus and on the
 //! files of this repository. It reproduces the constants of `host/tokens/src/weights.rs`.
 
 use std::path::Path;
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::{ERROR_MAX, Session, body, corpus, files, is_comparable, o200k, quantiles, sent_view};
 
-/// The pieces, then arguments and bytes of ids.
+/// The number of columns: the pieces, then arguments and bytes of ids.
 const COLUMNS: usize = PIECE_NAMES.len() + 2;
 const ARGUMENT: usize = PIECE_NAMES.len();
 const ID_BYTE: usize = ARGUMENT + 1;
-/// The characters of each file of the repository that are used.
+/// The number of characters that are used of each file of the repository.
 const FILE_CHARS: usize = 4_000;
 /// The influence of a body, in tokens of text. The estimate is for bodies, but the texts are the larger sample.
 const BODY_INFLUENCE: f64 = 10_000.0;

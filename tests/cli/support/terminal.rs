@@ -11,7 +11,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::World;
 
-/// The lines of the screen. No test writes more, so nothing scrolls out of it.
+/// The number of lines of the screen. No test writes more lines, so nothing scrolls out of it.
 const ROWS: u16 = 60;
 
 /// A running command whose stdin, stderr, and controlling terminal are a pseudo-terminal.
@@ -39,7 +39,7 @@ impl TerminalSession {
         Self { child, terminal: File::from(terminal), screen: vt100::Parser::new(rows, columns, 0) }
     }
 
-    /// Returns the words on the screen. Their lines depend on the width.
+    /// Returns the words on the screen, without line breaks, because these depend on the width.
     pub(crate) fn words(&self) -> String {
         let text = self.screen.screen().contents();
         text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -78,7 +78,7 @@ impl TerminalSession {
 
 impl Drop for TerminalSession {
     fn drop(&mut self) {
-        // It may have ended.
+        // The command may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! An isolated environment for one test: a home, a current folder and a temporary folder. The executable runs in them
-//! with no other environment variables.
+//! An isolated environment for one test: a home, a current folder and a temporary folder. The executable runs in them,
+//! with only the environment variables `HOME`, `TMPDIR`, and `TZ`.
 
 use std::ffi::OsStr;
 use std::fs;

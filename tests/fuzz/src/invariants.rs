@@ -82,8 +82,8 @@ pub(crate) fn check_view(stream: &Stream, overlays: &[Overlay], view: &View, cho
     let _ = render::render_as_texts(stream, view, "And now?");
 }
 
-/// Returns a range that a user might select. Checks that it is in the stream, splits no call, and is closed
-/// over summaries.
+/// Returns a range that a user might select. Checks that it is in the stream and splits no call, and that a
+/// summary of it is valid.
 pub(crate) fn range(survey: &Survey<'_>, choices: &mut Choices<'_>) -> Option<TurnRange> {
     let (stream, now) = (survey.stream, choices.time());
     let mut bound = || {
