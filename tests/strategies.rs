@@ -103,7 +103,7 @@ fn descriptions_declare_inputs_and_needs() {
             (Input::Full, &[ContentKind::Summary][..])
         );
         assert!(description.has_feature("events.file"));
-        // They do not request previous summaries.
+        // Neither strategy requests previous summaries.
         assert_eq!(description.wants, Vec::<String>::new());
     }
     let collapse = description(cargo_bin!("compact-strategy-collapse"));

@@ -1,4 +1,4 @@
-"""Tests the plugin in plugins/claude-code with the real Claude Code: `claude_plugin.py JP_COMPACT BIN [CASE...]`.
+"""Tests of the plugin in plugins/claude-code with the real Claude Code: `claude_plugin.py JP_COMPACT BIN [CASE...]`.
 
 Each case has its own home and its own provider on the loopback interface. The provider rejects what Anthropic rejects:
 calls without results, wrong signatures, empty content, and an open turn without its thinking.

@@ -1,4 +1,4 @@
-"""Tests the extensions for pi, OpenCode, and Codex with the real programs: `extensions.py JP_COMPACT BIN [AGENT...]`.
+"""Tests of the extensions for pi, OpenCode, and Codex in the real programs: `extensions.py JP_COMPACT BIN [AGENT...]`.
 
 The provider on the loopback interface rejects what providers reject, and records each request.
 """

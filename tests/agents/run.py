@@ -1,4 +1,4 @@
-"""Forks sessions of real agents and resumes them: `run.py JP_COMPACT BIN [AGENT...]`.
+"""Forks of the sessions of real agents, which the agents then resume: `run.py JP_COMPACT BIN [AGENT...]`.
 
 For each agent: make a session of five turns against the loopback provider, `fork --compact`, run the printed command
 with one more prompt, and compare the recorded request with `print --compacted --as PROVIDER`. Then resume the original,

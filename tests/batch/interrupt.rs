@@ -71,7 +71,7 @@ fn interrupt_finishes_work_in_progress_and_resume_continues() {
     assert!(set.transcripts.iter().all(|transcript| transcript.overlays().len() == 1));
 }
 
-/// A worker that counts its requests in a file, and waits for a pipe with the first one.
+/// A worker that counts its requests in a file, and waits for a pipe at its first request.
 pub(crate) const WORKER: &str = r#"#!/bin/sh
 if [ "$1" = describe ]; then
     echo '{"type":"describe","protocols":[1],"name":"worker","version":"1.0.0","description":"a worker","produces":["reasoning"],"input":"none","features":["worker"]}'

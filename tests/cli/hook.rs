@@ -97,7 +97,7 @@ fn gives_facts_back_after_a_compaction() {
 #[test]
 fn gives_up_on_a_slow_strategy() {
     let world = session_world();
-    // It never ends by itself.
+    // This strategy never ends by itself.
     world.write_plugin("slow", "exec tail -f /dev/null");
     let profile = "--set=conversation.compaction.profiles.p.strategies=[\"slow\"]";
     let extra = [DUE, profile, "--profile=p", "--keep-last=1", "--trust-dir=plugins", "--sandbox=contained"];

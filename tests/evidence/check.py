@@ -1,4 +1,4 @@
-"""Counts the anchors at risk and the kept ones, by the definitions in docs/reference/evidence.md.
+"""The counts of anchors at risk and of kept anchors, by the definitions in docs/reference/evidence.md.
 
 It shares no code with the host. `check.py cut SESSION PERCENT` prints the number of events of the prefix, and
 `check.py recall SESSION CUT VIEW` prints the numbers of kept anchors and of anchors at risk for each class. SESSION

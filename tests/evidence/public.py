@@ -1,4 +1,4 @@
-"""Makes the tables of docs/evidence.md that are about public sessions, or compares them with the page.
+"""The tables of docs/evidence.md about public sessions. They are made, and written to the page or compared with it.
 
     public.py PAGE --jp-compact PROGRAM --plugins FOLDER [--sessions FOLDER] [--checkout FOLDER] [--write]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Generates the corpus of the fuzz targets.
+"""The generator of the corpus of the fuzz targets.
 
 Writes one folder and one dictionary per target below FOLDER. The inputs are the project's samples and generated ones. The
 result is always the same."""

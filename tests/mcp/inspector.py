@@ -1,4 +1,4 @@
-"""Calls every tool of `jp-compact mcp` with the MCP Inspector, the client of the protocol's authors.
+"""Calls of every tool of `jp-compact mcp` by the MCP Inspector, the client of the protocol's authors.
 
 The Inspector starts a new server for each call. A result must have the members that the published schema requires.
 

@@ -1,4 +1,4 @@
-"""Opens a page in a real Chromium and checks it.
+"""The checks of a page in a real Chromium.
 
     check.py PAGE --json DOCUMENT --axe AXE --chromium PROGRAM [--screenshots FOLDER]
 

@@ -157,7 +157,7 @@ fn failed_record_does_not_affect_other_records() {
             Some(2) => (json!("strategy_crashed"), json!(true)),
             Some(3) => (json!("deadline"), json!(true)),
             Some(4) => (json!("protocol_violation"), json!(false)),
-            // It is not determined which limit the flood exceeds first.
+            // The flood may exceed the limit of output or the deadline first.
             Some(5) => (error["kind"].clone(), json!(error["kind"] == "deadline")),
             _ => (json!(null), json!(null)),
         };

@@ -1,8 +1,8 @@
 //! The reader of Rust sources: the paths that a file names, resolved through the file's own imports, including paths
 //! inside macros and attributes.
 //!
-//! It parses, because a search in the text finds words in comments and misses `use a::{b::c}`. It must report every
-//! path in the file, and may report more. The rules about paths are in `tests/walls.rs`.
+//! It parses the syntax, because a search in the text finds words in comments and misses `use a::{b::c}`. It must
+//! report every path in the file, and may report more. The rules about paths are in `tests/walls.rs`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

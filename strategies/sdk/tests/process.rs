@@ -1,5 +1,5 @@
 //! Tests of a strategy as a real process: verbs, exit status, and stray output. If
-//! `NOISY` is in its environment, this executable is the strategy. Otherwise, it runs the tests.
+//! the variable `NOISY` is set, this executable is the strategy. Otherwise, it runs the tests.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::disallowed_methods, reason = "a test starts processes")]

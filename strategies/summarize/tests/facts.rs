@@ -1,4 +1,4 @@
-//! The facts that the text of a summary lacks: the section after it, and its length.
+//! The facts that the text of a summary lacks: the section after the text, and the length of both.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-// Strips a folder of JP streams, like a script that a user would write. The peer of `batch --out` with
+// A script that strips a folder of JP streams, as a user would write it. The peer of `batch --out` with
 // strip-reasoning, strip-tools and micro. Two threads share the files.
 const fs = require("fs");
 const path = require("path");

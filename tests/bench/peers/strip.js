@@ -1,4 +1,4 @@
-// Strips the tool calls of a JP stream, like a script that a user would write. The peer of `print
+// A script that strips the tool calls of a JP stream, as a user would write it. The peer of `print
 // --compacted`.
 const fs = require("fs");
 const events = JSON.parse(fs.readFileSync(process.argv[2], "utf8"));

@@ -1,4 +1,4 @@
-"""Strips the tool calls of a JP stream, like a script that a user would write. The peer of `print --compacted`."""
+"""A script that strips the tool calls of a JP stream, as a user would write it. The peer of `print --compacted`."""
 
 import base64
 import sys

@@ -1,4 +1,4 @@
-// Strips calls and reasoning of a Claude Code session, like a script that a user would write. The peer of
+// A script that strips calls and reasoning of a Claude Code session, as a user would write it. The peer of
 // `print --compacted`.
 const fs = require("fs");
 const names = new Map();

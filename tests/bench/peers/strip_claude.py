@@ -1,4 +1,4 @@
-"""Strips calls and reasoning of a Claude Code session, like a script that a user would write. The peer of `print --compacted`."""
+"""A script that strips calls and reasoning of a Claude Code session. The peer of `print --compacted`."""
 
 import sys
 

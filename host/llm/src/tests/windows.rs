@@ -214,7 +214,7 @@ async fn a_typed_window_bounds_each_request() {
         .iter()
         .map(|request| request.body_json::<Value>().unwrap()["max_tokens"].clone())
         .collect();
-    // The prompt has about 9 tokens, and an eighth of them stays free.
+    // The prompt has about 9 tokens. An eighth of its size stays free as a margin.
     assert_eq!(limits, [40, 40, 7]);
     let long = question(&"x".repeat(200), Some(60));
     check_error(

@@ -5,7 +5,7 @@ use jp_compact_transcripts::{self as transcripts, Format};
 use crate::check::{check, read, written};
 use crate::samples::{Sample, project_samples};
 
-/// Checks all our samples of agents' sessions after a change of their text.
+/// Checks our samples of five agents after a change of their text.
 #[track_caller]
 fn check_each(change_name: &str, change: impl Fn(&str) -> Option<String>) {
     let formats = [Format::ClaudeCode, Format::Codex, Format::Opencode, Format::Pi, Format::GeminiCli];

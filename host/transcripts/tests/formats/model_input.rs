@@ -223,7 +223,7 @@ fn rejected_names_are_rendered_in_an_accepted_form() {
     }
 }
 
-/// The API rejects an item with an id whose reasoning is missing.
+/// The API rejects an item that has an id but not its reasoning.
 #[test]
 fn every_kind_of_item_loses_its_id_with_its_reasoning() {
     let outputs = [

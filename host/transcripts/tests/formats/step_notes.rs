@@ -1,5 +1,5 @@
 //! Summaries of steps in other programs' transcripts: each has the format's own mark for text that is not the user's,
-//! and a reader finds the same turns again.
+//! if there is one, and a reader finds the same turns again.
 
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::view::SUMMARY_NOTE;
