@@ -9,12 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::ErrorReport;
 use jp_compact_transcripts::Format;
-use tokio::sync::Semaphore;
 
 use super::{FoundFiles, Gates, PreviousReport, ReportLines, ViewFolder};
 use crate::compact::Opened;
 use crate::disk_queue::DiskQueue;
-use crate::plan::{self, ThreadPlans};
+use crate::plan;
 
 /// Converts an error for the report. The caller provides it, because exit codes and hints belong to the command line.
 pub type Describe = dyn Fn(plan::Error) -> ErrorReport + Sync;
@@ -75,11 +74,4 @@ impl Shared {
         !files.contains_other(index, &real_path)
             && self.copies.lock().unwrap_or_else(PoisonError::into_inner).insert(real_path)
     }
-}
-
-/// The state of a thread.
-pub(super) struct Thread {
-    pub(super) plans: ThreadPlans,
-    /// Limits the runs in progress that need a process or a model.
-    pub(super) expensive_runs: Semaphore,
 }

@@ -12,20 +12,18 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use jp_compact_schema::report::TranscriptReport;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Barrier, Semaphore, mpsc, watch};
+use tokio::sync::{Barrier, mpsc, watch};
 
-use super::context::{BatchConfig, Describe, Shared, Thread};
+use super::context::{BatchConfig, Describe, Shared};
 use super::transcript::{FinishedTranscript, run_transcript};
 use crate::disk_queue::DiskQueue;
 use crate::plan::BatchPlanner;
 
 /// The maximum number of transcripts that a thread processes concurrently. It is high enough that no worker waits for a
-/// request, and low enough that the transcripts fit into the processor cache.
-const WINDOW: usize = 16;
+/// request. More transcripts need more memory and leave the processor cache.
+const WINDOW: usize = 8;
 /// A thread adds no transcript to a window that has this many bytes.
 const WINDOW_BYTES: u64 = 16 << 20;
-/// The maximum number of transcripts in a window that need a process or a model. The others only send lines to workers.
-const EXPENSIVE_MAX: usize = 8;
 /// The maximum number of results that wait to be reported.
 const EVENTS_MAX: usize = 1_024;
 
@@ -195,14 +193,13 @@ async fn run_window(
     mut stops: watch::Receiver<Stop>,
 ) {
     let plans = planner.thread_plans(&shared.disk);
-    let thread = Thread { plans, expensive_runs: Semaphore::new(EXPENSIVE_MAX) };
     let mut window = FuturesUnordered::new();
     let (mut window_bytes, mut handled_stop) = (0, Stop::No);
     loop {
         while window.len() < WINDOW && (window.is_empty() || window_bytes < WINDOW_BYTES) {
             let Some(index) = shared.take_next(config.files) else { break };
             window_bytes += config.files.bytes_of(index);
-            window.push(run_transcript(planner, config, describe, shared, &thread, index));
+            window.push(run_transcript(planner, config, describe, shared, &plans, index));
         }
         let finished = tokio::select! {
             biased;
@@ -211,7 +208,7 @@ async fn run_window(
                 if stop == Stop::Now {
                     break;
                 }
-                thread.plans.sessions().stop_accepting();
+                plans.sessions().stop_accepting();
                 continue;
             }
             finished = window.next() => finished,
@@ -225,7 +222,7 @@ async fn run_window(
     if handled_stop == Stop::Now {
         // An append is reported if a disk thread has already started it. The others are dropped.
         shared.disk.stop();
-        while thread.plans.pending_appends() > 0
+        while plans.pending_appends() > 0
             && let Some(finished) = window.next().await
             && sender.send(finished).await.is_ok()
         {}
@@ -233,7 +230,7 @@ async fn run_window(
     }
     drop(window);
     let end = async {
-        thread.plans.sessions().close().await;
+        plans.sessions().close().await;
         drop(sender);
         barrier.wait().await;
     };

@@ -11,11 +11,11 @@ use jp_compact_schema::document::{ErrorKind, ErrorReport};
 use jp_compact_schema::report::{OutReport, Status, TranscriptReport};
 use jp_compact_transcripts as transcripts;
 
-use super::context::{BatchConfig, Describe, Shared, Thread};
+use super::context::{BatchConfig, Describe, Shared};
 use super::{ViewFolder, entry};
 use crate::compact::{self, Opened, RunOutcome};
 use crate::digest;
-use crate::plan::BatchPlanner;
+use crate::plan::{BatchPlanner, ThreadPlans};
 use jp_compact_store::{self as store, StoreError};
 
 /// A transcript that this run or an earlier run finished.
@@ -35,13 +35,13 @@ pub(super) async fn run_transcript(
     config: &BatchConfig<'_>,
     describe: &Describe,
     shared: &Shared,
-    thread: &Thread,
+    plans: &ThreadPlans,
     index: usize,
 ) -> FinishedTranscript {
     let start = Instant::now();
     let path = config.files.path(index);
     let mut entry = entry::new(&path);
-    let job = Job { planner, config, describe, shared, thread, index, path: &path, start };
+    let job = Job { planner, config, describe, shared, plans, index, path: &path, start };
     // Boxed, because the future is large and would be moved.
     let result = Box::pin(job.process(&mut entry));
     // A panic fails only this transcript.
@@ -103,7 +103,7 @@ struct Job<'a, 'p> {
     config: &'a BatchConfig<'a>,
     describe: &'a Describe,
     shared: &'a Shared,
-    thread: &'a Thread,
+    plans: &'a ThreadPlans,
     index: usize,
     path: &'a Path,
     start: Instant,
@@ -136,9 +136,7 @@ impl Job<'_, '_> {
         if let Some(target) = &target {
             self.check_target(target)?;
         }
-        let run = self.planner.plan(&self.thread.plans, &opened).await.map_err(self.describe)?;
-        let _permit =
-            if run.starts_no_process() { None } else { self.thread.expensive_runs.acquire().await.ok() };
+        let run = self.planner.plan(self.plans, &opened).await.map_err(self.describe)?;
         if self.shared.stop.load(Ordering::Relaxed) {
             return Ok(Completion::Ignored);
         }
@@ -263,7 +261,8 @@ fn sha256_after(outcome: &RunOutcome<'_>, opened: &Opened, is_unchanged: bool) -
         return None;
     }
     let bytes = opened.stream.bytes();
-    Some(match outcome.new_file_pieces().filter(|_| !is_unchanged) {
+    let pieces = if is_unchanged { None } else { outcome.new_file_pieces() };
+    Some(match pieces {
         Some(pieces) => digest::of_pieces(&pieces, bytes),
         None => of_bytes(bytes),
     })

@@ -3,6 +3,7 @@
 
 mod names;
 
+use std::cmp::Ordering;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -222,7 +223,7 @@ impl FoundFiles {
             found.sort_by_cached_key(|found| self.real_path(found));
             found.dedup_by(|left, right| self.real_path(left) == self.real_path(right));
         } else {
-            found.sort_by(|left, right| left.relative_path.cmp(&right.relative_path));
+            found.sort_by(|left, right| compare_paths(&left.relative_path, &right.relative_path));
             found.dedup_by(|left, right| left.relative_path == right.relative_path);
         }
         found.shrink_to_fit();
@@ -375,6 +376,14 @@ fn overrides(folder: &Path, pattern: &str) -> Result<Override, ignore::Error> {
 
 fn file_name(path: &Path) -> PathBuf {
     path.file_name().map(PathBuf::from).unwrap_or_default()
+}
+
+/// Compares relative paths by their components, like [`Path::cmp`]. It is faster, because the paths are not split.
+fn compare_paths(left: &Path, right: &Path) -> Ordering {
+    // A separator is less than any other byte of a name.
+    let rank = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
+    let (left, right) = (left.as_os_str().as_bytes(), right.as_os_str().as_bytes());
+    left.iter().map(rank).cmp(right.iter().map(rank))
 }
 
 /// Joins paths. Without a relative path, the result has no trailing slash.

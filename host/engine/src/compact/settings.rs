@@ -96,14 +96,6 @@ pub struct RunLimits {
 }
 
 impl RunSettings {
-    /// Returns whether the run starts no process: workers serve every strategy, and none needs a model.
-    #[must_use]
-    pub fn starts_no_process(&self) -> bool {
-        self.strategies
-            .iter()
-            .all(|strategy| self.io.sessions.has_workers(&strategy.described) && !strategy.needs_model())
-    }
-
     /// Decides whether the strategies may ask a model. Every run begins with this check. A caller with expensive
     /// preparations can do it earlier.
     ///

@@ -36,6 +36,19 @@ fn finds_transcripts_in_path_order() {
 }
 
 #[test]
+fn paths_have_the_order_of_their_components() {
+    let mut paths: Vec<&Path> = Vec::new();
+    for path in ["", "a", "a/b", "a/b/c", "a-/b", "a.b", "a/.b", "ab", "b", "\u{1}", "\u{e9}/a", "z/\u{1}"] {
+        paths.push(Path::new(path));
+    }
+    for left in &paths {
+        for right in &paths {
+            assert_eq!(compare_paths(left, right), left.cmp(right), "{left:?} {right:?}");
+        }
+    }
+}
+
+#[test]
 fn finds_only_transcripts_and_each_once() {
     let files = [
         "s/events.json",

@@ -237,12 +237,15 @@ impl<'a> WorkerConnection<'a> {
         if self.outbox.len() < 2 || self.outbox[0].len() >= WRITE_BYTES / 2 {
             return;
         }
-        let mut combined = Vec::new();
-        while let Some(chunk) =
-            self.outbox.pop_front_if(|next| combined.is_empty() || combined.len() + next.len() <= WRITE_BYTES)
-        {
-            combined.extend_from_slice(&chunk);
+        let (mut bytes, mut count) = (0, 0);
+        for chunk in &self.outbox {
+            if count > 0 && bytes + chunk.len() > WRITE_BYTES {
+                break;
+            }
+            (bytes, count) = (bytes + chunk.len(), count + 1);
         }
+        let mut combined = Vec::with_capacity(bytes);
+        self.outbox.drain(..count).for_each(|chunk| combined.extend_from_slice(&chunk));
         self.outbox.push_front(combined.into());
     }
 
