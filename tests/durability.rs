@@ -439,8 +439,8 @@ fn leftover_temporary_file_is_removed_by_the_next_run() {
     assert_eq!(world.names(), ["events.json"]);
 }
 
-/// Fills a small file system that has space for the old file, but not for the new one. Prints the exit code
-/// and the names in the folder.
+/// A script that fills a small file system. There is space for the old file, but not for the new one. Prints the
+/// exit code and the names in the folder.
 const FULL_DISK: &str = r#"
 set -e
 mount -t tmpfs -o size=256k none "$1"

@@ -22,7 +22,7 @@ use serde_json::Value;
 use table::{ExpectedEnd, Row, TABLE, Tier};
 use world::{RunOutput, World, has_compiler};
 
-/// SIGTERM, two seconds, SIGKILL, and a quarter of a second for processes that hold the pipes.
+/// Two seconds between SIGTERM and SIGKILL, and a quarter of a second for processes that hold the pipes.
 const AFTER_DEADLINE: Duration = Duration::from_millis(2250);
 /// Factor for the time of the baseline run, because a busy machine slows every run.
 const SLACK: u32 = 20;

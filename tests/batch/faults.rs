@@ -11,7 +11,7 @@ use crate::processes;
 use crate::set::{Set, folder_name};
 use crate::support::{CommandOutput, Conversation, World};
 
-/// Declines every request.
+/// Shell code that declines every request.
 const DECLINE: &str =
     r#"sed -n 's/^{"type":"compact","id":"\([^"]*\)".*/{"type":"decline","id":"\1","reason":"no"}/p'"#;
 

@@ -9,7 +9,7 @@ use crate::strace::{Call, TracedRun};
 
 /// The number of runs in a row that may miss every remaining step, before another run is recorded.
 const MISSES: usize = 24;
-/// The number of recorded runs.
+/// The maximum number of recorded runs.
 const RECORDINGS: usize = 20;
 
 /// Kills a command at each step from the first call that `is_first_step` accepts. `run` prepares the files, and runs

@@ -123,7 +123,7 @@ impl<'a> MachineWithout<'a> {
 /// Included at compile time: if the user is root, the tests also run as another user, who may be unable to read the
 /// project's files.
 const SAMPLE: &[u8] = include_bytes!("../sample/events.json");
-/// Creates a file when it is started outside of a jail.
+/// A strategy that creates a file when it is started outside of a jail.
 const STRATEGY: &str = r#"#!/bin/sh
 : >"${0%/.local/*}/started"
 case "$1" in

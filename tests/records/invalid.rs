@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::World;
 use crate::{STRIP, lines, parse_answer, record, run_records};
 
-/// Declines every request.
+/// Shell code that declines every request.
 const DECLINE: &str =
     r#"sed -n 's/^{"type":"compact","id":"\([^"]*\)".*/{"type":"decline","id":"\1","reason":"not today"}/p'"#;
 

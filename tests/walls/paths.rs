@@ -19,7 +19,7 @@ const PURE_FOLDERS: [&str; 10] = [
     "host/condensed/src/",
     "host/terminal/src/",
 ];
-/// The parts of core that the runtime may use: requests, replies and their validation. It never sees a stream.
+/// The parts of core that the runtime may use, for example requests and replies. The runtime never sees a stream.
 const CORE_IN_RUNTIME: [&str; 6] = [
     "jp_compact_core::bounded",
     "jp_compact_core::estimate",
