@@ -42,7 +42,7 @@ const CONSTRUCTIONS: [(&str, &[&str]); 11] = [
     ("`comes of`", &["come/comes/came of", "become/becomes of"]),
 ];
 
-/// Files with other people's text, or with data of a test.
+/// Files that are not checked. This file has the constructions as data of its tests.
 const NOT_OURS: [&str; 1] = ["tests/tidy.rs"];
 
 /// A construction in a text.
@@ -81,7 +81,7 @@ fn matches_word(part: &str, word: &Word) -> bool {
     }
 }
 
-/// Returns whether words begin with a question that opens with its pronoun.
+/// Returns whether the first word opens a sentence that is a question.
 fn is_question(words: &[Word]) -> bool {
     let end = words.iter().find(|word| [".", "?", "!", ";"].contains(&word.text.as_str()));
     words[0].opens_sentence && end.is_some_and(|end| end.text == "?")

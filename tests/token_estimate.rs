@@ -1,7 +1,7 @@
 //! The error of the token estimate against the tokenizer `o200k`, on whole request bodies. The weights of the estimate
 //! are in `host/tokens/src/weights.rs`; the ignored test `fits_the_weights` computes them again.
 //!
-//! The corpus is outside of the repository. Without it, only a conversation about our own files is checked.
+//! The corpus is outside of the repository. Without it, only conversations about our own files are checked.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::print_stdout, reason = "`--nocapture` prints the table")]
 
@@ -22,7 +22,7 @@ use jp_compact_schema::Reasoning;
 use jp_compact_transcripts::{self as transcripts, Format, Transcript};
 use serde_json::{Value, json};
 
-/// The largest error in percent: the median, and the 95th percentile.
+/// The largest accepted errors in percent: their median, and their 95th percentile.
 const ERROR_MAX: (f64, f64) = (5.0, 12.0);
 /// The size of the smallest body that is compared.
 const BODY_TOKENS_MIN: u64 = 200;

@@ -8,8 +8,8 @@
 use std::io::{self, BufReader, Read as _, Write as _};
 
 /// The longest run of blanks that is given to the tokenizer. The regular expression of the tokenizer panics near
-/// 1,000,000. The length of the longest token of spaces, tabs, or no-break spaces divides this number. Therefore,
-/// splitting a run of one kind does not change its count.
+/// 1,000,000 blanks. `BLANKS_MAX` is a multiple of the length of the longest token of spaces, of tabs, and of no-break
+/// spaces. Therefore, splitting a run of one kind does not change its count.
 const BLANKS_MAX: usize = 65_536;
 
 /// Returns the number of tokens of a text. The count of a line with more than [`BLANKS_MAX`] blanks of several kinds in

@@ -37,8 +37,8 @@ fn release(set: &Set) {
     fs::write(set.path("go"), "go\n").unwrap();
 }
 
-/// Runs a batch of five transcripts on a terminal of each width. The words that remain must be these, with numbers of
-/// tokens and the elapsed time between them. Each glyph of the progress is outside ASCII.
+/// Runs a batch of five transcripts on a terminal of each width. At the end, the screen must have only these words, and
+/// numbers of tokens and the elapsed time between them. It must be ASCII, because the glyphs of the bar are not.
 #[track_caller]
 fn check(act: impl Fn(&Set, &mut TerminalSession), expected_code: i32, start_words: &str, end_words: &str) {
     for columns in WIDTHS {

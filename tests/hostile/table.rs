@@ -80,7 +80,7 @@ const fn succeeds(mode: &'static str) -> Row {
     }
 }
 
-/// Returns a mode that starts processes. In the jail it fails unless `subprocess` is granted.
+/// Returns the row of a mode that starts processes. In the jail it fails unless `subprocess` is granted.
 const fn forks(mode: &'static str, contained: ExpectedEnd, granted: ExpectedEnd) -> Row {
     let jailed = ExpectedEnd::Failure(13, "fork");
     Row { mode, contained, jailed, granted: Some(granted), worker: None, deadline: LONG }

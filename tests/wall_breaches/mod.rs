@@ -348,7 +348,7 @@ fn foreign_format_in_core_is_reported() {
     check("use crate::render::anthropic; /// Not `codex`.\nconst A: &str = \"codex\";", &[]);
 }
 
-/// Reads files as the crate `host/core/src/`, and compares the cycles of all levels.
+/// Reads files as the crate `host/core/src/`, and checks the reported cycles in the crate and in its modules.
 #[track_caller]
 fn check_cycles(files: &[(&str, &str)], expect: &[&str]) {
     let read = |(file, text): &(&str, &str)| Source::read(&format!("host/core/src/{file}"), text);

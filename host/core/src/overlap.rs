@@ -53,7 +53,7 @@ pub fn extend_over_summaries(
     extend(range, summaries.filter_map(clamp), overlap)
 }
 
-/// Returns the smallest range around `range` that splits none of `summaries`: a fixpoint, independent of their order.
+/// Extends `range` until none of `summaries` extends it further: a fixpoint, independent of their order.
 #[must_use]
 pub fn extend(
     range: TurnRange,

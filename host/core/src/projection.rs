@@ -275,7 +275,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Returns the pairs if the two halves of a call must be treated alike. JP treats each half separately. The view
-    /// must equal JP's until an overlay that JP cannot read has a policy for tool calls.
+    /// must equal JP's unless an overlay that JP cannot read has a policy for tool calls.
     fn linked_pairs(&self) -> Option<&Pairs> {
         self.pairs.as_deref().filter(|_| self.has_extended_policy)
     }
@@ -391,7 +391,7 @@ fn summary_runs(slots: &Slots<'_>, winners: &[Winners], overlays: &[Overlay]) ->
     // Texts are compared only where two overlays meet, not for each slot.
     let is_same_summary = |left: usize, right: usize| left == right || key(left) == key(right);
     let mut runs: Vec<Option<SummaryRun>> = vec![None; winners.len()];
-    // The newest run, and the overlay of its last slot.
+    // The last run so far, and the overlay of its last slot.
     let mut newest: Option<(SummaryRun, usize)> = None;
     for (slot, winner) in winners.iter().enumerate() {
         let Some(index) = winner.summary else { continue };

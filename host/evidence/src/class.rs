@@ -1,6 +1,6 @@
-//! The classes of anchors.
+//! The classes of anchors. An anchor is a text in a transcript that later events may use again.
 
-/// A class of anchors. The report has the same order.
+/// A class of anchors. Reports list the classes in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
     /// A path of a file.

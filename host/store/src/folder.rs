@@ -71,7 +71,7 @@ pub fn check_destination(dest: &Path, environment: &Environment) -> Result<PathB
 ///
 /// # Errors
 ///
-/// On any error except [`StoreError::NotDurable`], `dest` does not exist.
+/// On any error except [`StoreError::NotDurable`], `dest` was not created.
 pub fn create(
     dest: &Path,
     source: &Place,
@@ -131,7 +131,7 @@ pub struct JpFiles {
 ///
 /// # Errors
 ///
-/// On any error except [`StoreError::NotDurable`], `dest` does not exist.
+/// On any error except [`StoreError::NotDurable`], `dest` was not created.
 pub fn create_new(dest: &Path, new: &Imported) -> Result<(), StoreError> {
     let parent = dest.parent().ok_or_else(|| StoreError::Exists { path: dest.to_path_buf() })?;
     check_size(dest, &[&new.events])?;

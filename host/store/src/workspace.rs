@@ -95,7 +95,7 @@ impl Workspace {
         Self { roots, user: Some(user) }
     }
 
-    /// Returns the storages. If two copies are equally new, JP prefers the first.
+    /// Returns the storages. Of two equally new copies of a conversation, JP prefers the one in the first storage.
     pub(super) fn storages(&self) -> impl Iterator<Item = Storage<'_>> {
         self.user.iter().chain(&self.roots).map(|folder| Storage(folder))
     }

@@ -37,7 +37,7 @@ struct Row<'a> {
     sha256: Option<String>,
     version: Option<String>,
     description: Option<String>,
-    /// Whether the strategy was executed to describe itself. Its manifest has a description, too.
+    /// Whether the strategy was executed to describe itself. `description` can also be from its manifest.
     is_described: bool,
     problem: Option<&'a str>,
 }

@@ -1,9 +1,9 @@
-//! A session of another program without its texts. While the session is read, the events of each window are logged in a
-//! few dozen bytes each, and dropped. Afterwards, the projection and the write-back need only the log.
+//! A session of another program without its texts. The session is read in windows. Each event of a window is logged in
+//! a few dozen bytes, and the window is dropped. Afterwards, the projection and the write-back need only the log.
 //!
-//! This is a second form of `jp_compact_core::projection` and of the write-back in `jp_compact_transcripts`, for overlays
-//! of whole turns without summaries. Both forms must write the same bytes. If a value is needed that is not in the log, the
-//! caller must use the first form.
+//! This is a second implementation of `jp_compact_core::projection` and of the write-back in `jp_compact_transcripts`,
+//! for overlays of whole turns without summaries. Both must write the same bytes. If a value is needed that is not in
+//! the log, the caller must use the first implementation.
 
 mod log;
 mod outcomes;
@@ -23,7 +23,7 @@ use crate::policies::{depends_on_calls, turn_policies};
 /// A session that was read.
 pub struct CondensedSession {
     log: SessionLog,
-    /// The names of the records.
+    /// The names of the records, for example Claude Code's `uuid`.
     kept: KeptSpans,
     size: usize,
 }
@@ -53,7 +53,7 @@ impl CondensedSession {
         self.log.len()
     }
 
-    /// Returns the turn and the range of each event, in order.
+    /// Returns the turn and the byte range of each event, in order.
     pub fn ranges(&self) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> + '_ {
         self.log.turns().map(|(turn, row)| (turn, row.span.range()))
     }

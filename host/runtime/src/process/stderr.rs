@@ -12,7 +12,7 @@ const END_BYTES_MAX: usize = 32 << 10;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Stderr {
     head: Vec<u8>,
-    // Grows to twice its limit, so that the front is rarely removed.
+    // Grows to twice its limit. Therefore, the front is rarely removed.
     tail: Vec<u8>,
     bytes: u64,
 }
@@ -68,7 +68,7 @@ impl Stderr {
         if lines_max == 0 { String::new() } else { text[start..].to_owned() }
     }
 
-    /// Replaces a path in the output with another one. The user does not know the path of a copy.
+    /// Replaces the path of the executed copy of a plugin with the path that the user knows.
     pub(crate) fn replace_path(&mut self, path: &Path, shown: &Path) {
         let (path, shown) = (path.to_string_lossy(), shown.to_string_lossy());
         let dropped = self.dropped_bytes();

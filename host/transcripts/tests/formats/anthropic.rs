@@ -65,7 +65,7 @@ fn summary_is_merged_with_the_message_of_remaining_results() {
             r#""assistant","content":[{"type":"text","text":"In short."}]}"#,
         ]
     );
-    // If turn 0 is summarized instead, the request stays and the results are deleted.
+    // If turn 0 is summarized instead, its results are deleted from the message, and the request of turn 1 stays.
     let summarized = with_changes(Anthropic, LIST, &[Summarize(0, 0)]);
     assert_eq!(messages(&summarized)[2], r#""user","content":[{"type":"text","text":"No, terns."}]}"#);
 }

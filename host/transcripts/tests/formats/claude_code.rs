@@ -156,7 +156,7 @@ fn links_to_deleted_reasoning_lead_to_the_line_before_it() {
     assert!(!without.contains("\"a3\""), "{without}");
     assert_eq!(without.matches("\"leafUuid\":\"a2\"").count(), 2);
     assert!(without.contains(r#""logicalParentUuid":"a2","compactMetadata":{"trigger":"auto","preservedSegment":{"headUuid":"a2","anchorUuid":"a5","tailUuid":"a2"},"preservedMessages":{"anchorUuid":"a5","uuids":["a2"]}"#));
-    // After a summary of everything, both links name the last record of the summary.
+    // After a summary of everything, each `leafUuid` names the last record of the summary.
     let summarized = event_text::summarized(&stream, 0, 0);
     let last: serde_json::Value = serde_json::from_str(summarized.lines().last().unwrap()).unwrap();
     let named = summarized.matches(&format!("\"leafUuid\":{}", last["uuid"])).count();
