@@ -1,6 +1,6 @@
 //! The calls that may be shortened: old, long, answered, shown by the view, and not of an exempt tool.
 //!
-//! With `merge`, short calls are candidates too, because the lines of several calls go into the result of the last one.
+//! With `merge`, short calls are candidates too, because the last call of a group gets the lines of the whole group.
 
 use jp_compact_strategy::calls::{CallHistory, CallPair};
 use jp_compact_strategy::schema::Range;
@@ -89,7 +89,7 @@ fn candidate<'a>(
     if options.merge > 1 { Some(candidate) } else { candidate.long_parts(options) }
 }
 
-/// Numbers the groups: up to `merge` neighbors of the same turn, because a result must not show what a later turn did.
+/// Numbers groups of up to `merge` calls of a turn. No result may show a later turn. Leaves out short lone calls.
 fn group<'a>(mut candidates: Vec<CallCandidate<'a>>, options: &Options) -> Vec<CallCandidate<'a>> {
     let (mut group, mut size) = (0, 0);
     for index in 0..candidates.len() {

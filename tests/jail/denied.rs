@@ -40,7 +40,7 @@ fn writing_files_is_denied() {
     fixture.check_denied(&["truncate", &fixture.transcript()], "EPERM");
     fixture.check_denied(&["create", &format!("/var/tmp/jp-compact-{}", std::process::id())], "EACCES");
     fs::remove_file(format!("/var/tmp/jp-compact-{}", std::process::id())).unwrap();
-    // Between two folders the oldest Landlock version returns another error.
+    // For a link or a rename between folders, the oldest Landlock version returns another error.
     for landlock in versions() {
         let jail = fixture.jail(landlock);
         for args in [["link", &fixture.transcript(), ""], ["rename", &fixture.transcript(), "mine"]] {
@@ -67,7 +67,7 @@ fn changing_file_attributes_is_denied() {
 fn reading_extended_attributes_is_denied() {
     let fixture = Fixture::new();
     for attempt in ["getxattr", "lgetxattr", "listxattr", "llistxattr", "getxattrat", "listxattrat"] {
-        // Some kernels lack the last two calls, and some file systems lack attributes.
+        // Some kernels lack the last two calls, and some file systems lack extended attributes.
         fixture.check_denied_in_jail(&[attempt, &fixture.transcript()], "EOPNOTSUPP");
     }
     let read = vec![fixture.path("data")];
@@ -139,8 +139,8 @@ fn signals_to_other_processes_are_denied() {
         fixture.check_denied(&[attempt], "EPERM");
     }
     let fixture = Fixture::with_permissions(subprocess());
-    // The keeper, which waits for the host's end, is in the group. From version 6 on, Landlock blocks signals
-    // to it.
+    // The keeper, which waits for the host's end, is in the group. The filter protects it up to version 5 of
+    // Landlock. Later versions block signals to it.
     let oldest = fixture.jail(versions()[0]);
     assert_eq!(fixture.outcome(Confinement::Isolated(&oldest), &["stop-its-group"]), "EPERM");
     assert_eq!(fixture.outcome(Confinement::Contained, &["stop-its-group"]), "allowed");
@@ -171,7 +171,7 @@ fn creating_processes_is_denied() {
     fixture.check_denied(&["clone3"], "ENOSYS");
     if cfg!(target_arch = "x86_64") {
         fixture.check_denied(&["fork-by-its-own-call"], "EPERM");
-        // Few kernels support x32. The filter covers them.
+        // Few kernels support x32, but the filter also covers its calls.
         fixture.check_denied_in_jail(&["fork-by-x32"], "EPERM");
     }
 }

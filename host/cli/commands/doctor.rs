@@ -1,5 +1,5 @@
-//! `jp-compact doctor`: reports how this machine can confine strategies, which strategies are installed, and which
-//! variables for model keys are set. It must not start a strategy or print a key.
+//! `jp-compact doctor`: reports how this machine can confine strategies, which are bundled, which folders are searched
+//! for others, and which variables for model keys are set. It must not start a strategy or print a key.
 
 use clap::Parser;
 use jp_compact_config as config;

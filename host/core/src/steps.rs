@@ -49,7 +49,7 @@ impl Steps {
         Self { steps, counts }
     }
 
-    /// Returns the step of an element within its turn. `None` for user events.
+    /// Returns the step of an element within its turn. `None` for user events, and before the first step of a turn.
     #[must_use]
     pub fn step(&self, element: usize) -> Option<usize> {
         self.steps.get(element).copied().filter(|step| *step != NO_STEP).map(|step| step as usize)

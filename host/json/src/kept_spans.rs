@@ -1,4 +1,4 @@
-//! Spans of a file whose other bytes are not in memory. They belong to a file that is read in windows.
+//! Spans of a file that is read in windows. The other bytes of the file are not in memory.
 //!
 //! A read of other bytes is recorded, because its result is wrong. The caller must then read the whole file.
 
@@ -27,11 +27,11 @@ struct Part {
 /// The number of parts that are searched one by one, from the part that was read last.
 const NEAR_PARTS: usize = 8;
 
-/// Space is reserved for one part in this many bytes of the file. Unused space costs no memory, but a vector that grows is
-/// copied.
+/// Space is reserved for one part per this many bytes of the file. Unused space costs no memory, but a vector that
+/// grows is copied.
 const BYTES_OF_PART: usize = 512;
 
-/// Space is reserved for one kept byte in this many bytes of the file.
+/// Space is reserved for one kept byte per this many bytes of the file.
 const KEPT_PART: usize = 8;
 
 impl KeptSpans {
@@ -61,7 +61,7 @@ impl KeptSpans {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Returns the offset in the file after the last byte.
+    /// Returns the offset in the file after the last kept byte.
     #[must_use]
     pub fn end(&self) -> usize {
         self.parts.last().map_or(0, |last| last.start + self.bytes.len() - last.at)
@@ -81,7 +81,7 @@ impl KeptSpans {
         (end <= part_end).then(|| &self.bytes[start..end])
     }
 
-    /// Like [`Self::get`]. The read of another span is recorded, and returns no bytes.
+    /// Like [`Self::get`], but records the read of a span that is not in memory, and returns no bytes for it.
     #[must_use]
     pub fn bytes_at(&self, span: Span) -> &[u8] {
         self.get(span).unwrap_or_else(|| {

@@ -134,7 +134,7 @@ fn reports_the_byte_of_the_error() {
     assert_eq!(scanner.value(0), Err(Malformed { offset: 6, message: "invalid UTF-8" }));
 }
 
-/// Checks that the loop over a container finds the same end, error, and lenient spans as calls for each level.
+/// Checks that the loop over a container finds the same end, error, and lenient spans as a call for each level.
 #[track_caller]
 fn check_loop(json: &str) {
     for new in [Scanner::at_byte, Scanner::lenient, Scanner::in_line] {

@@ -1,5 +1,5 @@
 //! The results of commands as text for people, and the colors of text on a terminal. They are a separate crate because
-//! the command line has almost 10,000 lines. A report must not print, and must escape each text of a transcript.
+//! a crate may have 10,000 lines, and `host/cli` is almost full. A report must not print, and must escape foreign text.
 //!
 //! The interface is not stable.
 

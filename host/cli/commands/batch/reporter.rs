@@ -78,7 +78,7 @@ impl BatchReporter {
             }
             BatchEvent::NotReported { index } => {
                 self.bar.advance(files.bytes_of(index));
-                // A folder may have many `.json` files of other programs. After an interrupt, a transcript may be skipped.
+                // Many programs write `.json` files. After an interrupt, a file may be a transcript that was not read.
                 let path = files.path(index);
                 let is_other = !self.is_interrupted && path.extension() != Some("json".as_ref());
                 self.others.extend(is_other.then_some(path));

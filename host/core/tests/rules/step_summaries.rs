@@ -292,7 +292,7 @@ proptest! {
                 shown == Some((range.start(), range.to()))
                     && matches!(item.part, Part::SummaryResponse { .. } | Part::SummaryNote { .. })
             });
-            // Inside an older summary, the parts of both are shown.
+            // If the range is inside an older summary, the view shows parts of both summaries.
             let is_nested = stream.summaries().any(|older| older.covers(range));
             prop_assert!(is_nested || summaries.count() == 1, "{}: {}", range, format_projection(&grown));
             // An event outside of all summaries stays.

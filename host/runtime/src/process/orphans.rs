@@ -17,10 +17,10 @@ use crate::small_file;
 
 /// The time to wait until killed processes have disappeared. Only a slow system needs all of it.
 const REAP_TIME_MAX: Duration = Duration::from_millis(250);
-/// On a busy machine, a killed process disappears later than this. It must get the processor, so the host sleeps.
+/// The time to yield before the host sleeps. A killed process needs the processor before it can disappear.
 const YIELD_TIME_MAX: Duration = Duration::from_millis(1);
 const PAUSE: Duration = Duration::from_micros(500);
-/// The children are listed again if the list changed in the meantime.
+/// The maximum number of repeated lists of the children. They are listed until two successive lists are equal.
 const LISTS_MAX: usize = 8;
 
 /// The running strategies and other children. Each strategy leads the session with its own process id.
@@ -150,8 +150,8 @@ pub(super) fn pause(started: Instant) {
 }
 
 /// Returns the children of this process, or `None` if the kernel does not list them. The kernel can skip a child if
-/// another one is reaped during the list. The second of two equal lists is complete: the first list contains the reaped
-/// child, and the second one cannot.
+/// another one is reaped during the list. If two successive lists are equal, both are complete: a first list that skips
+/// a child contains the reaped child, and the second list cannot contain it.
 fn children() -> Option<Vec<i32>> {
     let mut last = list_children()?;
     for _ in 0..LISTS_MAX {

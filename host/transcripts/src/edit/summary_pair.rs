@@ -31,15 +31,15 @@ pub(super) struct PairNames {
 pub(super) struct Summary<'a> {
     pub(super) at: Timestamp,
     pub(super) text: Cow<'a, str>,
-    /// Whether one message on the user's side represents it, not a pair.
+    /// Whether a single message on the user's side represents the summary, instead of a pair.
     pub(super) is_note: bool,
     /// The element that follows it in the view.
     pub(super) next: Option<usize>,
 }
 
 impl Summary<'_> {
-    /// Returns the record of the user's request if the pair precedes it, because the summary replaces the first steps
-    /// of the request's turn. `record` is the first record that the summary replaces.
+    /// Returns the record of the user's request if the summary replaces the first steps of the request's turn. The pair
+    /// then precedes that record. `record` is the first record that the summary replaces.
     fn next_record(&self, map: &SourceMap, record: ElementRef) -> Option<ElementRef> {
         let next = map.sources.get(self.next?)?.record?;
         (next.list == record.list && next.element < record.element).then_some(next)

@@ -104,7 +104,7 @@ fn is_body(body: JsonNode<'_>) -> bool {
     };
     // The model's name excludes other providers that use blocks.
     let may_be_claude = body.text_of("model").is_none_or(|model| model.contains("claude"));
-    // Other providers' lists begin with a system message. Anthropic's never do.
+    // Other providers' lists may begin with a system message. Anthropic's never do.
     let first = messages.items().next().and_then(|first| first.text_of("role"));
     let has_system = first.is_some_and(|role| role == "system");
     any_block(is_anthropic_block)
@@ -121,7 +121,7 @@ fn is_body(body: JsonNode<'_>) -> bool {
 }
 
 fn is_message(message: JsonNode<'_>) -> bool {
-    // Types of parts that only other chats have.
+    // Types of parts that only other providers' messages have.
     let is_foreign_part = |part: JsonNode<'_>| {
         part.text_of("type")
             .is_some_and(|kind| matches!(&*kind, "image_url" | "input_audio" | "refusal" | "file"))
