@@ -1,5 +1,5 @@
-//! The documents agree with the repository and with the program: links and anchors exist, and reference pages list what
-//! the program has. A document must not cite a document that is not in the repository.
+//! Tests of the documents against the repository and the program: links and anchors exist, and reference pages list
+//! what the program has. A document must not cite a document that is not in the repository.
 #![expect(clippy::unwrap_used, reason = "a panic is a failed test")]
 
 use std::collections::{BTreeMap, BTreeSet};

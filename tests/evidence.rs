@@ -1,5 +1,5 @@
-//! The tables of `docs/evidence.md` are current: sessions are generated, evaluated, and compared with the page. With
-//! `UPDATE_EVIDENCE=1` the tests write the tables.
+//! Tests that the tables of `docs/evidence.md` are current: sessions are generated and evaluated, and the results are
+//! compared with the page. With `UPDATE_EVIDENCE=1` the tests write the tables.
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic, and starts processes")]
 
 #[path = "evidence/formats.rs"]

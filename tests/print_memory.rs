@@ -1,6 +1,6 @@
-//! The peak memory of `print --compacted --as source` does not grow with the texts of a conversation or a session. The
-//! tests are an executable of their own, because the system adds the memory of this process to that of its child
-//! processes.
+//! Tests of the peak memory of `print --compacted --as source`: it does not grow with the texts of a conversation or a
+//! session. The tests are an executable of their own, because the system adds the memory of this process to that of its
+//! child processes.
 #![expect(clippy::unwrap_used, reason = "a panic is a failed test")]
 #![expect(clippy::disallowed_methods, reason = "the test spawns the executable that it measures")]
 

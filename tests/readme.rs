@@ -1,4 +1,4 @@
-//! The README is correct: its commands run, its tables match the executable, its strategy works.
+//! Tests of the README: its commands run, its tables match the executable, and its strategy works.
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,

@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 const ERROR_MAX: (f64, f64) = (5.0, 12.0);
 /// The size of the smallest body that is compared.
 const BODY_TOKENS_MIN: u64 = 200;
-/// The members that only their provider can read. Their size is not their number of tokens.
+/// The members that only their provider can read. Their size does not determine their number of tokens.
 const OPAQUE: [&str; 4] = ["signature", "thoughtSignature", "encrypted_content", "data"];
 
 pub(crate) struct Session {

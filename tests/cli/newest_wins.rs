@@ -1,5 +1,5 @@
-//! The newest policy wins (RFD 064, "Stacking Semantics"): a weaker policy or other hints restore events, but only if
-//! the user named the strategy or the profile in the command.
+//! The precedence of the newest policy (RFD 064, "Stacking Semantics"). A weaker policy or other hints restore events,
+//! but only if the user named the strategy or the profile in the command.
 
 use serde_json::{Value, json};
 

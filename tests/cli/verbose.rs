@@ -1,4 +1,5 @@
-//! `-v` prints the output of a strategy while the strategy runs. The strategy waits until the test has read it.
+//! The option `-v`, which prints the output of a strategy while the strategy runs. The strategy waits until the test
+//! has read the output.
 
 use std::fs::File;
 use std::io::{BufReader, Read as _, Write as _};

@@ -39,9 +39,11 @@ STRATEGIES = (
     *(f"trim:preset={preset}" for preset in PRESETS),
     *PLUGINS,
 )
-# Some files of a checkout are not transcripts. A row that fails is found in the report.
+# The exit code if some transcripts or strategies failed. It is accepted, because some files of a checkout are not
+# transcripts. A failed strategy is found in the report.
 UNREADABLE = 19
-# The prototype's table: saved, paths, numbers, identifiers, quotes. Its cut is at 62 %.
+# The results of the prototype that docs/evidence.md describes: saved, paths, numbers, identifiers, and quotes, in
+# percent. Its cut is at 62 % of the tool output.
 PROTOTYPE = {
     "trim:preset=cap-8000": (19.8, 98.8, 89.3, 89.6, 94.5),
     "trim:preset=head-300": (40.8, 88.6, 69.6, 90.9, 39.1),

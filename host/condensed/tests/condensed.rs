@@ -1,4 +1,4 @@
-//! A condensed transcript gives the same compacted bytes and the same errors as the whole file, for any read windows.
+//! Condensed transcripts: they give the same compacted bytes and errors as the whole file, for windows of any size.
 #![expect(clippy::unwrap_used, reason = "a panic is a failed test")]
 
 use jp_compact_condensed::{Condensed, CondensedLimits};

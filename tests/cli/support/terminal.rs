@@ -1,4 +1,4 @@
-//! The executable on a pseudo-terminal, and the screen that a user of it sees.
+//! The executable on a pseudo-terminal, and the screen that its user sees.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};

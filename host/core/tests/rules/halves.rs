@@ -1,4 +1,4 @@
-//! An entry of a stored `selective` policy matches the half that it was made for, despite inserted elements.
+//! Entries of a stored `selective` policy: each matches the half that it was made for, despite inserted elements.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Tests of asking providers for context windows.
+//! Tests of the requests to providers for context windows.
 
 use super::*;
 

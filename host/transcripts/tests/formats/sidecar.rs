@@ -1,4 +1,4 @@
-//! Overlays of a sidecar are not part of the conversation. They change neither the open turn nor the lint result.
+//! Overlays of a sidecar. They are not part of the conversation, and change neither the open turn nor the lint result.
 
 use bytes::Bytes;
 use jp_compact_core::event::Kind;

@@ -1,4 +1,4 @@
-//! A strip never makes a file or a view longer, for any arguments and results.
+//! The length of stripped files and views: a strip makes none longer, for any arguments and results.
 
 use std::collections::BTreeMap;
 

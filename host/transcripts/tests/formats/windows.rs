@@ -1,4 +1,4 @@
-//! A session that is read in windows is written back like the whole session, for windows of any size.
+//! Sessions that are read in windows: each is written back like the whole session, for windows of any size.
 
 use std::convert::Infallible;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::check::overlay;
 use crate::samples;
 
-/// The result of a read: the written bytes for each list of overlays, the warnings, and whether it is understood.
+/// The result of a read: the file for each list of overlays, the warnings, and whether the session is understood.
 #[derive(Debug, PartialEq)]
 struct Written {
     files: Vec<Vec<u8>>,
@@ -50,7 +50,7 @@ impl WindowedFile for Windows {
     fn on_event(&mut self, _turn: usize, _bytes: &[u8]) {}
 }
 
-/// Returns the bytes that the log of a session writes for some overlays, and its warnings. `None` if the log is not enough.
+/// Returns the file that is written from a session's log and some overlays, and the warnings. `None` if that fails.
 fn condensed(file: &[u8], sizes: &[usize], overlays: &[Overlay]) -> Option<(Vec<u8>, Vec<String>)> {
     let (stream, session) = transcripts::condense(Format::ClaudeCode, file.len(), windows(file, sizes))?;
     transcripts::examine(&stream).ok()?;
@@ -111,14 +111,14 @@ fn overlays(turns: usize) -> Vec<Vec<Overlay>> {
     ]
 }
 
-/// Compares the reads. Returns whether the file was read in windows, with and without a log.
+/// Compares reads in windows, with and without a log, with a whole read. Returns whether both were possible.
 #[track_caller]
 fn check(file: &[u8], sizes: &[usize]) -> bool {
     let is_logged = check_condensed(file, sizes);
     check_windows(file, sizes) && is_logged
 }
 
-/// Compares the output of the log with that of the whole file. Returns whether the log was enough.
+/// Compares the files that are written from the log and from the whole file. Returns whether the log was enough.
 #[track_caller]
 fn check_condensed(file: &[u8], sizes: &[usize]) -> bool {
     let Ok(whole) = transcripts::read(Format::ClaudeCode, file.to_vec().into()) else {
@@ -139,7 +139,7 @@ fn check_condensed(file: &[u8], sizes: &[usize]) -> bool {
     true
 }
 
-/// Compares the two reads. Returns whether the file was read in windows.
+/// Compares a read in windows with a whole read. Returns whether the file was read in windows.
 #[track_caller]
 fn check_windows(file: &[u8], sizes: &[usize]) -> bool {
     let whole = transcripts::read(Format::ClaudeCode, file.to_vec().into());
