@@ -177,7 +177,7 @@ fn estimate_of_other_sessions_is_within_5_and_12_percent() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn estimate_of_every_form() {
+fn prints_the_error_for_each_provider() {
     for provider in Provider::ALL {
         for tokens_min in [0, BODY_TOKENS_MIN, 2_000] {
             let is_large = |session: &Session| {

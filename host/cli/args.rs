@@ -68,7 +68,7 @@ pub(crate) enum LogFormat {
 pub(crate) struct FormatArgs {
     /// Read the transcript in this format [default: detected]
     ///
-    /// A file named events.json is read in JP's format, unless you name another one.
+    /// A file named events.json is read in JP's format, unless you name another format.
     #[arg(long, value_name = "FORMAT", value_parser = format_parser(), help_heading = "Input and output")]
     pub(crate) format: Option<Format>,
 }

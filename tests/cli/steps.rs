@@ -8,7 +8,7 @@ use crate::support::{Agent, Conversation, World};
 
 /// The number of finished calls in the open turn.
 pub(crate) const CALLS: usize = 30;
-const NOW: [&str; 2] = ["--sandbox=contained", "--now=2026-11-21T07:40:00Z"];
+const SERVER_OPTIONS: [&str; 2] = ["--sandbox=contained", "--now=2026-11-21T07:40:00Z"];
 
 /// Returns a line of a session of Claude Code that follows line `number - 1`.
 pub(crate) fn line(number: usize, kind: &str, message: Value) -> Value {
@@ -124,7 +124,7 @@ fn an_agent_compacts_inside_its_own_turn_over_mcp() {
     world.write_file("project/s.jsonl", &session());
     let (before, violations_before) =
         (messages(&world, "project/s.jsonl"), violations(&world, "project/s.jsonl"));
-    let mut agent = Agent::connect(&world, &NOW);
+    let mut agent = Agent::connect(&world, &SERVER_OPTIONS);
     agent
         .call("compact", json!({"transcript": "s.jsonl", "profile": "micro", "keep_steps": 40}))
         .succeeds()

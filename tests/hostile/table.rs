@@ -112,7 +112,7 @@ pub(crate) const TABLE: [Row; 54] = [
         .with_worker_end(ExpectedEnd::Success),
     // Modes that use too many resources.
     fails("takes-all-memory", 13, "it ended with signal 6 without an answer"),
-    fails("nests-folders", 15, "it put folders nested more than 64 deep into its private directory"),
+    fails("nests-folders", 15, "it put folders nested more than 64 levels deep into its private directory"),
     fails("makes-many-files", 15, "it put more than 16384 files and folders into its private directory"),
     fails("floods-stdout", 15, TOO_MUCH_OUTPUT),
     fails("floods-in-describe", 15, TOO_MUCH_OUTPUT).without_worker(),

@@ -327,7 +327,7 @@ fn file_compiled_only_for_tests_is_exempt() {
 }
 
 #[test]
-fn other_parts_of_core_in_the_runtime_are_reported() {
+fn forbidden_parts_of_core_in_the_runtime_are_reported() {
     let check = |text: &str, expect: &[&str]| {
         check_wall(forbidden_core_in_runtime, "host/runtime/src/session.rs", text, expect);
     };

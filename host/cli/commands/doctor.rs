@@ -101,7 +101,7 @@ impl Facts<'_> {
         for ability in self.abilities.missing() {
             row("missing", format!("{}: {}", ability.what, ability.remedy));
         }
-        row("limits", "512 MiB of memory, 64 open files of 64 MiB each".to_owned());
+        row("limits", "512 MiB of memory, 64 open files, 64 MiB for each file".to_owned());
         row("limits", self.private_dir_limits());
         row("threads", self.thread_limit());
         row("runner", self.registry.runner().display().to_string());

@@ -69,7 +69,7 @@ pub(crate) struct Args {
     /// Cut where N % of the tool output has been seen [default: 40, 60, 80]
     #[arg(help_heading = "Evaluation", long = "cut", value_name = "N", value_parser = parse_cut)]
     cuts: Vec<f64>,
-    /// Also compact 2, 3, 5, and 10 times up to the last cut
+    /// Also compact 1, 2, 3, 5, and 10 times up to the last cut
     #[arg(help_heading = "Evaluation", long)]
     rounds: bool,
     /// Replay the sessions with a context window of N tokens

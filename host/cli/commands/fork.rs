@@ -131,7 +131,7 @@ fn fork_conversation(
 ) -> Result<Exit, Report> {
     if args.replace.is_some() {
         let hint = "`jp-compact list --forks` lists the sessions that --replace accepts";
-        return Err(Report::new(Exit::Usage, "--replace is not for JP's conversations", Some(hint)));
+        return Err(Report::new(Exit::Usage, "--replace does not accept JP's conversations", Some(hint)));
     }
     let Some(dest) = &args.dest else {
         let hint =

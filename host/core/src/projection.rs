@@ -392,7 +392,7 @@ fn summary_runs(slots: &Slots<'_>, winners: &[Winners], overlays: &[Overlay]) ->
     let is_same_summary = |left: usize, right: usize| left == right || key(left) == key(right);
     let mut runs: Vec<Option<SummaryRun>> = vec![None; winners.len()];
     // The last run so far, and the overlay of its last slot.
-    let mut newest: Option<(SummaryRun, usize)> = None;
+    let mut last_run: Option<(SummaryRun, usize)> = None;
     for (slot, winner) in winners.iter().enumerate() {
         let Some(index) = winner.summary else { continue };
         let is_next = |run: &SummaryRun| {
@@ -401,7 +401,7 @@ fn summary_runs(slots: &Slots<'_>, winners: &[Winners], overlays: &[Overlay]) ->
                     && winners[slot - 1].summary.is_none()
                     && slots.is_outside_steps(slot - 1))
         };
-        let run = match newest.filter(|(run, other)| is_next(run) && is_same_summary(*other, index)) {
+        let run = match last_run.filter(|(run, other)| is_next(run) && is_same_summary(*other, index)) {
             Some((run, _)) => SummaryRun { last: slot, ..run },
             None => SummaryRun {
                 first: slot,
@@ -409,7 +409,7 @@ fn summary_runs(slots: &Slots<'_>, winners: &[Winners], overlays: &[Overlay]) ->
                 is_note: is_note(slots.position(slot), &overlays[index]),
             },
         };
-        newest = Some((run, index));
+        last_run = Some((run, index));
         runs[slot] = Some(run);
     }
     // So far, the run of each slot ends with that slot, so only the last slot has the whole run.

@@ -196,7 +196,7 @@ pub(crate) const TEXTS: [(&str, &str, &str); 55] = [
     ("cuts", "N", "Cut at N % [default: 40, 60, 80]"),
     ("rounds", "", "Also compact up to 10 times"),
     ("html", "FILE", "Also write an HTML page"),
-    ("overlay", "N", "Show only overlay N of `show`"),
+    ("overlay", "N", "Show only overlay N (see `show`)"),
     ("turn", "TURN", "Show only this turn, or step N.STEP"),
     ("stat", "", "Print a table, without texts"),
     ("focus", "TEXT", "Name what a summary must preserve"),

@@ -29,19 +29,19 @@ const NEAR_PARTS: usize = 8;
 
 /// Space is reserved for one part per this many bytes of the file. Unused space costs no memory, but a vector that
 /// grows is copied.
-const BYTES_OF_PART: usize = 512;
+const BYTES_PER_PART: usize = 512;
 
 /// Space is reserved for one kept byte per this many bytes of the file.
-const KEPT_PART: usize = 8;
+const BYTES_PER_KEPT_BYTE: usize = 8;
 
 impl KeptSpans {
     /// Makes an empty list, with space for the spans of a file of this size.
     #[must_use]
     pub fn for_file_of(bytes: usize) -> Self {
-        let parts = bytes / BYTES_OF_PART;
+        let parts = bytes / BYTES_PER_PART;
         Self {
             parts: Vec::with_capacity(parts),
-            bytes: Vec::with_capacity(bytes / KEPT_PART),
+            bytes: Vec::with_capacity(bytes / BYTES_PER_KEPT_BYTE),
             ..Self::default()
         }
     }

@@ -140,7 +140,7 @@ fn details(row: &EvalRow, report: &EvalReport, text: &mut EscapedLines) {
         text.line(format_args!("  declined    at {declines}: {}", row.decline_reasons.join("; ")));
     }
     if row.rules_broken > 0 {
-        text.line(format_args!("  rules       {} of providers broken", row.rules_broken));
+        text.line(format_args!("  violations  {} of providers' rules", row.rules_broken));
     }
     if let Some(milliseconds) = row.milliseconds {
         text.line(format_args!("  time        {milliseconds} ms"));

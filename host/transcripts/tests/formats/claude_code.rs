@@ -108,7 +108,7 @@ fn duplicate_lines_are_one_event() {
 }
 
 #[test]
-fn names_are_compared_without_their_escapes() {
+fn uuids_are_compared_without_their_escapes() {
     let lines = [
         user_line("a1", None, "Hello"),
         thinking_line("ä2", r"\u00611"),

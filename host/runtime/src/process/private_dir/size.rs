@@ -30,7 +30,7 @@ impl fmt::Display for Exceeded {
         match self {
             Self::Bytes(max) => write!(f, "more than {max} bytes"),
             Self::Entries(max) => write!(f, "more than {max} files and folders"),
-            Self::Depth(max) => write!(f, "folders nested more than {max} deep"),
+            Self::Depth(max) => write!(f, "folders nested more than {max} levels deep"),
         }
     }
 }
