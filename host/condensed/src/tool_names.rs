@@ -38,21 +38,15 @@ impl Default for ToolNames {
 impl ToolNames {
     /// Adds the id of a half of a call, and the tool of a request. Returns the number of the id.
     pub(crate) fn add(&mut self, event: &Event, bytes: &[u8]) -> u32 {
-        let id = self.id(event.id.slice(bytes));
+        let next = self.tools.len() as u32;
+        let id = self.ids.number(event.id.slice(bytes), next);
+        if id == next {
+            self.tools.push(UNKNOWN);
+        }
         if event.kind == Kind::ToolRequest {
             self.tools[id as usize] = self.name(event.name.slice(bytes));
         }
         id
-    }
-
-    /// Adds a stored id. Returns its number.
-    pub(crate) fn id(&mut self, stored: &[u8]) -> u32 {
-        let next = self.tools.len() as u32;
-        let number = self.ids.number(stored, next);
-        if number == next {
-            self.tools.push(UNKNOWN);
-        }
-        number
     }
 
     /// Sets the tool of a request's id, if the id was added.
@@ -77,11 +71,6 @@ impl ToolNames {
         self.by_name.insert(stored.into(), number);
         self.name_bytes += 2 * stored.len() + 96;
         number
-    }
-
-    /// Returns the number of ids.
-    pub(crate) fn ids(&self) -> usize {
-        self.tools.len()
     }
 
     /// Returns the number of different tools, including `unknown`.

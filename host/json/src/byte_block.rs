@@ -3,7 +3,7 @@
 //! must be `#[inline(always)]`. Otherwise it would be compiled for the lowest level.
 
 use fearless_simd::prelude::*;
-use fearless_simd::{Simd, u8x64};
+use fearless_simd::{Simd, u8x32, u8x64};
 
 pub(crate) const BLOCK_BYTES: usize = 64;
 
@@ -31,6 +31,30 @@ impl Block {
             non_ascii: bytes.simd_ge(0x80).to_bitmask() & present,
         }
     }
+}
+
+/// Returns the bits of the escapes of two characters that are complete and valid, such as `\n`. Only the bytes in `mask` are
+/// considered, and the first of them is not escaped. There is no branch for each escape, because most blocks of code have
+/// some, at positions that the processor cannot predict.
+#[inline(always)]
+pub(crate) fn short_escapes<S: Simd>(simd: S, bytes: &[u8; BLOCK_BYTES], mask: u64) -> u64 {
+    const ODD_BITS: u64 = 0xAAAA_AAAA_AAAA_AAAA;
+    let (mut backslashes, mut ends) = (0, 0);
+    for (half, bytes) in bytes.chunks_exact(BLOCK_BYTES / 2).enumerate() {
+        let bytes = u8x32::from_slice(simd, bytes);
+        let backslash = bytes.simd_eq(b'\\');
+        let end = [b'"', b'/', b'b', b'f', b'n', b'r', b't']
+            .into_iter()
+            .fold(backslash, |end, letter| end | bytes.simd_eq(letter));
+        backslashes |= backslash.to_bitmask() << (32 * half);
+        ends |= end.to_bitmask() << (32 * half);
+    }
+    // In a run of backslashes, every second one is escaped. The subtraction finds where each run ends, and the odd bits show
+    // whether its length is even.
+    let backslashes = backslashes & mask;
+    let runs = ((backslashes << 1) | ODD_BITS).wrapping_sub(backslashes) ^ ODD_BITS;
+    let escaped = (runs ^ backslashes) & ends;
+    escaped | (escaped >> 1)
 }
 
 /// Returns an incomplete block, filled with zeros.

@@ -4,7 +4,7 @@ use fearless_simd::prelude::*;
 use fearless_simd::{Level, Simd, dispatch, u8x64};
 
 use super::{Malformed, Scan, Scanner};
-use crate::byte_block::{BLOCK_BYTES, Block};
+use crate::byte_block::{BLOCK_BYTES, Block, short_escapes};
 
 /// After this many blocks without a special byte, the next blocks are searched together.
 const PLAIN_BLOCKS_MIN: usize = 2;
@@ -55,10 +55,16 @@ impl Scanner<'_> {
         loop {
             self.load_block(simd, block_start);
             let block = self.block;
-            let mut stops = (block.quotes | block.others) & mask_from(skipped);
-            let non_ascii_in_block = block.non_ascii & mask_from(skipped);
-            plain_blocks = if stops | non_ascii_in_block == 0 { plain_blocks + 1 } else { 0 };
+            let mask = mask_from(skipped);
+            let special = (block.quotes | block.others) & mask;
+            let non_ascii_in_block = block.non_ascii & mask;
+            plain_blocks = if special | non_ascii_in_block == 0 { plain_blocks + 1 } else { 0 };
             skipped = 0;
+            let escapes = match self.bytes.get(block_start..).and_then(|rest| rest.first_chunk()) {
+                Some(bytes) if block.others & mask != 0 => short_escapes(simd, bytes, mask),
+                _ => 0,
+            };
+            let mut stops = special & !escapes;
             while stops != 0 {
                 let stop = stops.trailing_zeros() as usize;
                 let bit = stops & stops.wrapping_neg();
@@ -66,7 +72,7 @@ impl Scanner<'_> {
                 if block.quotes & bit != 0 {
                     non_ascii |= non_ascii_in_block & (bit - 1);
                     self.at = at + 1;
-                    self.has_escapes = has_escapes;
+                    self.has_escapes = has_escapes || escapes & (bit - 1) != 0;
                     return if non_ascii == 0 { Ok(()) } else { self.check_utf8(start) };
                 }
                 match self.bytes.get(at..at + 2) {
@@ -84,6 +90,7 @@ impl Scanner<'_> {
                 has_escapes = true;
             }
             non_ascii |= non_ascii_in_block;
+            has_escapes |= escapes != 0;
             block_start += BLOCK_BYTES;
             // The string is probably long, such as Base64.
             if plain_blocks >= PLAIN_BLOCKS_MIN {

@@ -46,8 +46,8 @@ pub(crate) struct EventBuilder {
     memory: MemoryPlan,
     /// The index and the name of the last link with a name.
     last_name: Option<(usize, Span)>,
-    /// Holds the events of earlier windows, for a session whose texts are not needed.
-    log: Option<SessionLog>,
+    /// Holds the events of earlier windows, without their times, for a session whose texts are not needed.
+    pub(crate) log: Option<SessionLog>,
 }
 
 impl EventBuilder {
@@ -70,12 +70,6 @@ impl EventBuilder {
             last_name: None,
             log: None,
         }
-    }
-
-    /// Moves the events of each window into a log. `None` if the source is too large.
-    pub(crate) fn log_events(&mut self) -> Option<()> {
-        self.log = Some(SessionLog::for_file_of(self.size())?);
-        Some(())
     }
 
     /// Returns a handle to the bytes of the source that are in memory, so that events can be added while they are read.
@@ -412,7 +406,7 @@ impl EventBuilder {
 
     /// Returns the number of a response by its id, a JSON string of the source. 0 without an id.
     pub(crate) fn response(&mut self, id: Span) -> u32 {
-        self.responses.by_id(self.source.bytes_at(id))
+        if self.log.is_some() { 0 } else { self.responses.by_id(self.source.bytes_at(id)) }
     }
 
     /// Returns the number of a new response.

@@ -10,6 +10,8 @@ use jp_compact_core::index::ElementCounter;
 use jp_compact_core::text;
 use jp_compact_json::Span;
 
+use std::hash::{BuildHasher as _, RandomState};
+
 use crate::tool_names::ToolNames;
 
 /// The size of the line that replaces a result, with its quotes, and without the name of the tool.
@@ -57,7 +59,7 @@ pub(super) struct EventRow {
     /// The number of bytes of its text.
     body_bytes: u32,
     /// The index in `tools` for a half of a call, otherwise 0.
-    detail: u32,
+    pub(super) detail: u32,
     block: u32,
     pub(super) class: RowClass,
 }
@@ -77,9 +79,9 @@ impl EventRow {
 
 /// A half of a call.
 pub(super) struct ToolRow {
-    /// The number of its id.
-    pub(super) id: u32,
-    /// The number of the name of a request.
+    /// The digest of its id, with a random key. An equal digest of two ids is less likely than a failure of the memory.
+    pub(super) id: u64,
+    /// The number of the name of a request. 0 for a response.
     pub(super) name: u32,
     edits: ShortSpan,
     /// The size of the edited values without white space and unneeded escapes.
@@ -136,7 +138,7 @@ pub struct LoggedLink {
 #[derive(Default)]
 pub struct SessionLog {
     pub(super) events: Vec<EventRow>,
-    tools: Vec<ToolRow>,
+    pub(super) tools: Vec<ToolRow>,
     edits: Vec<EditRow>,
     pub(super) links: Vec<LinkRow>,
     pub(super) lines: Vec<ShortSpan>,
@@ -147,6 +149,7 @@ pub struct SessionLog {
     /// The number of lists before the current window.
     window_lists: usize,
     pub(super) names: ToolNames,
+    key: RandomState,
     /// The size of the longest name of a tool.
     name_bytes: usize,
     /// Whether an event has a kind that the log cannot hold.
@@ -272,7 +275,7 @@ impl SessionLog {
         let edit_row = |edit: &EditSite| EditRow { span: ShortSpan::new(edit.span), write: edit.write };
         self.edits.extend(edits.iter().map(edit_row));
         let edits = ShortSpan { start: first_edit, end: self.edits.len() as u32 };
-        let id = self.names.id(raw(event.id));
+        let id = self.key.hash_one(&*text::unquote_bytes(raw(event.id)));
         self.tools.push(ToolRow { id, name, edits, compact_bytes, text });
         self.tools.len() as u32 - 1
     }
@@ -294,7 +297,7 @@ impl SessionLog {
 
     /// Returns whether the log does not hold all events.
     pub(super) fn is_incomplete(&self) -> bool {
-        self.has_other || self.names.has_collided()
+        self.has_other
     }
 
     pub(super) fn tool(&self, row: &EventRow) -> Option<&ToolRow> {

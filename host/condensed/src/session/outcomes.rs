@@ -25,27 +25,31 @@ const QUOTE_BYTES: usize = 2;
 /// The status lines of a tool, for success and for failure.
 pub(super) type StatusLines = [String; 2];
 
-/// The status lines of the tools, and the tool of each id: the name in the last request with the id.
+/// The status lines of the tools, and the tool of each half of a call: the name in the last request with its id.
 pub(super) struct IdTools {
     lines: Vec<StatusLines>,
-    by_id: Vec<u32>,
+    tools: Vec<u32>,
 }
 
 impl IdTools {
     fn new(log: &SessionLog) -> Self {
         let lines = |tool| [false, true].map(|failed| status_line(log.names.name_of(tool), failed));
-        let mut by_id = vec![0; log.names.ids()];
-        for row in log.events.iter().filter(|row| row.class == RowClass::ToolRequest) {
-            if let Some(tool) = log.tool(row) {
-                by_id[tool.id as usize] = tool.name;
-            }
+        let mut tools = vec![0; log.tools.len()];
+        // Sorted, because a map of so many ids would not fit the processor's cache.
+        let half = |row: &EventRow| Some((log.tool(row)?.id, row.detail as usize));
+        let mut halves: Vec<(u64, usize)> = log.events.iter().filter_map(half).collect();
+        halves.sort_unstable();
+        for halves in halves.chunk_by(|left, right| left.0 == right.0) {
+            let names = halves.iter().rev().map(|(_, half)| log.tools[*half].name);
+            let name = names.clone().find(|name| *name != 0).unwrap_or_default();
+            halves.iter().for_each(|(_, half)| tools[*half] = name);
         }
-        Self { lines: (0..log.names.tools()).map(lines).collect(), by_id }
+        Self { lines: (0..log.names.tools()).map(lines).collect(), tools }
     }
 
     /// Returns the line that replaces a response.
-    pub(super) fn status_line(&self, tool: &ToolRow, is_error: bool) -> &str {
-        &self.lines[self.by_id[tool.id as usize] as usize][usize::from(is_error)]
+    pub(super) fn status_line(&self, response: &EventRow, is_error: bool) -> &str {
+        &self.lines[self.tools[response.detail as usize] as usize][usize::from(is_error)]
     }
 }
 
@@ -83,7 +87,7 @@ fn outcome(log: &SessionLog, tools: &IdTools, row: &EventRow, policy: &TurnPolic
             fits(log, tool, "")?.then_some(Outcome::Emptied)
         }
         (CallPolicy::Strip { response: true, .. }, RowClass::ToolResponse { is_error }) => {
-            let line = tools.status_line(tool, is_error);
+            let line = tools.status_line(row, is_error);
             let is_replaced = is_longer_than(row, tool, line)? && fits(log, tool, line)?;
             is_replaced.then_some(Outcome::Replaced)
         }

@@ -71,12 +71,12 @@ impl CompactedSession {
         let mut blocks = Vec::new();
         let is_here = |row: &EventRow| row.line().is_none_or(|other| other == line);
         while let Some((row, outcome)) = rows.events.next_if(|(row, _)| is_here(row)) {
-            let text = match (outcome, row.class, self.log.tool(row)) {
-                (Outcome::Emptied, ..) => "",
-                (Outcome::Replaced, RowClass::ToolResponse { is_error }, Some(tool)) => {
-                    self.tools.status_line(tool, is_error)
+            let text = match (outcome, row.class) {
+                (Outcome::Emptied, _) => "",
+                (Outcome::Replaced, RowClass::ToolResponse { is_error }) => {
+                    self.tools.status_line(row, is_error)
                 }
-                (Outcome::Deleted, ..) => {
+                (Outcome::Deleted, _) => {
                     blocks.extend(self.log.block(row));
                     continue;
                 }

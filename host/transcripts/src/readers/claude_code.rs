@@ -7,6 +7,7 @@ mod attachment;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
 
 use serde_json::{Map, Value, json};
 
@@ -55,8 +56,8 @@ struct Line {
     parent_tail: Tail,
     /// Whether the parent is the previous line, as it nearly always is.
     follows_last: bool,
-    /// The number of the API message, 0 without an id. Lines of one message belong together.
-    message: u32,
+    /// The digest of the id of the API message. 0 without an id. Lines of one message belong together.
+    message: u64,
     has_results: bool,
     is_side: bool,
     /// The range of its events.
@@ -87,6 +88,7 @@ impl Reader for ClaudeCode {
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         let mut lines: Vec<Line> = Vec::with_capacity(estimated_records(builder.size()));
+        let key = RandomState::new();
         builder.read_lines(WANTED, |builder, at, node| {
             ensure(node.is_object(), "Claude Code", node, "a line is not an object")?;
             let members = node.members_named(&MEMBERS);
@@ -113,7 +115,7 @@ impl Reader for ClaudeCode {
                 }
             }
             let message_id = span_of(message.and_then(|message| message.string("id")));
-            let message = builder.response(message_id);
+            let message = if message_id.len() > 2 { key.hash_one(builder.raw(message_id)) } else { 0 };
             lines.push(Line {
                 uuid: uuid.span(),
                 parent,
@@ -262,7 +264,8 @@ fn add_events(
     };
     let Some(message) = message else { return false };
     let Some(content) = message.get("content") else { return false };
-    let draft = EventDraft::of_record(at, time());
+    let time = if builder.log.is_none() { time() } else { None };
+    let draft = EventDraft::of_record(at, time);
     let is_request = is_user && !is_meta.is_some_and(JsonNode::is_literal_true);
     let text_kind = if is_user { Kind::ChatRequest } else { Kind::Message };
     if content.is_string() {
@@ -270,13 +273,18 @@ fn add_events(
         return false;
     }
     let response = message.string("id").filter(|_| !is_user).map_or(0, |id| builder.response(id.span()));
-    let mut events: Vec<NewEvent> = Vec::with_capacity(content.items().len());
+    let (mut events, mut has_results): (Vec<NewEvent>, _) = (Vec::new(), false);
     for (deletion, block) in builder.blocks(content) {
-        let draft = EventDraft { response, ..draft.part(block, deletion) };
+        let draft = EventDraft { span: block.span(), deletion, response, ..EventDraft::of_record(at, time) };
         let Some((kind, next)) = known_block_event(builder, node, block, text_kind, draft) else {
             builder.count_unknown(block);
             continue;
         };
+        has_results |= matches!(kind, Kind::ToolResponse { .. });
+        if !is_user {
+            builder.add(kind, next);
+            continue;
+        }
         // An image and the text next to it are one request.
         match events.last_mut() {
             Some((Kind::ChatRequest, last)) if kind == Kind::ChatRequest => {
@@ -287,7 +295,6 @@ fn add_events(
             _ => events.push((kind, next)),
         }
     }
-    let has_results = events.iter().any(|(kind, _)| matches!(kind, Kind::ToolResponse { .. }));
     builder.add_all(events, is_request && !has_results);
     has_results
 }
@@ -355,7 +362,7 @@ fn path(builder: &EventBuilder, lines: &[Line]) -> (Vec<bool>, Option<usize>) {
     }
     if lines.iter().zip(&on_path).any(|(line, on_path)| !on_path && !line.is_side) {
         let lines_on_path = || lines.iter().zip(&on_path).filter(|(_, on_path)| **on_path);
-        let messages: HashSet<u32> = lines_on_path().map(|(line, _)| line.message).collect();
+        let messages: HashSet<u64> = lines_on_path().map(|(line, _)| line.message).collect();
         // Many lines may have no message id, or an empty id.
         let is_sent = |line: &Line| line.message != 0 && messages.contains(&line.message);
         let mut sent: HashSet<Cow<'_, [u8]>> = lines_on_path().map(|(line, _)| name(line.uuid)).collect();

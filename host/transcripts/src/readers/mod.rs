@@ -22,7 +22,7 @@ mod swe_agent;
 mod values;
 
 use bytes::Bytes;
-use jp_compact_condensed::CondensedSession;
+use jp_compact_condensed::{CondensedSession, SessionLog};
 use jp_compact_core::index::Unreadable;
 use jp_compact_core::render::Provider;
 use jp_compact_core::stream::Stream;
@@ -137,7 +137,7 @@ pub fn condense(
 ) -> Option<(Transcript, CondensedSession)> {
     let reader = reader(format).filter(|reader| reader.reads_lines_once())?;
     let mut builder = EventBuilder::new(ByteSource::in_windows(size, file).ok()?, format);
-    builder.log_events()?;
+    builder.log = Some(SessionLog::for_file_of(size)?);
     reader.read(&mut builder).ok()?;
     builder.finish_condensed()
 }
