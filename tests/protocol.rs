@@ -44,7 +44,7 @@ fn folders() -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
 }
 
-/// Returns the exchanges of all versions, if their names have one of these endings.
+/// Returns the exchanges whose names have one of these endings, from all versions.
 fn exchanges(endings: &[&str]) -> Vec<Exchange> {
     let mut exchanges = Vec::new();
     for folder in folders() {

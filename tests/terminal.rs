@@ -52,7 +52,7 @@ impl World {
             .unwrap()
     }
 
-    /// Returns the number of files that are not transcripts of the test.
+    /// Returns the number of files and folders other than the test's transcripts.
     fn leftovers(&self) -> usize {
         let entries = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name());
         entries.filter(|name| !name.to_str().unwrap().starts_with('c')).count()

@@ -16,7 +16,7 @@ use crate::{JP_COMPACT, PEERS, SEED, generate};
 /// The size of each transcript, in bytes.
 const BYTES: usize = 110_000;
 const STRATEGIES: [&str; 3] = ["strip-reasoning", "strip-tools", "micro"];
-/// Enough calls to measure the cost of one process per call.
+/// The number of transcripts that are compacted with one process per call.
 const TRANSCRIPTS_OF_SINGLE_CALLS: usize = 50;
 
 /// Adds the rows of this module to the table. Uses `count` transcripts, and ten times as many for the memory

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use wait4::Wait4;
 
-/// Resources that a process used, together with the children that it waited for.
+/// Resources used by a process and by the children that it waited for.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Usage {
     /// User and system time together.

@@ -1,5 +1,6 @@
 //! Cost of starting a strategy: through the runner, in its jail, and from a host that holds a gigabyte. The
-//! strategy is `true`. The reference is a spawn of `true`, or for the gigabyte the same start without it.
+//! strategy is `true`. The reference is a spawn of `true`, or, for the host with a gigabyte, the same start from a host
+//! without it.
 
 use std::io;
 use std::path::Path;

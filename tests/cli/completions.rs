@@ -1,5 +1,5 @@
 //! Completions in real shells: bash and zsh on a pseudo-terminal, where a user types TAB, and fish with its own command
-//! for this. The test of a missing shell is skipped, or fails if `JP_COMPACT_TEST_ALL` is set.
+//! for listing them. The test of a missing shell is skipped, or fails if `JP_COMPACT_TEST_ALL` is set.
 
 use std::fs;
 use std::io::{Read as _, Write as _};

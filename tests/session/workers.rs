@@ -229,7 +229,7 @@ fn slow_exit_of_a_worker_does_not_delay_others() {
     let world = World::new(1);
     block_on(async {
         let slow = reason(world.ask("lingers").await).split_once(' ').unwrap().0.to_owned();
-        // The marker exists when the worker has closed its stdin.
+        // The worker creates the marker after it has closed its stdin.
         while !Path::new(&world.path("marker")).exists() {
             tokio::task::yield_now().await;
         }

@@ -14,7 +14,7 @@ fn whole(file: &[u8]) -> Result<Vec<u8>, String> {
     Ok(concat(&source::render(&stream, &project(&stream)), file))
 }
 
-/// Same as [`whole`], but the reads cycle through these sizes. So a second scan has other windows.
+/// Same as [`whole`], through a condensed transcript. Reads cycle through these sizes, so a second scan has others.
 fn condensed(file: &[u8], windows: &[usize], limits: CondensedLimits) -> Result<Vec<u8>, String> {
     let mut sizes = windows.iter().cycle();
     let mut read = |offset: u64, window: &mut [u8]| -> Result<usize, String> {

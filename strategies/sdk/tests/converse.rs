@@ -11,7 +11,7 @@ use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, Verb, conv
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Declines with the events that it read: all of them, or the number in the option `read`.
+/// A strategy that declines. The reason has the events that it read: all, or as many as the option `read` says.
 struct Witness;
 
 #[derive(Deserialize)]
@@ -168,7 +168,7 @@ fn invalid_line_ends_the_exchange() {
     }
 }
 
-/// Records whether the output is flushed.
+/// An output that records whether it is flushed.
 struct Pipe<'a> {
     flushed: &'a std::cell::Cell<bool>,
 }

@@ -246,8 +246,8 @@ fn summarized(
     Stream::parse(bytes).unwrap()
 }
 
-/// Returns whether, of the last turn, the first step that the view shows begins with signed thinking. `None` if the
-/// turn is closed, or if no step of the turn begins with signed thinking.
+/// Returns whether the first step that the view shows of the last turn begins with signed thinking. `None` if the
+/// turn is closed, or if none of its steps begins with signed thinking.
 fn first_step_thinks(stream: &Stream, survey: &Survey<'_>) -> Option<bool> {
     open::open_reason(stream, &survey.pairs, true)?;
     let last = stream.turns() - 1;

@@ -120,7 +120,7 @@ async fn a_provider_is_asked_once() {
     let first = models();
     assert_eq!(asked(&first, "ollama/q", true).await, reported(40960));
     assert_eq!(asked(&first, "ollama/q", true).await, reported(40960));
-    // The next run, and a dry run after it.
+    // The next run and a dry run after it send nothing.
     assert_eq!(asked(&models(), "ollama/q", true).await, reported(40960));
     assert_eq!(asked(&models(), "ollama/q", false).await, reported(40960));
     assert_eq!(received(&server).await.len(), 1);

@@ -133,7 +133,7 @@ fn check_print_into_file(bytes: &[u8], is_valid: bool) {
 fn print_into_a_file_writes_only_complete_transcripts() {
     let (bytes, separator) = (transcript(), b",\n  {");
     check_print_into_file(&bytes, true);
-    // Without the overlay, which is the last event.
+    // The same transcript without the overlay, which is its last event.
     let end = bytes.windows(separator.len()).rposition(|window| window == separator).unwrap();
     let without_overlay = [&bytes[..end], b"\n]"].concat();
     assert!(without_overlay.len() > 4 << 20 && compacted(&without_overlay) == without_overlay);
