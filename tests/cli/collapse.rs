@@ -38,7 +38,7 @@ fn run_with_answers(world: &World, arguments: &[&str], texts: &[&str]) -> Comman
 }
 
 const RUN: [&str; 3] = ["conversation", "--profile", "collapse"];
-/// Due above 9,000 tokens: 85 % of the window.
+/// Arguments with which a conversation is due above 9,000 tokens, which is 85 % of the window.
 const AUTO: [&str; 7] =
     ["auto", "conversation", "--profile", "collapse", "--context-window", "10588", "--json"];
 

@@ -1,12 +1,12 @@
-//! The help of every command: `-h` fits a screen and has two examples, `--help` has every option, and the manual has a
-//! page for every command.
+//! The help of every command: `-h` fits a screen, with few exceptions, and has two examples, `--help` has every option,
+//! and the manual has a page for every command.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
 use crate::support::{CommandOutput, Conversation, World};
 
-/// The commands with more than a screen of common options.
+/// The commands whose short help is longer than a screen, because they have many common options.
 const LONG: [&str; 3] = ["", "batch", "eval"];
 const SCREEN_LINES: usize = 24;
 const LONG_LINES: usize = 40;

@@ -94,7 +94,7 @@ fn auto(world: &World, threshold: u64, extra: &[&str]) -> Value {
 fn always_micro_runs_before_threshold_is_checked() {
     let world = World::new();
     let conversation = add_reads(Conversation::new().turn("Look."), 20, 4000).message("Done.").whole_turn();
-    // 42,000 tokens, 20,000 of them in old results.
+    // The conversation has 42,000 tokens, 20,000 of them in old results.
     let transcript = world.write_conversation("conversation", &conversation);
     let report = auto(&world, 24_000, &[]);
     assert_eq!(report["due"], false, "{report}");

@@ -165,7 +165,7 @@ fn typed_profile_restores_and_configured_profile_does_not() {
 
 #[test]
 fn automatic_runs_restore_nothing() {
-    // The run as a whole saves, because the reasoning is long. Only the policy for calls would restore.
+    // The run as a whole saves tokens, because the reasoning is long. Only the policy for calls would restore events.
     let long_reasoning = "It may be long. ".repeat(400);
     let turns = (0..3).fold(Conversation::new(), |conversation, _| {
         let read = conversation.turn("Read it.").reasoning(&long_reasoning);
@@ -177,7 +177,8 @@ fn automatic_runs_restore_nothing() {
         let world = World::new();
         let transcript = world.write_conversation("conversation", &conversation);
         strip(&world, "strip-tools");
-        // Two rules prevent that: `auto` continues after the last overlay of the same content, and it declines growth.
+        // Two rules prevent that: `auto` continues after the last overlay of the same kind, and it declines a proposal
+        // that makes the view larger.
         let options = [
             "conversation",
             PROFILE_WEAKER,

@@ -291,7 +291,7 @@ fn large_malformed_transcript_has_the_error_of_a_small_one() {
         assert_eq!(error("source"), error("text"));
         assert!(error("source").contains(message), "{}", error("source"));
     }
-    // An array without a known event.
+    // An array without a known event is rejected, too.
     world.write_events("conversation", format!("[{}1]", "1,".repeat(3 << 20)).as_bytes());
     assert_eq!(error("source"), error("text"));
 }

@@ -124,7 +124,7 @@ fn a_summary_from_the_first_step_is_one_message_after_the_request() {
 fn the_range_ends_before_a_step_that_begins_with_thinking() {
     let world = World::new();
     let text = String::from_utf8(session()).unwrap();
-    // Only steps 0 to 9 think.
+    // Only steps 0 to 9 begin with thinking.
     let thinks = |number: usize| number <= 1 + 3 * 10;
     let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let mut number = 0;
