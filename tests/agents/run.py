@@ -28,9 +28,9 @@ TURNS = 5
 LINES = 85
 PROFILE = "default"
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
-# The tool of OpenHands adds these lines to each result when it makes a request. The events do not contain them.
+# When OpenHands makes a request, it adds these lines to each result of its tool. The events do not contain them.
 STATUS = re.compile(r"\s*\[(The command completed with|Current working directory:|Python interpreter:|Command finished with) [^\n]*\]")
-# The context of Codex, and the exchange with which Qwen Code begins each conversation.
+# Texts that agents add: the context of Codex, and the exchange with which Qwen Code begins each conversation.
 ADDED = ("<environment_context>", "This is the Qwen Code.", "Got it. Thanks for the context!")
 CONTINUE = "[Continue]"
 PROMPT = "jpc-turn-{}: read the files"
@@ -367,7 +367,7 @@ class OpenHands(Agent):
         return f"openhands --resume {id}"
 
     def copied(self, path):
-        """The events as one file, as the folder is read."""
+        """Returns one file with all events, in the form in which jp-compact reads the folder."""
         copy = self.root / "copy.jsonl"
         copy.write_bytes(b"".join(file.read_bytes() + b"\n" for file in sorted(path.glob("event-*.json"))))
         return copy
@@ -383,7 +383,7 @@ class QwenCode(Agent):
     def configure(self):
         folder = self.home / ".qwen"
         folder.mkdir()
-        # Without these, the last request of a run is one of the program's own memory.
+        # Qwen Code's memory is off, because it would send the last request of a run.
         memory = {"enableManagedAutoMemory": False, "enableManagedAutoDream": False}
         (folder / "settings.json").write_text(json.dumps({"memory": memory, "general": {"enableAutoUpdate": False}}))
         self.env |= {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{self.provider.url}/v1", "OPENAI_MODEL": "m1",

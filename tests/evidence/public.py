@@ -22,7 +22,7 @@ EXTRACTS = (
     "extract",
     "extract:keep_steps=0",
     "extract:keep_steps=0,merge=8",
-    # Without prose, as before the option existed.
+    # Without prose, as before the option `prose` existed.
     "extract:keep_steps=0,budget=0.25,prose=0,edge_lines=7",
     # The row for names, and the row for prose, which has the largest sum of saved tokens and words.
     "extract:keep_steps=0,merge=8,budget=1,line_bytes=10,edge_lines=0,min_bytes=0,exempt=[]",

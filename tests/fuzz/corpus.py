@@ -121,7 +121,7 @@ def transcripts(rng: random.Random):
                 selected = rng.sample(lines, rng.randrange(1, len(lines)))
                 yield b"".join(selected), random_choices(rng)
             yield b"".join(line for line in lines for _ in range(2)), random_choices(rng)
-    # The first line of one log before another log.
+    # The first line of a log, followed by another log.
     logs = [path.read_bytes() for path in samples if path.suffix == ".jsonl"]
     for _ in range(20):
         first, second = rng.sample(logs, 2)

@@ -13,7 +13,7 @@ import sys
 from playwright.sync_api import sync_playwright
 
 WIDTHS = (400, 800, 1280)
-# Texts that a transcript of the test has. A script among them sets this variable.
+# The variable that the scripts in the texts of the transcript would set.
 FORGED = "window.forged"
 # The policy forbids every script, even one that is put into a copy of the page.
 INJECTED = "<script>window.forged = 1</script><img src=x onerror='window.forged = 1'>"

@@ -1,4 +1,4 @@
-//! Fuzz target for records of `batch --ndjson`. Each line has one answer of one line. An unchanged transcript
+//! Fuzz target for records of `batch --ndjson`. Each line gets one answer, on one line. An unchanged transcript
 //! is returned byte for byte.
 
 use std::collections::BTreeMap;
