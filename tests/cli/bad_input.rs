@@ -82,12 +82,12 @@ fn rejects_known_event_without_required_members() {
     let one_event = |kind, members| Conversation::new().event(kind, members).bytes();
     check_rejected(
         &one_event("chat_request", json!({})),
-        "element 0 (byte 4): the `content` of a `chat_request` is missing",
+        "element 0 (byte 4): the `content` of the `chat_request` is missing",
     );
     check_rejected(&one_event("chat_response", json!({})), "a `chat_response` has no");
     check_rejected(
         &one_event("tool_call_request", json!({"id": "a"})),
-        "the `name` of a `tool_call_request` is missing",
+        "the `name` of the `tool_call_request` is missing",
     );
     check_rejected(
         &one_event("tool_call_response", json!({"id": "a", "content": ""})),

@@ -72,7 +72,7 @@ fn failure_reports_permissions_that_may_be_missing() {
     home.ok(&["strategy", "trust", "./folder"]);
     let compact = home.compact("./folder", &["--dry-run"]);
     let stderr = home.fails(&compact, 13);
-    assert!(stderr.contains("it asked for env:GRANTED, which was not granted"), "{stderr}");
+    assert!(stderr.contains("these permissions were not granted: env:GRANTED"), "{stderr}");
     let command = format!("strategy trust {} --grant env:GRANTED", home.path("folder").display());
     assert!(stderr.contains(&command), "{stderr}");
     // Without missing permissions the error does not mention them.

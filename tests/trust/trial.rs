@@ -84,7 +84,7 @@ fn strategy_test_grants_no_permission_of_the_manifest() {
     assert_eq!(output.status.code(), Some(15), "{stderr}");
     let secret = home.path("secret").display().to_string();
     assert!(
-        stderr.contains(&format!("it asked for network,env:GRANTED,read:{secret}, which was not granted")),
+        stderr.contains(&format!("these permissions were not granted: network,env:GRANTED,read:{secret}")),
         "{stderr}"
     );
     assert!(stderr.contains("jp-compact strategy test ./greedy --grant network,"), "{stderr}");

@@ -245,7 +245,7 @@ fn stderr_hint(name: &str) -> ErrorHint {
 pub(crate) fn missing_permissions_hint(asked: &[Grant], tried: Option<&Grant>, command: &str) -> ErrorHint {
     let mut lines = Vec::new();
     if !asked.is_empty() {
-        lines.push(format!("it asked for {}, which was not granted;", grants::joined(asked)));
+        lines.push(format!("these permissions were not granted: {};", grants::joined(asked)));
     }
     if let Some(grant) = tried {
         let action = match grant {

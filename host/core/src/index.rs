@@ -369,9 +369,9 @@ impl MemberSpans {
             tag = Cow::Borrowed("");
         }
         let require = |span: Span, name: &str, allowed: &[u8], kind: &str| match span.slice(bytes).first() {
-            None => Err(format!("the `{name}` of a `{tag}` is missing")),
+            None => Err(format!("the `{name}` of the `{tag}` is missing")),
             Some(first) if !allowed.contains(first) => {
-                Err(format!("the `{name}` of a `{tag}` must be {kind}"))
+                Err(format!("the `{name}` of the `{tag}` must be {kind}"))
             }
             Some(_) => Ok(span),
         };
@@ -436,7 +436,7 @@ impl MemberSpans {
         let timestamp = has_time.then(|| time::parse_stored(self.timestamp.slice(bytes))).flatten();
         if has_time && kind != Kind::Unknown && timestamp.is_none() {
             let time = text::unquote(self.timestamp.slice(bytes));
-            return Err(format!("the `timestamp` of a `{tag}` is not a valid time: `{time}`"));
+            return Err(format!("the `timestamp` of the `{tag}` is not a valid time: `{time}`"));
         }
         if kind.is_conversation() && !self.metadata.is_empty() {
             require(self.metadata, "metadata", b"{", "an object")?;

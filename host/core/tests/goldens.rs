@@ -88,7 +88,7 @@ fn projections_match_jp() {
 }
 
 #[test]
-fn renderings_lint_clean() {
+fn renderings_have_no_violations() {
     for case in cases() {
         let stream = stream(&case);
         let unreduced = (!stream.overlays().is_empty()).then(|| project_with_overlays(&stream, &[]));

@@ -63,7 +63,7 @@ fn check_stamps(build: &Build, now: i64, expected: &[&str]) {
 }
 
 #[test]
-fn stamps_increase_even_if_the_clock_goes_back() {
+fn timestamps_increase_even_if_the_clock_goes_back() {
     let old = compaction(60, 0, 0, json!({"reasoning": "strip"}));
     check_stamps(&Build::turns(1), 100, &["2026-04-02 09:01:40.0", "2026-04-02 09:01:40.000000001"]);
     check_stamps(

@@ -95,8 +95,12 @@ fn check_member(kind: &str, members: Value, expected: &str) {
 
 #[test]
 fn missing_or_wrong_members_name_element_and_field() {
-    check_member("chat_request", json!({}), "the `content` of a `chat_request` is missing");
-    check_member("chat_request", json!({"content": 5}), "the `content` of a `chat_request` must be a string");
+    check_member("chat_request", json!({}), "the `content` of the `chat_request` is missing");
+    check_member(
+        "chat_request",
+        json!({"content": 5}),
+        "the `content` of the `chat_request` must be a string",
+    );
     check_member("chat_response", json!({}), "a `chat_response` has no `message`, `reasoning` or `data`");
     check_member(
         "chat_response",
@@ -104,57 +108,61 @@ fn missing_or_wrong_members_name_element_and_field() {
         "a `chat_response` has no `message`, `reasoning` or `data`",
     );
     let (call, response) = ("tool_call_request", "tool_call_response");
-    check_member(call, json!({"name": "t"}), "the `id` of a `tool_call_request` is missing");
-    check_member(call, json!({"id": "a"}), "the `name` of a `tool_call_request` is missing");
-    check_member(call, json!({"id": 1, "name": "t"}), "the `id` of a `tool_call_request` must be a string");
+    check_member(call, json!({"name": "t"}), "the `id` of the `tool_call_request` is missing");
+    check_member(call, json!({"id": "a"}), "the `name` of the `tool_call_request` is missing");
+    check_member(call, json!({"id": 1, "name": "t"}), "the `id` of the `tool_call_request` must be a string");
     check_member(
         call,
         json!({"id": "a", "name": "t", "arguments": "{}"}),
-        "the `arguments` of a `tool_call_request` must be an object",
+        "the `arguments` of the `tool_call_request` must be an object",
     );
     check_member(
         response,
         json!({"content": "", "is_error": true}),
-        "the `id` of a `tool_call_response` is missing",
+        "the `id` of the `tool_call_response` is missing",
     );
     check_member(
         response,
         json!({"id": "a", "is_error": true}),
-        "the `content` of a `tool_call_response` is missing",
+        "the `content` of the `tool_call_response` is missing",
     );
     check_member(
         response,
         json!({"id": "a", "content": ""}),
-        "the `is_error` of a `tool_call_response` is missing",
+        "the `is_error` of the `tool_call_response` is missing",
     );
     check_member(
         response,
         json!({"id": "a", "content": "", "is_error": "no"}),
-        "the `is_error` of a `tool_call_response` must be true or false",
+        "the `is_error` of the `tool_call_response` must be true or false",
     );
     check_member(
         "inquiry_request",
         json!({"source": 1, "question": 1}),
-        "the `id` of a `inquiry_request` is missing",
+        "the `id` of the `inquiry_request` is missing",
     );
     check_member(
         "inquiry_request",
         json!({"id": "a", "question": 1}),
-        "the `source` of a `inquiry_request` is missing",
+        "the `source` of the `inquiry_request` is missing",
     );
     check_member(
         "inquiry_request",
         json!({"id": "a", "source": 1}),
-        "the `question` of a `inquiry_request` is missing",
+        "the `question` of the `inquiry_request` is missing",
     );
-    check_member("inquiry_response", json!({"answer": 1}), "the `id` of a `inquiry_response` is missing");
-    check_member("inquiry_response", json!({"id": "a"}), "the `answer` of a `inquiry_response` is missing");
-    check_member("turn_start", json!({"metadata": []}), "the `metadata` of a `turn_start` must be an object");
+    check_member("inquiry_response", json!({"answer": 1}), "the `id` of the `inquiry_response` is missing");
+    check_member("inquiry_response", json!({"id": "a"}), "the `answer` of the `inquiry_response` is missing");
+    check_member(
+        "turn_start",
+        json!({"metadata": []}),
+        "the `metadata` of the `turn_start` must be an object",
+    );
     for kind in ["turn_start", "config_delta", "compaction", "jp_compact_overlay", "jp_compact_receipt"] {
         check_member(
             kind,
             json!({"timestamp": "yesterday"}),
-            &format!("the `timestamp` of a `{kind}` is not a valid time: `yesterday`"),
+            &format!("the `timestamp` of the `{kind}` is not a valid time: `yesterday`"),
         );
     }
 }

@@ -233,7 +233,7 @@ fn a6_thoughts_are_complete_and_stay_in_open_loop() {
 }
 
 #[test]
-fn a7_no_signed_thoughts_after_changed_content() {
+fn a7_signed_thoughts_after_changed_content_are_rejected() {
     let thought = json!({"type": "thinking", "thinking": "t", "signature": "s"});
     let mut used = tool_use("a");
     used["content"].as_array_mut().unwrap().insert(0, thought.clone());
@@ -409,7 +409,7 @@ fn m2_call_follows_user_and_response_follows_call() {
 }
 
 #[test]
-fn m3_as_many_responses_as_calls() {
+fn m3_each_call_has_one_response() {
     let user = content("user", json!([{"text": "q"}]));
     let calls =
         content("model", json!([function_part("f", "functionCall"), function_part("g", "functionCall")]));
@@ -463,7 +463,7 @@ fn separates_new_violations_from_old_ones() {
 }
 
 #[test]
-fn same_violation_despite_renumbered_messages() {
+fn renumbered_messages_have_the_same_violation() {
     let violations_of = |messages: Value, positions: &[u64]| {
         let position = |event: &u64| ViewPosition { turn: Some(0), event: Some(*event) };
         let positions = positions.iter().map(position).collect();

@@ -322,7 +322,7 @@ proptest! {
     }
 
     #[test]
-    fn renderings_of_any_view_lint_clean(bytes in transcript()) {
+    fn renderings_of_any_view_have_no_violations(bytes in transcript()) {
         let stream = parse(&bytes);
         let view = project(&stream);
         for provider in Provider::ALL {
