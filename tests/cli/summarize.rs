@@ -225,7 +225,7 @@ fn auto_summarize_asks_for_four_points_of_j_cli() {
     };
     assert_eq!(*max_tokens, Some(18_000), "a tenth is reserved for the section of facts");
     for point in
-        ["done so far", "how things stand now", "decided", "a skill or a workflow was being followed"]
+        ["done so far", "the current state", "decided", "a skill or a workflow was being followed"]
     {
         assert!(system.to_lowercase().contains(point), "{point} is not in {system}");
     }
