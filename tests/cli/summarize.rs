@@ -224,9 +224,7 @@ fn auto_summarize_asks_for_four_points_of_j_cli() {
         panic!("{needs:?}")
     };
     assert_eq!(*max_tokens, Some(18_000), "a tenth is reserved for the section of facts");
-    for point in
-        ["done so far", "the current state", "decided", "a skill or a workflow was being followed"]
-    {
+    for point in ["done so far", "the current state", "decided", "a skill or a workflow was being followed"] {
         assert!(system.to_lowercase().contains(point), "{point} is not in {system}");
     }
     record_answers(&world, &options, "1", &recorded_answer("They read a file."));

@@ -117,6 +117,26 @@ fn agrees_with_serde_json_on_escapes_at_any_position() {
 }
 
 #[test]
+fn reports_whether_a_string_has_escapes() {
+    for before in (0..140).map(|length| "a".repeat(length)) {
+        for escape in ["", r#"\""#, r"\n", r"\u0041"] {
+            for after in ["", "b", &"b".repeat(70)] {
+                // The first string is in the same block as the beginning of the second one.
+                for first in ["c", r"\n"] {
+                    let json = format!("[\"{first}\",\"{before}{escape}{after}\"]");
+                    let mut scanner = Scanner::at_byte(json.as_bytes(), 1);
+                    let mut has_escapes = || scanner.value(0).map(|_| scanner.has_escapes());
+                    assert_eq!(has_escapes(), Ok(first != "c"), "{json}");
+                    assert!(scanner.take(b','));
+                    let mut has_escapes = || scanner.value(0).map(|_| scanner.has_escapes());
+                    assert_eq!(has_escapes(), Ok(!escape.is_empty()), "{json}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn has_the_depth_limit_of_serde_json() {
     for depth in [1, 126, 127, 128, 200, 100_000] {
         check(&format!("{}{}", "[".repeat(depth), "]".repeat(depth)));
