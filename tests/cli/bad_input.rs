@@ -91,7 +91,7 @@ fn rejects_known_event_without_required_members() {
     );
     check_rejected(
         &one_event("tool_call_response", json!({"id": "a", "content": ""})),
-        "the `is_error` of a",
+        "the `is_error` of the `tool_call_response` is missing",
     );
     check_rejected(
         &one_event("turn_start", json!({"timestamp": "yesterday"})),
