@@ -65,7 +65,7 @@ pub(crate) fn example(file: &str) -> PathBuf {
         // and this build and the next one would compile nearly everything again.
         let of_package = |name: &OsString| {
             let name = name.to_string_lossy();
-            name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_PKG_")
+            name == "OUT_DIR" || name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_PKG_")
         };
         for name in std::env::vars_os().map(|(name, _)| name).filter(of_package) {
             cargo.env_remove(name);
