@@ -93,7 +93,7 @@ fn interrupt_finishes_only_the_request_in_progress() {
     // Sessions that were not started must not be reported as files that are not transcripts.
     let session = |number: usize| {
         let line = |index: usize| {
-            let kind = if index % 2 == 0 { "user" } else { "assistant" };
+            let kind = if index.is_multiple_of(2) { "user" } else { "assistant" };
             let parent = index.checked_sub(1).map_or("null".to_owned(), |parent| format!("\"u{parent}\""));
             format!(
                 r#"{{"type":"{kind}","uuid":"u{index}","parentUuid":{parent},"sessionId":"s{number}","timestamp":"2026-01-01T00:00:00Z","message":{{"role":"{kind}","content":"text"}}}}"#
