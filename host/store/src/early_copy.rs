@@ -1,7 +1,7 @@
 //! A copy that begins before its source is completely checked. A large transcript without overlays is printed unchanged.
 //! If the output is a file, each window is written while its bytes are still in the processor's cache, and the file is
-//! not read a second time. If the transcript is invalid, or is not printed unchanged, the copy is removed again, so the
-//! output of a failed print remains empty.
+//! not read a second time. If the transcript is invalid, or is not printed unchanged, the copy is removed again. If the
+//! disk is full, or a signal ends the program, a part of the copy stays.
 
 use std::{
     fs::File,
