@@ -1,55 +1,35 @@
 //! The conversations of the conformance checks. They contain the unusual parts of real conversations that authors of
 //! strategies forget. All except one are small.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 use jp_compact_core::{Stream, Survey};
 use serde_json::{Value, json};
 
-/// The conversations of the checks.
-pub(super) struct Streams {
-    plain: Stream,
-    without_calls: Stream,
-    overlaid: Stream,
-    special_characters: Stream,
-    long: Stream,
-    empty_turn: Stream,
-    unknown: Stream,
-}
-
 /// The survey of each conversation.
-pub(super) struct Surveys<'a> {
-    pub(super) plain: Survey<'a>,
-    pub(super) without_calls: Survey<'a>,
-    pub(super) overlaid: Survey<'a>,
-    pub(super) special_characters: Survey<'a>,
-    pub(super) long: Survey<'a>,
-    pub(super) empty_turn: Survey<'a>,
-    pub(super) unknown: Survey<'a>,
+pub(super) struct Surveys {
+    pub(super) plain: Survey<'static>,
+    pub(super) without_calls: Survey<'static>,
+    pub(super) overlaid: Survey<'static>,
+    pub(super) special_characters: Survey<'static>,
+    pub(super) long: Survey<'static>,
+    pub(super) empty_turn: Survey<'static>,
+    pub(super) unknown: Survey<'static>,
 }
 
-impl Streams {
-    pub(super) fn make() -> Self {
-        Self {
-            plain: plain(),
-            without_calls: without_calls(),
-            overlaid: overlaid(),
-            special_characters: special_characters(),
-            long: long(),
-            empty_turn: empty_turn(),
-            unknown: unknown(),
-        }
-    }
-
-    pub(super) fn surveys(&self) -> Surveys<'_> {
-        Surveys {
-            plain: Survey::new(&self.plain),
-            without_calls: Survey::new(&self.without_calls),
-            overlaid: Survey::new(&self.overlaid),
-            special_characters: Survey::new(&self.special_characters),
-            long: Survey::new(&self.long),
-            empty_turn: Survey::new(&self.empty_turn),
-            unknown: Survey::new(&self.unknown),
-        }
+impl Surveys {
+    /// Returns the surveys. They are made once in a process.
+    pub(super) fn get() -> &'static Self {
+        static SURVEYS: LazyLock<Surveys> = LazyLock::new(|| {
+            static STREAMS: LazyLock<[Stream; 7]> = LazyLock::new(|| {
+                [plain(), without_calls(), overlaid(), special_characters(), long(), empty_turn(), unknown()]
+            });
+            let [plain, without_calls, overlaid, special_characters, long, empty_turn, unknown] =
+                STREAMS.each_ref().map(Survey::new);
+            Surveys { plain, without_calls, overlaid, special_characters, long, empty_turn, unknown }
+        });
+        &SURVEYS
     }
 }
 

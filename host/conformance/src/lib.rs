@@ -39,7 +39,7 @@ pub use rehearse::{Rehearsal, Rejection, rehearse};
 pub use template::{Language, create};
 
 use ask::Request;
-use conversation::Streams;
+use conversation::Surveys;
 use exchange::{Case, CheckFailure, exchange, failure, without_id};
 use jp_compact_runtime::jail::Confinement;
 use jp_compact_runtime::session::spool::Spool;
@@ -231,18 +231,17 @@ impl CheckContext<'_> {
 
 /// Runs the checks that send requests.
 async fn ask_for_compactions(context: &CheckContext<'_>, level: CheckLevel, findings: &mut Findings) {
-    let streams = Streams::make();
-    let surveys = streams.surveys();
-    let Some(ordinary) = single::check_ordinary(context, &surveys, findings).await else {
+    let surveys = Surveys::get();
+    let Some(ordinary) = single::check_ordinary(context, surveys, findings).await else {
         findings.skip_prefixes(&["F", "W"], "an ordinary request already failed");
         findings.skip(&["N05", "P12"], "an ordinary request already failed");
         return;
     };
     if level == CheckLevel::Full {
-        single::check_unusual(context, &surveys, &ordinary, findings).await;
+        single::check_unusual(context, surveys, &ordinary, findings).await;
         // A strategy whose answers vary is reported only once.
         let is_comparable = context.is_pure() && !findings.failures.contains_key("F07");
-        worker::check(context, &surveys, is_comparable.then_some(&*ordinary), findings).await;
+        worker::check(context, surveys, is_comparable.then_some(&*ordinary), findings).await;
     }
 }
 

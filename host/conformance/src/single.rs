@@ -14,7 +14,7 @@ use super::{CheckContext, Findings, truncated};
 /// must be unique.
 pub(super) fn ordinary_requests<'a>(
     context: &'a CheckContext<'_>,
-    surveys: &'a Surveys<'a>,
+    surveys: &'a Surveys,
     id_prefix: &str,
 ) -> Vec<(&'static str, Request<'a>)> {
     let id = |suffix: &str| format!("{id_prefix}{suffix}");
@@ -32,7 +32,7 @@ pub(super) fn ordinary_requests<'a>(
 /// returns the answers to the ordinary requests.
 pub(super) async fn check_ordinary(
     context: &CheckContext<'_>,
-    surveys: &Surveys<'_>,
+    surveys: &Surveys,
     findings: &mut Findings,
 ) -> Option<Vec<Value>> {
     let (mut answers, mut all_passed) = (Vec::new(), true);
@@ -58,7 +58,7 @@ pub(super) async fn check_ordinary(
 }
 
 /// Checks a summary for an exact range.
-async fn check_exact_range(context: &CheckContext<'_>, surveys: &Surveys<'_>, findings: &mut Findings) {
+async fn check_exact_range(context: &CheckContext<'_>, surveys: &Surveys, findings: &mut Findings) {
     if !context.description.produces.contains(&ContentKind::Summary) {
         findings.skip(&["P12"], "it writes no summary");
         return;
@@ -73,7 +73,7 @@ async fn check_exact_range(context: &CheckContext<'_>, surveys: &Surveys<'_>, fi
 }
 
 /// Checks requests for ranges that end, or also begin, inside a turn.
-async fn check_steps(context: &CheckContext<'_>, surveys: &Surveys<'_>, findings: &mut Findings) {
+async fn check_steps(context: &CheckContext<'_>, surveys: &Surveys, findings: &mut Findings) {
     if !context.description.has_feature(STEPS) {
         findings.skip(&["P14"], "it compacts whole turns only");
         return;
@@ -92,7 +92,7 @@ async fn check_steps(context: &CheckContext<'_>, surveys: &Surveys<'_>, findings
 /// Sends the unusual requests, each for its check.
 pub(super) async fn check_unusual(
     context: &CheckContext<'_>,
-    surveys: &Surveys<'_>,
+    surveys: &Surveys,
     ordinary: &[Value],
     findings: &mut Findings,
 ) {

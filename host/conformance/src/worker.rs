@@ -28,7 +28,7 @@ const AHEAD_BYTES_MAX: usize = 1 << 20;
 /// Runs the checks. `ordinary` contains the answers of single processes, if they can be compared.
 pub(super) async fn check(
     context: &CheckContext<'_>,
-    surveys: &Surveys<'_>,
+    surveys: &Surveys,
     ordinary: Option<&[Value]>,
     findings: &mut Findings,
 ) {
@@ -173,7 +173,7 @@ async fn read_answer(stdout: &mut Lines<BufReader<ChildStdout>>, id: &str) -> Re
 /// Sends the ordinary requests and compares the answers with the answers of single processes.
 async fn compare_with_single_runs(
     context: &CheckContext<'_>,
-    surveys: &Surveys<'_>,
+    surveys: &Surveys,
     ordinary: Option<&[Value]>,
 ) -> Result<(), CheckFailure> {
     let mut connection = TestConnection::start(context)?;
@@ -204,7 +204,7 @@ async fn check_in_order<const N: usize>(
 /// Sends as many requests at once as the host may send ahead.
 async fn check_pipeline(
     context: &CheckContext<'_>,
-    surveys: &Surveys<'_>,
+    surveys: &Surveys,
     plain_answer: Option<&Value>,
 ) -> Result<(), CheckFailure> {
     let mut bytes = 0;
