@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,8 +148,8 @@ static void behave(void) {
   else if (mode_is("holds-what-it-removed")) { for (int n = 0; n < 8; n++) use_disk(n, 1, 0); sleep_forever(); }
   else if (mode_is("maps-what-it-removed")) { for (int n = 0; n < 8; n++) use_disk(n, 1, 1); sleep_forever(); }
   else if (mode_is("floods-stdout")) for (;;) write_bytes('y', 1 << 20, 1);
-  else if (mode_is("floods-stderr")) { write_bytes('x', 1 << 30, 2); write_result(VALID_COMPACTION); }
-  else if (mode_is("floods-stderr-for-ever")) for (;;) write_bytes('x', 1 << 20, 2);
+  else if (mode_is("floods-stderr")) { write_bytes('x', 1 << 27, 2); write_result(VALID_COMPACTION); }
+  else if (mode_is("floods-stderr-for-ever")) for (;;) { write_bytes('x', 1 << 20, 2); poll(NULL, 0, 5); }
   /* Modes with an unusual order of reading and writing. */
   else if (mode_is("answers-before-the-events")) { write_result(VALID_COMPACTION); skip_events(); }
   else if (mode_is("closes-stdin-early")) { close(0); write_result(VALID_COMPACTION); exit(0); }

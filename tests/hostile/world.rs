@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use assert_cmd::cargo::cargo_bin;
+use memchr::memmem;
 use serde_json::{Value, json};
 
 use crate::table::Tier;
@@ -111,7 +112,8 @@ impl World {
     pub(crate) fn new(conversations: usize) -> Self {
         let temp = tempfile::tempdir().unwrap();
         fs::create_dir(temp.path().join("tmp")).unwrap();
-        let world = Self { temp, before: conversation(), conversations };
+        static CONVERSATION: LazyLock<Vec<u8>> = LazyLock::new(conversation);
+        let world = Self { temp, before: CONVERSATION.clone(), conversations };
         for path in world.transcripts() {
             fs::create_dir(path.parent().unwrap()).unwrap();
             fs::write(path, &world.before).unwrap();
@@ -235,9 +237,8 @@ impl World {
     /// the exec, on the runner's command line. Both are empty for a zombie.
     pub(crate) fn processes(&self) -> Vec<String> {
         let folder = self.temp.path().to_str().unwrap().as_bytes();
-        let mentions_folder = |file: PathBuf| {
-            fs::read(file).is_ok_and(|bytes| bytes.windows(folder.len()).any(|window| window == folder))
-        };
+        let mentions_folder =
+            |file: PathBuf| fs::read(file).is_ok_and(|bytes| memmem::find(&bytes, folder).is_some());
         let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
         processes
             .filter(|process| {
