@@ -27,7 +27,7 @@ use std::sync::LazyLock;
 use doors::{door_violations, unsafe_violations};
 use form::{FILES, FOLDERS, KNOWN_CYCLES, form_violations, module_cycles, oversized_crates, root_violations};
 use module_graph::Crate;
-use packages::{crates_of_root, forbidden_crates, forbidden_dependencies};
+use packages::{crates_of_root, forbidden_crates, forbidden_dependencies, untested_examples};
 use paths::{
     forbidden_core_in_runtime, foreign_formats_in_core, side_effects_in_cli, side_effects_in_pure_crates,
 };
@@ -55,6 +55,11 @@ fn assert_none(violations: impl IntoIterator<Item = String>) {
 #[test]
 fn packages_depend_in_one_direction() {
     assert_none(forbidden_dependencies(&METADATA));
+}
+
+#[test]
+fn examples_in_comments_are_tested() {
+    assert_none(untested_examples(&METADATA, &SOURCES));
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub(crate) struct Source {
     pub(crate) only_for_tests: bool,
     /// Whether the first line is a module header, `//! ...`.
     pub(crate) opens_with_doc: bool,
+    /// Whether a comment has an example that `cargo test` runs.
+    pub(crate) has_doc_example: bool,
     pub(crate) names: Vec<Name>,
     /// The imports of production code: a local name, and the paths that it may mean.
     pub(crate) imports: Imports,
@@ -83,6 +85,7 @@ impl Source {
         reader.source.file = file.to_owned();
         reader.source.lines = text.lines().count();
         reader.source.opens_with_doc = text.starts_with("//! ");
+        reader.source.has_doc_example = has_doc_example(text);
         reader.source.has_unsafe = any_ident(tokens.begin(), "unsafe");
         reader.visit_file(&parsed);
         reader.resolve();
@@ -93,6 +96,18 @@ impl Source {
     pub(crate) fn production(&self) -> impl Iterator<Item = &Name> {
         self.names.iter().filter(|name| !name.in_tests)
     }
+}
+
+fn has_doc_example(text: &str) -> bool {
+    let mut is_in_block = false;
+    text.lines().map(str::trim_start).any(|line| {
+        let Some(comment) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else {
+            return line.starts_with("#![doc = include_str!(");
+        };
+        let Some(language) = comment.trim_start().strip_prefix("```") else { return false };
+        is_in_block = !is_in_block;
+        is_in_block && language != "text"
+    })
 }
 
 /// Reads every source of the project, except in `target` and in hidden folders.

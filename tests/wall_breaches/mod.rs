@@ -73,6 +73,23 @@ fn unknown_package_is_reported() {
     assert!(violations.iter().any(|line| line.ends_with(" is missing")), "{violations:?}");
 }
 
+#[test]
+fn untested_example_is_reported() {
+    let check = |file: &str, text: &str, is_reported: bool| {
+        let expect = format!("the example in {file} is not tested");
+        let expect = if is_reported { vec![expect] } else { Vec::new() };
+        assert_eq!(untested_examples(&METADATA, &[Source::read(file, text)]), expect, "{text}");
+    };
+    let example = "//! A module.\n//!\n//! ```\n//! f();\n//! ```\n";
+    check("host/llm/src/a/b.rs", example, true);
+    check("host/llm/src/a.rs", "/// ```no_run\n/// f();\n/// ```\nfn f() {}", true);
+    check("host/llm/src/lib.rs", "#![doc = include_str!(\"../README.md\")]", true);
+    check("host/llm/src/a.rs", "//! ```text\n//! a b\n//! ```", false);
+    check("host/llm/src/a.rs", "fn f() {}", false);
+    // The examples of this library are tested.
+    check("host/core/src/a.rs", example, false);
+}
+
 /// Checks the violations that a wall reports for a file with this text.
 #[track_caller]
 fn check_wall(wall: impl Fn(&Source) -> Vec<String>, file: &str, text: &str, expect: &[&str]) {

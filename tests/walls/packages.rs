@@ -2,6 +2,7 @@
 //! executable may name.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -296,6 +297,30 @@ pub(crate) fn forbidden_dependencies(metadata: &Value) -> Vec<String> {
     for (name, _) in PACKAGE_DEPENDENCIES {
         if packages.iter().all(|package| package["name"] != name) {
             violations.push(format!("{name} is missing"));
+        }
+    }
+    violations
+}
+
+/// Returns the libraries with an example that `cargo test` does not run. Libraries without examples disable these tests,
+/// because `rustdoc` reads the whole library to find them.
+pub(crate) fn untested_examples(metadata: &Value, sources: &[Source]) -> Vec<String> {
+    let root = Path::new(metadata["workspace_root"].as_str().unwrap());
+    let mut violations = Vec::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        for target in package["targets"].as_array().unwrap() {
+            let file = Path::new(target["src_path"].as_str().unwrap()).strip_prefix(root).unwrap();
+            let is_example = |source: &&Source| {
+                source.has_doc_example && Path::new(&source.file).starts_with(file.parent().unwrap())
+            };
+            if target["kind"] == json!(["lib"]) && target["doctest"] == false {
+                violations.extend(
+                    sources
+                        .iter()
+                        .filter(is_example)
+                        .map(|source| format!("the example in {} is not tested", source.file)),
+                );
+            }
         }
     }
     violations
