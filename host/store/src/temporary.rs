@@ -18,6 +18,9 @@ use super::open_folder::OpenFolder;
 
 const PREFIX: &str = ".events.json.jpc-";
 
+/// After so many bytes, the system begins to write them to the disk, while the next bytes are copied.
+const WRITE_BACK_BYTES: usize = 8 << 20;
+
 /// A temporary file. Dropping it removes the file, unless it was renamed into place.
 #[derive(Debug)]
 pub(super) struct Temporary {
@@ -67,8 +70,13 @@ impl Temporary {
         modified: impl FnOnce(&File) -> io::Result<Option<SystemTime>>,
     ) -> io::Result<()> {
         let mut writer = BufWriter::with_capacity(64 << 10, &self.file);
-        for piece in pieces {
-            writer.write_all(piece)?;
+        let mut written = 0;
+        for part in pieces.iter().flat_map(|piece| piece.chunks(WRITE_BACK_BYTES)) {
+            writer.write_all(part)?;
+            if part.len() == WRITE_BACK_BYTES {
+                begin_write_back(&self.file, written, part.len());
+            }
+            written += part.len();
         }
         writer.flush()?;
         drop(writer);
@@ -91,6 +99,19 @@ impl Temporary {
         self.is_placed = true;
         Ok(())
     }
+}
+
+/// Lets the system begin to write a part of a file to the disk. On Linux, this advice has that effect. The part stays in the
+/// cache, because pages that are not yet on disk are never removed from it. Errors are not important, because the sync at
+/// the end waits for all bytes.
+fn begin_write_back(file: &File, start: usize, bytes: usize) {
+    #[cfg(target_os = "linux")]
+    {
+        let bytes = std::num::NonZeroU64::new(bytes as u64);
+        let _ = rustix::fs::fadvise(file, start as u64, bytes, rustix::fs::Advice::DontNeed);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, start, bytes);
 }
 
 impl Drop for Temporary {
@@ -125,6 +146,18 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn large_pieces_are_written_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let metadata = fs::metadata(folder.path()).unwrap();
+        let mut temporary =
+            Temporary::create(&Arc::new(OpenFolder::by_path(folder.path())), &metadata).unwrap();
+        let (first, last) = (b"0123456789".repeat(1 << 20), b"abcdefg".repeat(3 << 20));
+        temporary.fill(&[&first, b"between", &last]).unwrap();
+        let written = fs::read(folder.path().join(&temporary.name)).unwrap();
+        assert!(written == [&first[..], b"between", &last].concat());
+    }
 
     #[test]
     fn temporary_file_has_our_pid_and_is_removed_on_drop() {
