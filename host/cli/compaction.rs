@@ -31,7 +31,7 @@ impl RunningCompaction {
         typed: &CommandLineChoice<'_>,
         transcript: &OsStr,
     ) -> Result<Self, Report> {
-        let opened = setup.read(transcript)?;
+        let opened = setup.read_to_append(transcript)?;
         let settings = setup.planner.plan(typed, &opened).await?;
         Ok(Self(tokio::spawn(compact_with(settings, opened))))
     }

@@ -21,7 +21,7 @@ pub(crate) async fn facts(session: &Path, setup: &mut Setup<'_>) -> Result<Optio
     let Some(part) = compacted_part(format, opened.stream.bytes()) else { return Ok(None) };
     let part = opened.stream.bytes().slice_ref(part);
     let stream = compact::read_bytes(part, Some(format), session)?;
-    let hidden = Opened { place: Place::nowhere("the compacted part"), sidecar_file: None, stream };
+    let hidden = Opened::new(Place::nowhere("the compacted part"), None, stream);
     let spec = format!("digest:facts_tokens={GIVE_BACK_TOKENS}");
     let strategies = [spec.parse().map_err(|_| Report::bug())?];
     let selection = RequestedSelection { keep_last: KeepLast::turns(0), ..RequestedSelection::default() };

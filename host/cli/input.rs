@@ -67,6 +67,16 @@ pub(crate) fn open_as(
         .map_err(|error| open_failure(error, transcript, format, environment))
 }
 
+/// Opens a transcript for a run that will append.
+pub(crate) fn open_to_append(
+    transcript: &OsStr,
+    format: Option<Format>,
+    environment: &Environment,
+) -> Result<Opened, Report> {
+    compact::open_to_append(transcript, format, environment)
+        .map_err(|error| open_failure(error, transcript, format, environment))
+}
+
 /// Opens a large transcript to print it compacted into `output`, and prints its warnings. `None` if it must be read
 /// completely.
 pub(crate) fn open_large(

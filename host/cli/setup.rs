@@ -15,7 +15,7 @@ use jp_compact_transcripts::Format;
 
 use crate::args::RunArgs;
 use crate::error::Report;
-use crate::input::{open_as, warnings};
+use crate::input::{open_as, open_to_append, warnings};
 use crate::output;
 use crate::prices::read_prices;
 use crate::prompt;
@@ -26,6 +26,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) planner: Planner<'a>,
     pub(crate) progress: Arc<ProgressLine>,
     format: Option<Format>,
+    dry_run: bool,
     environment: &'a Environment,
 }
 
@@ -61,12 +62,24 @@ impl<'a> Setup<'a> {
         let user = user(asker, &progress);
         let options = options(args, environment)?;
         let planner = Planner::open(options, user, registry_and_trust, models, several, environment)?;
-        Ok(Self { planner, progress, format: args.input.format, environment })
+        let (format, dry_run) = (args.input.format, args.dry_run);
+        Ok(Self { planner, progress, format, dry_run, environment })
     }
 
     /// Reads a transcript, and prints the warnings about it.
     pub(crate) fn read(&self, transcript: &OsStr) -> Result<Opened, Report> {
-        let opened = open_as(transcript, self.format, self.environment)?;
+        self.warn(open_as(transcript, self.format, self.environment)?)
+    }
+
+    /// Like [`Self::read`], for a run that will append, except for a dry run.
+    pub(crate) fn read_to_append(&self, transcript: &OsStr) -> Result<Opened, Report> {
+        if self.dry_run {
+            return self.read(transcript);
+        }
+        self.warn(open_to_append(transcript, self.format, self.environment)?)
+    }
+
+    fn warn(&self, opened: Opened) -> Result<Opened, Report> {
         for warning in warnings(&opened.stream, opened.place.path(), self.environment) {
             self.progress.suspend(|| output::warning(&warning));
         }

@@ -153,8 +153,7 @@ fn fork_conversation(
     until_interrupted(async {
         let mut setup = Setup::open(&args.run_args, false, quiet, Asker::User, environment)?;
         // This plan is made without the copy, so an error in it is reported before the copy exists.
-        let mut copy =
-            Opened { place: source.place.clone(), sidecar_file: None, stream: plan.stream.clone().into() };
+        let mut copy = Opened::new(source.place.clone(), None, plan.stream.clone().into());
         let mut run = plan_run(&mut setup, profile, args, &copy).await?;
         // A dry run has no copy to append to.
         run.io.in_memory = dry_run;

@@ -11,6 +11,7 @@
 //! This crate does no input or output: the caller reads the bytes. The interface is not stable.
 
 mod by_event;
+mod chunks;
 mod collector;
 mod holes;
 mod id_numbers;
@@ -33,6 +34,7 @@ use crate::projector::Projector;
 use crate::record::{EventLog, EventRecord};
 use crate::scan::{ScanPosition, ScanStep, scan};
 use crate::tool_names::ToolNames;
+pub use chunks::ChunkIndexer;
 pub use id_numbers::IdNumbers;
 pub use session::{
     CompactedSession, CondensedSession, LoggedEvent, LoggedLink, SessionLog, can_be_condensed, is_blank,

@@ -15,7 +15,11 @@ pub fn of_raw_input(stream: &Stream) -> String {
 
 /// Returns the SHA-256 of events, each followed by a newline.
 pub(crate) fn of_events<'a>(events: impl Iterator<Item = &'a [u8]>) -> String {
-    let mut hash = Sha256::new();
+    of_more_events(Sha256::new(), events)
+}
+
+/// Returns the SHA-256 of events, each followed by a newline. `hash` is the state after the events that precede them.
+pub(crate) fn of_more_events<'a>(mut hash: Sha256, events: impl Iterator<Item = &'a [u8]>) -> String {
     for event in events {
         hash.update(event);
         hash.update(b"\n");

@@ -128,7 +128,7 @@ impl<'a> Subject<'a> {
             part = with_overlays.map_err(unreadable)?;
         }
         let stream = self.opened.stream.with_part(part);
-        Ok(Opened { place: self.opened.place.clone(), sidecar_file: None, stream })
+        Ok(Opened::new(self.opened.place.clone(), None, stream))
     }
 
     /// Returns the reason why the transcript has no cut.

@@ -49,7 +49,7 @@ pub(crate) async fn evaluate_transcript(
 ) -> TranscriptOutcome {
     // Existing overlays are ignored, because they would hide events that the strategy must compact.
     let base = opened.stream.with_part(opened.stream.without_overlays());
-    let opened = Opened { stream: base, sidecar_file: None, ..opened };
+    let opened = Opened::new(opened.place, None, base);
     let subject = Subject::new(&opened, options);
     let document = document(&subject);
     if subject.cuts.is_empty() {

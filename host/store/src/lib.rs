@@ -37,6 +37,7 @@ mod temporary;
 mod untouched;
 mod workspace;
 
+pub use jp_compact_condensed::ChunkIndexer;
 pub use jp_compact_core::splice::Piece;
 
 pub use self::{
@@ -53,5 +54,5 @@ pub use self::{
         SidecarContent, SidecarFile, is_events, is_sidecar_path, settings_paths, transcript_of_settings,
     },
     small::read_small,
-    snapshot::{read, read_file, read_own, read_stdin, read_with_progress},
+    snapshot::{read, read_file, read_in_chunks, read_own, read_stdin},
 };

@@ -4,7 +4,10 @@ use std::{
     fs::File,
     io::{self, Read, Seek},
     os::fd::AsFd,
+    panic::resume_unwind,
     path::Path,
+    sync::mpsc,
+    thread,
 };
 
 use bytes::Bytes;
@@ -29,21 +32,28 @@ const MAPPED_FROM_BYTES: usize = 4 << 20;
 /// parsed.
 const CHUNK_BYTES: usize = 512 << 10;
 
+/// The maximum number of chunks that are read before the first of them is consumed. They are then still in the cache.
+const CHUNKS_AHEAD: usize = 8;
+
 /// Reads a transcript.
 ///
 /// # Errors
 ///
 /// The path is not a regular file or a folder of events, cannot be read, or changes during the read.
 pub fn read(place: &Place) -> Result<Bytes, StoreError> {
-    read_with_progress(place, |_| {})
+    read_in_chunks(place, |_| {})
 }
 
-/// Like [`read`]. While a large file is read, calls `on_bytes` with all bytes so far.
+/// Like [`read`]. While a large file is read, calls `consume` with its chunks, in order. A thread reads the next chunks in
+/// the meantime.
 ///
 /// # Errors
 ///
-/// The errors of [`read`]. The bytes passed to `on_bytes` are then invalid.
-pub fn read_with_progress(place: &Place, on_bytes: impl FnMut(&[u8])) -> Result<Bytes, StoreError> {
+/// The errors of [`read`]. The chunks are then invalid, and some may be missing.
+pub fn read_in_chunks(
+    place: &Place,
+    consume: impl for<'a> FnOnce(&mut dyn Iterator<Item = &'a [u8]>),
+) -> Result<Bytes, StoreError> {
     let mut file = match place.open() {
         Err(error) => {
             let Some(folder) = place.record_folder()? else { return Err(error) };
@@ -51,7 +61,7 @@ pub fn read_with_progress(place: &Place, on_bytes: impl FnMut(&[u8])) -> Result<
         }
         file => file?,
     };
-    let bytes = read_open_seen(&mut file, place.path(), on_bytes)?;
+    let bytes = read_open_in_chunks(&mut file, place.path(), consume)?;
     Ok(read_session(place, &bytes, read_open)?.unwrap_or(bytes))
 }
 
@@ -96,10 +106,14 @@ pub fn read_stdin() -> Result<Bytes, StoreError> {
 
 /// Reads an open regular file from its current position to its end.
 pub(super) fn read_open(file: &mut File, path: &Path) -> Result<Bytes, StoreError> {
-    read_open_seen(file, path, |_| {})
+    read_open_in_chunks(file, path, |_| {})
 }
 
-fn read_open_seen(file: &mut File, path: &Path, on_bytes: impl FnMut(&[u8])) -> Result<Bytes, StoreError> {
+fn read_open_in_chunks(
+    file: &mut File,
+    path: &Path,
+    consume: impl for<'a> FnOnce(&mut dyn Iterator<Item = &'a [u8]>),
+) -> Result<Bytes, StoreError> {
     let read_error = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => changed(path, "shrank"),
         _ => unreadable("read", path)(error),
@@ -110,7 +124,7 @@ fn read_open_seen(file: &mut File, path: &Path, on_bytes: impl FnMut(&[u8])) -> 
     let (bytes, has_grown) = if size < MAPPED_FROM_BYTES {
         read_small(file, size).map_err(read_error)?
     } else {
-        let bytes = read_large(file, size, on_bytes).map_err(read_error)?;
+        let bytes = read_large(file, size, consume).map_err(read_error)?;
         (bytes, file.read(&mut [0]).map_err(read_error)? != 0)
     };
     if has_grown {
@@ -137,17 +151,31 @@ fn read_small(file: &mut File, size: usize) -> io::Result<(Bytes, bool)> {
     Ok((bytes.into(), has_grown))
 }
 
-fn read_large(file: &mut File, size: usize, mut on_bytes: impl FnMut(&[u8])) -> io::Result<Bytes> {
+fn read_large(
+    file: &mut File,
+    size: usize,
+    consume: impl for<'a> FnOnce(&mut dyn Iterator<Item = &'a [u8]>),
+) -> io::Result<Bytes> {
     let mut map = MmapMut::map_anon(size)?;
     #[cfg(target_os = "linux")]
     if let Err(error) = map.advise(memmap2::Advice::HugePage) {
         tracing::debug!(%error, "no huge pages");
     }
-    for start in (0..size).step_by(CHUNK_BYTES) {
-        let end = size.min(start + CHUNK_BYTES);
-        file.read_exact(&mut map[start..end])?;
-        on_bytes(&map[..end]);
-    }
+    let memory = map.chunks_mut(CHUNK_BYTES);
+    thread::scope(|scope| {
+        let (sender, chunks) = mpsc::sync_channel::<&[u8]>(CHUNKS_AHEAD);
+        let read_chunks = move || -> io::Result<()> {
+            for chunk in memory {
+                file.read_exact(chunk)?;
+                // Without a receiver, the chunks are only read.
+                let _ = sender.send(chunk);
+            }
+            Ok(())
+        };
+        let reader = scope.spawn(read_chunks);
+        consume(&mut chunks.into_iter());
+        reader.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })?;
     Ok(Bytes::from_owner(map))
 }
 

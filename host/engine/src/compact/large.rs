@@ -1,17 +1,21 @@
 //! The work on a large transcript that needs no strategy: the estimate of its tokens, and the digest of its raw input.
 //! Both read all texts, and neither needs the result of the other, so they run in several threads. The digest is
-//! usually needed last, so its thread runs while the strategies do. The results are the same as with one thread. No
-//! process may be started here, because a process ends together with the thread that started it.
+//! usually needed last, so its thread begins while the transcript is read, and continues while the strategies run. The
+//! results are the same as with one thread. No process may be started here, because a process ends together with the
+//! thread that started it.
 
+use std::collections::VecDeque;
 use std::num::NonZero;
 use std::ops::Range;
 use std::panic::resume_unwind;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use jp_compact_core::Stream;
 use jp_compact_core::estimate::{Estimate, Estimator};
+use jp_compact_store::ChunkIndexer;
+use sha2::{Digest as _, Sha256};
 
 use crate::digest;
 
@@ -21,13 +25,73 @@ const LARGE_BYTES: usize = 4 << 20;
 /// The maximum number of threads for the estimate. More threads would only wait for memory.
 const THREADS_MAX: usize = 4;
 
-/// Estimates the tokens of a transcript. If `needs_digest`, and the transcript is large, the computation of its digest
-/// begins, too.
-pub(super) fn measure(stream: &Stream, estimator: Estimator, needs_digest: bool) -> (Estimate, InputDigest) {
+/// The digest of the first events of the raw input.
+#[derive(Debug, Clone, Default)]
+pub(super) struct BegunDigest {
+    hash: Sha256,
+    events: usize,
+}
+
+/// Indexes the chunks of a large transcript. Another thread begins its digest in the meantime.
+pub(super) fn index_and_begin_digest(
+    chunks: &mut dyn Iterator<Item = &[u8]>,
+    indexer: &mut ChunkIndexer,
+) -> BegunDigest {
+    let is_indexed = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (sender, indexed) = mpsc::channel();
+        let digest = scope.spawn(|| begin_digest(indexed, &is_indexed));
+        for chunk in chunks {
+            let events = indexer.advance(chunk).iter().filter(|event| event.seq.is_some());
+            let events: Vec<Range<usize>> = events.map(|event| event.span.start..event.span.end).collect();
+            // If the thread has panicked, the panic is resumed below.
+            let _ = sender.send((chunk, events));
+        }
+        is_indexed.store(true, Ordering::Relaxed);
+        drop(sender);
+        result_of(digest.join())
+    })
+}
+
+/// Computes the digest of events until no chunks follow or `is_indexed` is true. Each chunk comes with the events that
+/// are complete with it.
+fn begin_digest(indexed: mpsc::Receiver<(&[u8], Vec<Range<usize>>)>, is_indexed: &AtomicBool) -> BegunDigest {
+    let mut begun = BegunDigest::default();
+    // The chunks that are not used completely, and the offset of the first.
+    let (mut chunks, mut start) = (VecDeque::new(), 0);
+    for (chunk, events) in indexed {
+        chunks.push_back(chunk);
+        for mut event in events {
+            if is_indexed.load(Ordering::Relaxed) {
+                return begun;
+            }
+            while let Some(chunk) = chunks.front().filter(|_| !event.is_empty()) {
+                let end = start + chunk.len();
+                if event.start < end {
+                    begun.hash.update(&chunk[event.start - start..event.end.min(end) - start]);
+                    event.start = event.end.min(end);
+                } else {
+                    chunks.pop_front();
+                    start = end;
+                }
+            }
+            begun.hash.update(b"\n");
+            begun.events += 1;
+        }
+    }
+    begun
+}
+
+/// Estimates the tokens of a transcript. If it is large and `begun` exists, its digest is computed, too.
+pub(super) fn measure(
+    stream: &Stream,
+    estimator: Estimator,
+    begun: Option<BegunDigest>,
+) -> (Estimate, InputDigest) {
     if stream.bytes().len() < LARGE_BYTES {
         return (Estimate::new(stream, estimator), InputDigest::default());
     }
-    let digest = if needs_digest { InputDigest::start(stream) } else { InputDigest::default() };
+    let digest = begun.map(|begun| InputDigest::start(stream, begun)).unwrap_or_default();
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX);
     (estimate_in_threads(stream, estimator, threads), digest)
 }
@@ -63,13 +127,15 @@ struct DigestThread {
 }
 
 impl InputDigest {
-    fn start(stream: &Stream) -> Self {
+    /// Continues a digest.
+    fn start(stream: &Stream, begun: BegunDigest) -> Self {
         let bytes = stream.bytes().clone();
         let range = |element: usize| {
             let span = stream.events()[element].span;
             span.start..span.end
         };
-        let events: Vec<Range<usize>> = stream.numbered().map(|(_, element)| range(element)).collect();
+        let events = stream.numbered().map(|(_, element)| range(element));
+        let events: Vec<Range<usize>> = events.skip(begun.events).collect();
         // Some formats have events whose bytes are not in the file. Their digest is computed when it is needed.
         if events.iter().any(|event| event.end > bytes.len()) {
             return Self::default();
@@ -78,7 +144,7 @@ impl InputDigest {
         let ends = Arc::clone(&is_unneeded);
         let digest_events = move || {
             let events = events.into_iter().take_while(|_| !ends.load(Ordering::Relaxed));
-            digest::of_events(events.map(|event| &bytes[event]))
+            digest::of_more_events(begun.hash, events.map(|event| &bytes[event]))
         };
         // Without a thread, the digest is computed when it is needed.
         let thread = thread::Builder::new().spawn(digest_events).ok();
@@ -134,10 +200,35 @@ mod tests {
             (0..stream.events().len()).map(|element| estimate.weight(element)).collect()
         };
         assert_eq!(weights(&estimate), weights(&Estimate::new(&stream, Estimator::Pieces)));
-        let mut digest = InputDigest::start(&stream);
+        for chunk_bytes in [1 << 20, 1000, 7] {
+            check_digest(&stream, chunk_bytes);
+        }
+    }
+
+    #[track_caller]
+    fn check_digest(stream: &Stream, chunk_bytes: usize) {
+        let bytes = stream.bytes().clone();
+        let mut indexer = ChunkIndexer::default();
+        let begun = index_and_begin_digest(&mut bytes.chunks(chunk_bytes), &mut indexer);
+        let indexed = Stream::from_index(indexer.into_indexer().finish(bytes).unwrap()).unwrap();
+        let mut digest = InputDigest::start(&indexed, begun);
         assert!(digest.known().is_none() && digest.thread.is_some());
-        assert_eq!(digest.get(&stream), digest::of_raw_input(&stream));
-        assert_eq!(digest.known(), Some(&*digest::of_raw_input(&stream)));
+        assert_eq!(digest.get(stream), digest::of_raw_input(stream));
+        assert_eq!(digest.known(), Some(&*digest::of_raw_input(stream)));
+    }
+
+    #[test]
+    fn begun_digest_has_all_events_that_were_indexed_in_time() {
+        let text = br#"[1,22,{"type": "x"} ,"three"]"#;
+        let (sender, indexed) = mpsc::channel();
+        sender.send((&text[..9], [1..2, 3..5].into())).unwrap();
+        sender.send((&text[9..12], Vec::new())).unwrap();
+        sender.send((&text[12..], [6..19, 21..28].into())).unwrap();
+        drop(sender);
+        let begun = begin_digest(indexed, &AtomicBool::new(false));
+        assert_eq!(begun.events, 4);
+        let expected = Sha256::digest("1\n22\n{\"type\": \"x\"}\n\"three\"\n");
+        assert_eq!(begun.hash.finalize(), expected);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub use guard::{ConstraintsLost, LintFailed, MIN_SAVING, OnGrowth, OnLowSaving};
 pub use llm_failure_cache::LlmFailureCache;
 pub use losses::lost_paths;
 pub(crate) use open::require_jp;
-pub use open::{Opened, open, open_as, read_bytes, warnings, with_sidecar};
+pub use open::{Opened, open, open_as, open_to_append, read_bytes, warnings, with_sidecar};
 pub use prepare::{Preparation, PreparedStrategy, Sandbox, allow, prepare};
 pub use report::{RunReport, SentByJp, Step, StrategyOutcome, TurnChange, overlay_report};
 pub use reset::{ResetReport, reset};
@@ -115,7 +115,10 @@ pub async fn compact_with_view<'a>(run: &RunSettings, opened: &'a Opened) -> Res
     let is_stored = !run.io.dry_run && !run.io.in_memory;
     let (estimate, input_digest) = match &run.io.estimate {
         Some(estimate) => (estimate.for_part(&opened.stream), InputDigest::default()),
-        None => large::measure(&opened.stream, run.io.estimator, is_stored),
+        None => {
+            let begun_digest = is_stored.then(|| opened.begun_digest.clone().unwrap_or_default());
+            large::measure(&opened.stream, run.io.estimator, begun_digest)
+        }
     };
     let mut survey = Survey::with_estimate(&opened.stream, estimate);
     let range = select::resolve(&survey, run.policy.selection, run.io.now);
@@ -334,7 +337,7 @@ async fn rehearse(
     entries: &[Entry],
     new_overlays: &[NewOverlay],
 ) -> Result<(), Error> {
-    let Opened { place, stream, sidecar_file } = opened;
+    let Opened { place, stream, sidecar_file, .. } = opened;
     match sidecar_file {
         Some(sidecar_file) => {
             let bytes = || sidecar_file::to_bytes(stream, entries, new_overlays);

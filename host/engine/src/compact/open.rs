@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use bytes::Bytes;
-use jp_compact_core::index::{Indexer, Unreadable};
+use jp_compact_core::index::Unreadable;
 use jp_compact_core::receipts::receipts;
 use jp_compact_core::{Stream, TurnRange};
 use jp_compact_runtime::environment::Environment;
@@ -14,8 +14,9 @@ use jp_compact_transcripts::{self as transcripts, Format, Transcript};
 use serde_json::Value;
 
 use super::error::Error;
+use super::large::{BegunDigest, index_and_begin_digest};
 use crate::digest;
-use jp_compact_store::{self as store, Place, SidecarContent, SidecarFile};
+use jp_compact_store::{self as store, ChunkIndexer, Place, SidecarContent, SidecarFile};
 
 /// A transcript that was read.
 #[derive(Debug)]
@@ -24,6 +25,16 @@ pub struct Opened {
     /// The sidecar, if the format is not JP's.
     pub sidecar_file: Option<SidecarFile>,
     pub stream: Transcript,
+    /// The beginning of the digest of the raw input of `stream`.
+    pub(super) begun_digest: Option<BegunDigest>,
+}
+
+impl Opened {
+    /// Makes a transcript from its parts.
+    #[must_use]
+    pub fn new(place: Place, sidecar_file: Option<SidecarFile>, stream: Transcript) -> Self {
+        Self { place, sidecar_file, stream, begun_digest: None }
+    }
 }
 
 /// Finds and reads a transcript.
@@ -44,21 +55,49 @@ pub fn open_as(
     format: Option<Format>,
     environment: &Environment,
 ) -> Result<Opened, Error> {
+    open_with(transcript, format, environment, false)
+}
+
+/// Like [`open_as`], for a run that will append. If the transcript is large, the digest for the receipts is computed while
+/// it is read.
+///
+/// # Errors
+/// Like [`open`].
+pub fn open_to_append(
+    transcript: &OsStr,
+    format: Option<Format>,
+    environment: &Environment,
+) -> Result<Opened, Error> {
+    open_with(transcript, format, environment, true)
+}
+
+fn open_with(
+    transcript: &OsStr,
+    format: Option<Format>,
+    environment: &Environment,
+    needs_digest: bool,
+) -> Result<Opened, Error> {
     let place = store::locate(transcript, environment)?;
     let unreadable = |source| Error::Unreadable { path: place.path().to_owned(), source };
     if store::is_sidecar_path(place.path()) && format.is_none() {
         return Err(Error::Sidecar { path: place.path().to_owned() });
     }
     if format.is_none_or(|format| format == Format::Jp) && store::is_events(&place) {
-        let mut indexer = Indexer::default();
-        let bytes = store::read_with_progress(&place, |bytes| indexer.advance(bytes))?;
-        let stream = indexer.finish(bytes).and_then(Stream::from_index).map_err(unreadable)?.into();
+        let (mut indexer, mut begun_digest) = (ChunkIndexer::default(), None);
+        let bytes = store::read_in_chunks(&place, |chunks| match needs_digest {
+            true => begun_digest = Some(index_and_begin_digest(chunks, &mut indexer)),
+            false => chunks.for_each(|chunk| {
+                indexer.advance(chunk);
+            }),
+        })?;
+        let stream =
+            indexer.into_indexer().finish(bytes).and_then(Stream::from_index).map_err(unreadable)?.into();
         let stream = require_understood(stream, place.path())?;
-        return Ok(Opened { place, sidecar_file: None, stream });
+        return Ok(Opened { begun_digest, ..Opened::new(place, None, stream) });
     }
     let stream = read_bytes(store::read(&place)?, format, place.path())?;
     if stream.format() == Format::Jp {
-        return Ok(Opened { place, sidecar_file: None, stream });
+        return Ok(Opened::new(place, None, stream));
     }
     let sidecar_file = SidecarFile::for_place(&place)?;
     let stream = match sidecar_file.read()? {
@@ -67,7 +106,7 @@ pub fn open_as(
         }
         None => stream,
     };
-    Ok(Opened { place, sidecar_file: Some(sidecar_file), stream })
+    Ok(Opened::new(place, Some(sidecar_file), stream))
 }
 
 /// Returns the warnings about a transcript: parts that the reader skipped or does not understand, and overlays that are

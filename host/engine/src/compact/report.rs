@@ -150,7 +150,7 @@ pub fn overlay_report(new_overlay: &NewOverlay, step: &Step, strategy: &Prepared
 impl RunReport {
     /// Returns the report before any strategy has run.
     pub(super) fn new(opened: &Opened, survey: &Survey<'_>) -> Self {
-        let Opened { place, sidecar_file, stream } = opened;
+        let Opened { place, sidecar_file, stream, .. } = opened;
         let tokens = survey.estimate.view_tokens(&survey.view);
         let sent_by_jp = (stream.format() == Format::Jp).then(|| {
             let (sent, difference) = SentByJp::estimate(survey, stream.overlays(), tokens);

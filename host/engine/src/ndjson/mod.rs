@@ -111,7 +111,7 @@ pub fn open(record: &Record, environment: &Environment) -> Result<(Opened, Recor
         RecordInput::Given(raw) => {
             let (file, form, format) = record::file(raw, record.format).map_err(RecordFailure::Record)?;
             let stream = compact::read_bytes(file, format, Path::new(NAME))?;
-            Ok((Opened { place: Place::nowhere(NAME), sidecar_file: None, stream }, form))
+            Ok((Opened::new(Place::nowhere(NAME), None, stream), form))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fs, os::unix::fs::symlink};
 
-use jp_compact_store::{StoreError, StoreErrorKind, read, read_with_progress};
+use jp_compact_store::{StoreError, StoreErrorKind, read, read_in_chunks};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::world::{ID, STREAM, World};
@@ -27,12 +27,12 @@ fn large_file_is_read_completely() {
     world.in_workspace(ID, &bytes, 0);
     let place = world.locate(ID).unwrap();
     assert_eq!(read(&place).unwrap(), bytes);
-    let mut seen_bytes = 0;
-    let result = read_with_progress(&place, |so_far| {
-        assert!(so_far.len() > seen_bytes && bytes.starts_with(so_far));
-        seen_bytes = so_far.len();
-    });
-    assert_eq!((result.unwrap().len(), seen_bytes), (bytes.len(), bytes.len()));
+    let mut chunks = Vec::new();
+    let result = read_in_chunks(&place, |given| chunks.extend(given.map(<[u8]>::to_vec)));
+    assert_eq!(result.unwrap(), bytes);
+    assert!(chunks.len() > 1 && chunks.concat() == bytes);
+    let result = read_in_chunks(&place, |given| assert!(given.next().is_some()));
+    assert_eq!(result.unwrap(), bytes);
 }
 
 #[test]
