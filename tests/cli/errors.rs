@@ -358,3 +358,23 @@ fn suggestion_for_an_unknown_option_is_a_hint() {
         World::new().run(&["list", "--jsn"]).exits(2).reports("\nhint: a similar argument exists: '--json'");
     assert!(!output.stderr.contains("tip:"), "{}", output.stderr);
 }
+
+#[test]
+fn usage_error_lists_missing_arguments_as_causes() {
+    let line = World::new().run(&["show", "--json"]).exits(2).line();
+    let error = &line["error"];
+    assert_eq!((&error["code"], &error["kind"]), (&json!(2), &json!("usage")));
+    assert_eq!(error["message"], "the following required arguments were not provided:");
+    assert_eq!(error["causes"], json!(["<TRANSCRIPT>"]));
+}
+
+#[test]
+fn option_before_command_is_named_as_typed() {
+    let output = World::new().run(&["--strategy", "strip-tools", "show", "conversation"]);
+    output.exits(2).reports("`--strategy` cannot precede the command `show`");
+}
+
+#[test]
+fn global_option_may_precede_command() {
+    world().run(&["--quiet", "--log-format", "json", "show", "conversation"]).exits(0);
+}

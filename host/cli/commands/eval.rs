@@ -3,16 +3,14 @@
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use clap::Parser;
 use jp_compact_config::{self as config, JpSettings};
 use jp_compact_core::select::Selection;
-use jp_compact_core::spec::Spec;
 use jp_compact_engine::compact::{self, OnLowSaving, PreparedStrategy, RunSettings};
 use jp_compact_engine::consent::Asker;
 use jp_compact_eval::{
-    EvalGates, EvalOptions, EvalRequest, Evaluation, RecallGate, RowKind, RowSpec, prepare_run,
+    EvalGates, EvalOptions, EvalRequest, Evaluation, RecallGate, RowKind, RowSpec, TypedRow, prepare_run,
 };
 use jp_compact_page::{Texts, eval_page};
 use jp_compact_reports::eval as eval_report;
@@ -135,33 +133,6 @@ fn parse_requests(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(requests) if f64::is_finite(requests) && requests >= 0.0 => Ok(requests),
         _ => Err("expected a number of requests".into()),
-    }
-}
-
-/// A row as the user typed it: a strategy, and the file with recorded answers.
-#[derive(Debug, Clone)]
-struct TypedRow {
-    typed: String,
-    spec: Spec,
-    answers: Option<PathBuf>,
-}
-
-impl FromStr for TypedRow {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, options) = match text.split_once(':') {
-            Some((name, options)) => (name, format!(":{options}")),
-            None => (text, String::new()),
-        };
-        // A path can contain a folder such as `@scope`, which is not a file with answers.
-        let (name, answers) = match name.rsplit_once('@') {
-            Some((name, file)) if !name.is_empty() && !name.ends_with('/') && !file.is_empty() => {
-                (name, Some(PathBuf::from(file)))
-            }
-            _ => (name, None),
-        };
-        Ok(Self { typed: text.to_owned(), spec: format!("{name}{options}").parse()?, answers })
     }
 }
 
@@ -362,26 +333,4 @@ fn conclude(report: &EvalReport, gates_met: bool, is_printed: bool) -> Result<Ex
         return Ok(Exit::Done);
     };
     Err(if is_printed { failure.printed() } else { failure })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(typed: &str, name: &str, answers: Option<&str>, has_options: bool) {
-        let row: TypedRow = typed.parse().unwrap();
-        assert_eq!((row.spec.name.as_str(), !row.spec.options.is_empty()), (name, has_options), "{typed}");
-        assert_eq!(row.answers.as_deref(), answers.map(Path::new), "{typed}");
-    }
-
-    #[test]
-    fn answers_follow_the_name() {
-        check("summarize", "summarize", None, false);
-        check("summarize@a.jsonl", "summarize", Some("a.jsonl"), false);
-        check("summarize@dir/a.jsonl:focus=x@y", "summarize", Some("dir/a.jsonl"), true);
-        check("summarize:@options.json", "summarize", None, true);
-        check("./my@answers", "./my", Some("answers"), false);
-        check("./node_modules/@scope/strategy", "./node_modules/@scope/strategy", None, false);
-    }
 }

@@ -222,23 +222,3 @@ fn measure(
 fn command_names() -> Vec<String> {
     Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(arguments: &[&str]) -> Result<Cli, clap::Error> {
-        Cli::read(["jp-compact"].iter().chain(arguments).map(OsString::from))
-    }
-
-    #[test]
-    fn option_before_command_is_named_as_typed() {
-        let error = read(&["--strategy", "strip-tools", "show", "x"]).unwrap_err().to_string();
-        assert!(error.contains("`--strategy` cannot precede the command `show`"), "{error}");
-    }
-
-    #[test]
-    fn global_option_may_precede_command() {
-        assert!(read(&["--quiet", "--log-format", "json", "show", "x"]).is_ok());
-    }
-}

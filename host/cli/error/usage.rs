@@ -18,21 +18,3 @@ pub(crate) fn usage_error(rendered: &str) -> Report {
     }
     report
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn splits_message_arguments_and_tip() {
-        let report = usage_error(
-            "error: required arguments were not provided:\n  <PATH>...\n\n  tip: a similar argument exists: \
-             '--json'\n\nUsage: x <PATH>...\n\nFor more information, try '--help'.\n",
-        );
-        let document = report.document();
-        assert_eq!(document.message, "required arguments were not provided:");
-        assert_eq!(document.causes, ["<PATH>..."]);
-        assert_eq!(document.hint.as_deref(), Some("a similar argument exists: '--json'"));
-        assert_eq!(document.code, 2);
-    }
-}

@@ -16,6 +16,7 @@ mod rounds;
 mod run;
 mod subject;
 mod transcript;
+mod typed_row;
 
 pub use gates::{EvalGates, RecallGate, is_fixed_control, recall_of};
 pub use options::{
@@ -24,3 +25,4 @@ pub use options::{
 };
 pub use page::{Evaluation, PageCut, PageEvent, PageRow};
 pub use run::{EvalRequest, OpenTranscript, evaluate, evaluate_opened};
+pub use typed_row::TypedRow;
