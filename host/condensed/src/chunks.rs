@@ -144,4 +144,10 @@ mod tests {
         check(&format!("[{long},{long},{}]", element(2, 0)), &[70_000]);
         check(&format!("[{long}"), &[1 << 10]);
     }
+
+    #[test]
+    fn complete_element_can_precede_a_long_element() {
+        let elements = [element(1, 2_400), element(1, 8_000), element(2, 0), element(3, 5)];
+        check(&format!("[{}]", elements.join(",")), &[10_000, 8_000, 100_000]);
+    }
 }

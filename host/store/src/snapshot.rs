@@ -172,7 +172,7 @@ fn read_large(
             }
             Ok(())
         };
-        let reader = scope.spawn(read_chunks);
+        let reader = thread::Builder::new().spawn_scoped(scope, read_chunks)?;
         consume(&mut chunks.into_iter());
         reader.join().unwrap_or_else(|panic| resume_unwind(panic))
     })?;

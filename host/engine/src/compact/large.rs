@@ -14,6 +14,7 @@ use std::thread::{self, JoinHandle};
 
 use jp_compact_core::Stream;
 use jp_compact_core::estimate::{Estimate, Estimator};
+use jp_compact_core::event::Event;
 use jp_compact_store::ChunkIndexer;
 use sha2::{Digest as _, Sha256};
 
@@ -40,17 +41,22 @@ pub(super) fn index_and_begin_digest(
     let is_indexed = AtomicBool::new(false);
     thread::scope(|scope| {
         let (sender, indexed) = mpsc::channel();
-        let digest = scope.spawn(|| begin_digest(indexed, &is_indexed));
+        // Without a thread, the whole digest is computed when it is needed.
+        let digest = thread::Builder::new().spawn_scoped(scope, || begin_digest(indexed, &is_indexed)).ok();
         for chunk in chunks {
-            let events = indexer.advance(chunk).iter().filter(|event| event.seq.is_some());
-            let events: Vec<Range<usize>> = events.map(|event| event.span.start..event.span.end).collect();
             // If the thread has panicked, the panic is resumed below.
-            let _ = sender.send((chunk, events));
+            let _ = sender.send((chunk, numbered_ranges(indexer.advance(chunk))));
         }
         is_indexed.store(true, Ordering::Relaxed);
         drop(sender);
-        result_of(digest.join())
+        digest.map(|digest| result_of(digest.join())).unwrap_or_default()
     })
+}
+
+/// Returns the ranges of the events that have a number.
+fn numbered_ranges(events: &[Event]) -> Vec<Range<usize>> {
+    let numbered = events.iter().filter(|event| event.seq.is_some());
+    numbered.map(|event| event.span.start..event.span.end).collect()
 }
 
 /// Computes the digest of events until no chunks follow or `is_indexed` is true. Each chunk comes with the events that
@@ -130,12 +136,8 @@ impl InputDigest {
     /// Continues a digest.
     fn start(stream: &Stream, begun: BegunDigest) -> Self {
         let bytes = stream.bytes().clone();
-        let range = |element: usize| {
-            let span = stream.events()[element].span;
-            span.start..span.end
-        };
-        let events = stream.numbered().map(|(_, element)| range(element));
-        let events: Vec<Range<usize>> = events.skip(begun.events).collect();
+        let mut events = numbered_ranges(stream.events());
+        events.drain(..begun.events.min(events.len()));
         // Some formats have events whose bytes are not in the file. Their digest is computed when it is needed.
         if events.iter().any(|event| event.end > bytes.len()) {
             return Self::default();
@@ -193,7 +195,9 @@ mod tests {
                 r#"{{"timestamp":"2026-01-01 00:00:00.0","type":"chat_request","content":"{number} {text}"}}"#
             )
         };
-        let events: Vec<_> = (0..events).map(event).collect();
+        let mut events: Vec<_> = (0..events).map(event).collect();
+        let delta = r#"{"timestamp":"2026-01-01 00:00:00.0","type":"config_delta"}"#;
+        events.insert(events.len() / 2, delta.to_owned());
         let stream = Stream::parse(Bytes::from(format!("[{}]", events.join(",")))).unwrap();
         let estimate = estimate_in_threads(&stream, Estimator::Pieces, threads);
         let weights = |estimate: &Estimate| -> Vec<u64> {
@@ -210,8 +214,22 @@ mod tests {
         let bytes = stream.bytes().clone();
         let mut indexer = ChunkIndexer::default();
         let begun = index_and_begin_digest(&mut bytes.chunks(chunk_bytes), &mut indexer);
-        let indexed = Stream::from_index(indexer.into_indexer().finish(bytes).unwrap()).unwrap();
-        let mut digest = InputDigest::start(&indexed, begun);
+        let indexed = Stream::from_index(indexer.into_indexer().finish(bytes.clone()).unwrap()).unwrap();
+        check_rest_of_digest(&indexed, begun);
+        let ranges = numbered_ranges(indexed.events());
+        for events in [0, 1.min(ranges.len()), ranges.len() / 2, ranges.len()] {
+            let (sender, indexed_events) = mpsc::channel();
+            sender.send((&bytes[..], ranges[..events].to_vec())).unwrap();
+            drop(sender);
+            let begun = begin_digest(indexed_events, &AtomicBool::new(false));
+            assert_eq!(begun.events, events);
+            check_rest_of_digest(&indexed, begun);
+        }
+    }
+
+    #[track_caller]
+    fn check_rest_of_digest(stream: &Stream, begun: BegunDigest) {
+        let mut digest = InputDigest::start(stream, begun);
         assert!(digest.known().is_none() && digest.thread.is_some());
         assert_eq!(digest.get(stream), digest::of_raw_input(stream));
         assert_eq!(digest.known(), Some(&*digest::of_raw_input(stream)));
