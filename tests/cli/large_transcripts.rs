@@ -83,7 +83,7 @@ fn heavy_compacts_a_large_transcript_within_its_budget() {
     let stopped = run(&world, &model, &server.uri(), &[]);
     assert_eq!((stopped.code, stopped.usage.requests), (Some(18), 0), "{}", stopped.stderr);
     // Which of the two budgets is exceeded first depends on the size.
-    let estimates = ["tokens are needed, and 2000000 are left", "requests are needed, and 500 are left"];
+    let estimates = ["the budget of 2000000 has 2000000 left", "the budget of 500 has 500 left"];
     assert!(estimates.iter().any(|part| stopped.stderr.contains(part)), "{}", stopped.stderr);
     let options = "raise the budget with `--llm-budget-tokens N` or `--llm-budget-requests N`";
     assert!(stopped.stderr.contains(options), "{}", stopped.stderr);
