@@ -91,8 +91,9 @@ mod tests {
 
     use super::*;
 
+    /// Returns the number of events that were known before the end.
     #[track_caller]
-    fn check(text: &str, sizes: &[usize]) {
+    fn check(text: &str, sizes: &[usize]) -> usize {
         let mut indexer = ChunkIndexer::default();
         let (mut rest, mut sizes) = (text.as_bytes(), sizes.iter().cycle());
         let mut events = Vec::new();
@@ -108,6 +109,7 @@ mod tests {
             assert_eq!(format!("{events:?}"), format!("{known:?}"), "{text}");
         }
         assert_eq!(format!("{chunked:?}"), format!("{whole:?}"), "{text}");
+        events.len()
     }
 
     fn element(number: usize, length: usize) -> String {
@@ -147,7 +149,10 @@ mod tests {
 
     #[test]
     fn complete_element_can_precede_a_long_element() {
-        let elements = [element(1, 2_400), element(1, 8_000), element(2, 0), element(3, 5)];
-        check(&format!("[{}]", elements.join(",")), &[10_000, 8_000, 100_000]);
+        let (first, long, short) = (element(1, 2_400), element(1, 8_000), element(3, 5));
+        let text = format!("[{first},{long},{}]", vec![short; 500].join(","));
+        let end_of_first = format!("[{first},").len();
+        assert_eq!(check(&text, &[10_000, 8_000, 200_000]), 502);
+        assert_eq!(check(&text, &[10_000, end_of_first - 10_000, 200_000]), 502);
     }
 }
