@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
 use rustix::pty::{self, OpenptFlags};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
 use super::World;
 
@@ -30,11 +30,16 @@ impl TerminalSession {
         let size = Winsize { ws_row: ROWS, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&terminal, size).unwrap();
         let name = pty::ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
-        let other_end = || Stdio::from(File::options().read(true).write(true).open(&name).unwrap());
+        let other_end = || File::options().read(true).write(true).open(&name).unwrap();
+        let input = other_end();
+        // Without this mode, Ctrl-C discards the output that this process has not read yet, such as a part of a redraw.
+        let mut modes = tcgetattr(&input).unwrap();
+        modes.local_modes |= LocalModes::NOFLSH;
+        tcsetattr(&input, OptionalActions::Now, &modes).unwrap();
         // A new session, so that the keys of this terminal interrupt the command.
         let mut command = Command::new("/usr/bin/setsid");
         world.isolate(&mut command).arg("--ctty").arg(cargo_bin!("jp-compact")).args(arguments);
-        let child = world.spawn(command.stdin(other_end()).stdout(Stdio::null()).stderr(other_end()));
+        let child = world.spawn(command.stdin(input).stdout(Stdio::null()).stderr(other_end()));
         let [rows, columns] = [ROWS, columns].map(|count| NonZero::new(count).unwrap());
         Self { child, terminal: File::from(terminal), screen: vt100::Parser::new(rows, columns, 0) }
     }
