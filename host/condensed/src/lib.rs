@@ -37,8 +37,8 @@ use crate::tool_names::ToolNames;
 pub use chunks::ChunkIndexer;
 pub use id_numbers::IdNumbers;
 pub use session::{
-    CompactedSession, CondensedSession, EarlyWriter, LoggedEvent, LoggedLink, LoggedSession, SessionLog,
-    can_be_condensed, is_blank, long_bytes,
+    CompactedSession, CondensedSession, LoggedEvent, LoggedLink, SessionLog, can_be_condensed, is_blank,
+    long_bytes,
 };
 
 /// The maximum sizes of the tables that grow with a transcript.

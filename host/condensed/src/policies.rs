@@ -6,7 +6,7 @@ use jp_compact_core::overlay::{Overlay, ToolPolicy};
 use jp_compact_core::{Stream, TurnRange};
 
 /// The effect of the overlays on some consecutive turns.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TurnPolicy {
     pub(crate) from_turn: usize,
     /// The overlay with the summary, and the first turn that the summary replaces.
@@ -75,11 +75,6 @@ pub(crate) fn turn_policies(overlays: &[Overlay], turns: usize) -> Vec<TurnPolic
         });
     }
     policies
-}
-
-/// Returns the policy of a turn. `policies` has one for turn 0.
-pub(crate) fn policy_of(policies: &[TurnPolicy], turn: usize) -> &TurnPolicy {
-    &policies[policies.partition_point(|policy| policy.from_turn <= turn) - 1]
 }
 
 /// Returns the newest overlay with a policy in a turn. Of two overlays with the same time, the later in the file wins.

@@ -9,7 +9,7 @@ use std::{
 };
 
 /// A copy at the end of a file. Dropping it removes the written bytes, unless it is kept.
-pub struct EarlyCopy {
+pub(super) struct EarlyCopy {
     output: File,
     /// The size of the output before the copy.
     start: u64,
@@ -20,8 +20,7 @@ pub struct EarlyCopy {
 impl EarlyCopy {
     /// Begins a copy. `None` if it could not be removed again: the output is not a file, or its position is not at its
     /// end.
-    #[must_use]
-    pub fn begin(output: &File) -> Option<Self> {
+    pub(super) fn begin(output: &File) -> Option<Self> {
         let mut output = output.try_clone().ok()?;
         if !output.metadata().ok()?.is_file() {
             return None;
@@ -31,12 +30,7 @@ impl EarlyCopy {
         copy.is_end_of_file().then_some(copy)
     }
 
-    /// Appends bytes to the copy.
-    ///
-    /// # Errors
-    ///
-    /// The output cannot be written.
-    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let written = self.output.write_all(bytes);
         self.written = self.output.stream_position()?.saturating_sub(self.start);
         written
@@ -44,23 +38,6 @@ impl EarlyCopy {
 
     pub(super) fn written(&self) -> u64 {
         self.written
-    }
-
-    /// Removes all bytes after the first `bytes` bytes, and keeps these.
-    ///
-    /// # Errors
-    ///
-    /// Another program writes into the output, or the bytes cannot be removed.
-    pub(super) fn keep_first(mut self, bytes: u64) -> io::Result<()> {
-        if bytes < self.written {
-            if !self.is_end_of_file() {
-                return Err(io::Error::other("another program has written into the output"));
-            }
-            self.output.set_len(self.start + bytes)?;
-            self.output.seek(SeekFrom::Start(self.start + bytes))?;
-        }
-        self.is_kept = true;
-        Ok(())
     }
 
     pub(super) fn keep(mut self) {

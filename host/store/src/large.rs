@@ -227,11 +227,10 @@ impl LargeFile {
         LargeTranscript { file: self, content: Content::Pieces(pieces), copy: Cell::default() }
     }
 
-    /// Returns the transcript with its compacted form. `copy` has the bytes that were written early.
+    /// Returns the transcript with its compacted form.
     #[must_use]
-    pub fn with_session(self, session: CompactedSession, copy: Option<EarlyCopy>) -> LargeTranscript {
-        let copy = Cell::new(copy.filter(|_| session.written_bytes() > 0));
-        LargeTranscript { file: self, content: Content::Session(Box::new(session)), copy }
+    pub fn with_session(self, session: CompactedSession) -> LargeTranscript {
+        LargeTranscript { file: self, content: Content::Session(Box::new(session)), copy: Cell::default() }
     }
 }
 
@@ -278,15 +277,12 @@ impl LargeTranscript {
     ///
     /// The output cannot be written, or the file cannot be read.
     pub fn write_compacted(&self, output: &File) -> io::Result<()> {
-        let mut copier = RangeCopier::new(&self.file.file, output);
-        match (self.copy.take(), &self.content) {
-            (Some(copy), Content::Session(session)) => {
-                copy.keep_first(session.written_bytes())?;
-                session.write_rest(|pieces| copier.write_pieces(pieces))?;
-            }
-            (Some(copy), _) => copy.keep(),
-            (None, _) => self.for_each_batch(|pieces| copier.write_pieces(pieces))?,
+        if let Some(copy) = self.copy.take() {
+            copy.keep();
+            return Ok(());
         }
+        let mut copier = RangeCopier::new(&self.file.file, output);
+        self.for_each_batch(|pieces| copier.write_pieces(pieces))?;
         copier.flush()
     }
 

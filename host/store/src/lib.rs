@@ -42,7 +42,6 @@ pub use jp_compact_core::splice::Piece;
 
 pub use self::{
     allowed::{allowed_root, locate},
-    early_copy::EarlyCopy,
     error::{StoreError, StoreErrorKind},
     folder::{JpFiles, check_destination, create, create_new},
     fresh::write_new,

@@ -9,7 +9,7 @@ mod values;
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use jp_compact_condensed::{CondensedSession, LoggedLink, LoggedSession};
+use jp_compact_condensed::{CondensedSession, LoggedLink, SessionLog};
 use jp_compact_core::event::{Event, Kind};
 use jp_compact_core::external::{External, ExternalEvent};
 use jp_compact_core::index::{Index, SEVERAL_CONVERSATIONS, Unreadable};
@@ -47,7 +47,7 @@ pub(crate) struct EventBuilder {
     /// The index and the name of the last link with a name.
     last_name: Option<(usize, Span)>,
     /// Holds the events of earlier windows, without their times, for a session whose texts are not needed.
-    pub(crate) log: Option<LoggedSession>,
+    pub(crate) log: Option<SessionLog>,
 }
 
 impl EventBuilder {
@@ -437,7 +437,7 @@ impl EventBuilder {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.log.as_ref().map_or(0, |log| log.len()) + self.events.len()
+        self.log.as_ref().map_or(0, SessionLog::len) + self.events.len()
     }
 
     /// Keeps the events for whose index `stays` returns true, and removes all others.

@@ -35,7 +35,7 @@ mod unsupported;
 pub use edit::render;
 pub use examine::{NotUnderstood, examine};
 pub use format::Format;
-pub use jp_compact_condensed::{EarlyWriter, can_be_condensed};
+pub use jp_compact_condensed::can_be_condensed;
 pub use readers::{
     condense, detect, detect_beginning, is_request_body, is_surely_j_cli, read, read_in_windows,
 };

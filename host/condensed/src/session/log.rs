@@ -20,7 +20,7 @@ const STATUS_LINE_BYTES: usize = 32;
 const CHARACTER_BYTES_MAX: usize = 12;
 
 /// A byte range of the session.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ShortSpan {
     pub(super) start: u32,
     pub(super) end: u32,
@@ -68,12 +68,6 @@ const NO_LINE: u32 = u32::MAX;
 const NO_BLOCK: u32 = u32::MAX;
 
 impl EventRow {
-    /// Returns the turn of the event, which is the next event for `count`.
-    pub(super) fn turn(&self, count: &mut ElementCounter) -> usize {
-        let is_start = self.class == RowClass::TurnStart;
-        count.turn(if is_start { Kind::TurnStart } else { Kind::ChatRequest })
-    }
-
     pub(super) fn line(&self) -> Option<usize> {
         (self.line != NO_LINE).then_some(self.line as usize)
     }
@@ -115,15 +109,8 @@ pub(super) struct LinkRow {
     /// The name as JSON. Empty for a mention.
     pub(super) name: ShortSpan,
     pub(super) parent: ShortSpan,
-    /// The index of the previous link with a name, plus 1, if that is the parent. Otherwise 0.
-    previous: u32,
-}
-
-impl LinkRow {
-    /// Returns the index of the parent's link, if it is the previous link with a name.
-    pub(super) fn previous(&self) -> Option<usize> {
-        self.previous.checked_sub(1).map(|previous| previous as usize)
-    }
+    /// Whether the parent is the previous record with a name.
+    pub(super) follows_last: bool,
 }
 
 /// An event, with the parts that the write-back needs.
@@ -154,8 +141,6 @@ pub struct SessionLog {
     pub(super) tools: Vec<ToolRow>,
     edits: Vec<EditRow>,
     pub(super) links: Vec<LinkRow>,
-    /// The index of the last link with a name, plus 1. 0 if there is none.
-    last_named: u32,
     pub(super) lines: Vec<ShortSpan>,
     /// The elements of lists with several elements.
     pub(super) lists: Vec<Box<[ShortSpan]>>,
@@ -169,8 +154,6 @@ pub struct SessionLog {
     name_bytes: usize,
     /// Whether an event has a kind that the log cannot hold.
     has_other: bool,
-    /// The number of events before the first event that was removed.
-    pub(super) first_removed: usize,
 }
 
 impl SessionLog {
@@ -185,7 +168,6 @@ impl SessionLog {
             edits: Vec::with_capacity(rows),
             links: Vec::with_capacity(rows),
             lines: Vec::with_capacity(rows),
-            first_removed: usize::MAX,
             ..Self::default()
         })
     }
@@ -220,15 +202,11 @@ impl SessionLog {
     pub fn add_link(&mut self, link: LoggedLink) {
         let LoggedLink { line, name, parent, follows_last } = link;
         let (name, parent) = (ShortSpan::new(name), ShortSpan::new(parent));
-        let previous = if follows_last { self.last_named } else { 0 };
-        self.links.push(LinkRow { line: line as u32, name, parent, previous });
-        if name.start < name.end {
-            self.last_named = self.links.len() as u32;
-        }
+        self.links.push(LinkRow { line: line as u32, name, parent, follows_last });
     }
 
     /// Ends a window. The next list has number 0.
-    pub(super) fn end_window(&mut self) {
+    pub fn end_window(&mut self) {
         self.window_lists = self.lists.len();
     }
 
@@ -304,7 +282,6 @@ impl SessionLog {
 
     /// Keeps the events for whose index `stays` returns true.
     pub fn retain(&mut self, stays: impl Fn(usize) -> bool) {
-        self.first_removed = (0..self.len()).find(|index| !stays(*index)).unwrap_or(usize::MAX);
         let mut indices = 0..;
         self.events.retain(|_| indices.next().is_some_and(&stays));
     }
@@ -312,7 +289,10 @@ impl SessionLog {
     /// Returns the events with their turns.
     pub(super) fn turns(&self) -> impl Iterator<Item = (usize, &EventRow)> {
         let mut count = ElementCounter::default();
-        self.events.iter().map(move |row| (row.turn(&mut count), row))
+        self.events.iter().map(move |row| {
+            let is_start = row.class == RowClass::TurnStart;
+            (count.turn(if is_start { Kind::TurnStart } else { Kind::ChatRequest }), row)
+        })
     }
 
     /// Returns whether the log does not hold all events.

@@ -4,7 +4,7 @@
 use jp_compact_core::projection::status_line;
 
 use super::log::{EventRow, RowClass, SessionLog, ToolRow};
-use crate::policies::{CallPolicy, TurnPolicy, policy_of};
+use crate::policies::{CallPolicy, TurnPolicy};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -22,14 +22,10 @@ const CHARACTER_BYTES_MAX: usize = 12;
 /// The size of the two quotes of a JSON string.
 const QUOTE_BYTES: usize = 2;
 
-/// The number of halves of calls before a response among which its request is expected.
-const RECENT_HALVES: usize = 64;
-
 /// The status lines of a tool, for success and for failure.
 pub(super) type StatusLines = [String; 2];
 
 /// The status lines of the tools, and the tool of each half of a call: the name in the last request with its id.
-#[derive(Default)]
 pub(super) struct IdTools {
     lines: Vec<StatusLines>,
     tools: Vec<u32>,
@@ -37,6 +33,7 @@ pub(super) struct IdTools {
 
 impl IdTools {
     fn new(log: &SessionLog) -> Self {
+        let lines = |tool| [false, true].map(|failed| status_line(log.names.name_of(tool), failed));
         let mut tools = vec![0; log.tools.len()];
         // Sorted, because a map of so many ids would not fit the processor's cache.
         let half = |row: &EventRow| Some((log.tool(row)?.id, row.detail as usize));
@@ -47,29 +44,7 @@ impl IdTools {
             let name = names.clone().find(|name| *name != 0).unwrap_or_default();
             halves.iter().for_each(|(_, half)| tools[*half] = name);
         }
-        let mut tools = Self { lines: Vec::new(), tools };
-        tools.add_lines(log);
-        tools
-    }
-
-    /// Adds the new halves of the log, each with the name in the nearest request before it with its id.
-    pub(super) fn add_recent(&mut self, log: &SessionLog) {
-        self.add_lines(log);
-        for (half, tool) in log.tools.iter().enumerate().skip(self.tools.len()) {
-            let recent = log.tools[half.saturating_sub(RECENT_HALVES)..=half].iter().rev();
-            let request = recent.into_iter().find(|other| other.name != 0 && other.id == tool.id);
-            self.tools.push(request.map_or(0, |request| request.name));
-        }
-    }
-
-    /// Returns the number of halves at the beginning that have the same tool in both.
-    pub(super) fn same(&self, other: &Self) -> usize {
-        same(&self.tools, &other.tools)
-    }
-
-    fn add_lines(&mut self, log: &SessionLog) {
-        let lines = |tool| [false, true].map(|failed| status_line(log.names.name_of(tool), failed));
-        self.lines.extend((self.lines.len()..log.names.tools()).map(lines));
+        Self { lines: (0..log.names.tools()).map(lines).collect(), tools }
     }
 
     /// Returns the line that replaces a response.
@@ -78,42 +53,30 @@ impl IdTools {
     }
 }
 
-/// Returns the outcome of each event. `known` returns outcomes that are right for halves of calls, if they are known. `None`
-/// if the log is not enough.
-pub(super) fn outcomes<'a>(
-    log: &SessionLog,
-    policies: &[TurnPolicy],
-    known: impl FnOnce(&IdTools) -> Option<&'a [Outcome]>,
-) -> Option<(Vec<Outcome>, IdTools)> {
+/// Returns the outcome of each event. `None` if the log is not enough.
+pub(super) fn outcomes(log: &SessionLog, policies: &[TurnPolicy]) -> Option<(Vec<Outcome>, IdTools)> {
     let tools = IdTools::new(log);
-    let known = known(&tools);
     let mut outcomes = Vec::with_capacity(log.len());
+    let (mut next_policy, mut policy) = (policies.iter().peekable(), TurnPolicy::default());
     let mut first_changed_turn = None;
     for (turn, row) in log.turns() {
-        let outcome = match known {
-            Some(known) if log.tool(row).is_some() => known[outcomes.len()],
-            _ => outcome(log, &tools, row, policy_of(policies, turn))?,
-        };
+        while let Some(next) = next_policy.next_if(|next| next.from_turn <= turn) {
+            policy = *next;
+        }
+        let outcome = outcome(log, &tools, row, &policy)?;
         if outcome != Outcome::Kept {
             first_changed_turn = first_changed_turn.or(Some(turn));
         }
         outcomes.push(outcome);
     }
     if let Some(first_turn) = first_changed_turn {
-        let open = open_event(&log.events, &outcomes);
-        delete_stale_reasoning(log.turns().take(open), first_turn, &mut outcomes);
+        delete_stale_reasoning(log, first_turn, &mut outcomes);
         delete_lone_reasoning(log, &mut outcomes);
     }
     Some((outcomes, tools))
 }
 
-/// Returns the outcome of an event, without the rules for reasoning that depend on other events.
-pub(super) fn outcome(
-    log: &SessionLog,
-    tools: &IdTools,
-    row: &EventRow,
-    policy: &TurnPolicy,
-) -> Option<Outcome> {
+fn outcome(log: &SessionLog, tools: &IdTools, row: &EventRow, policy: &TurnPolicy) -> Option<Outcome> {
     if matches!(row.class, RowClass::Reasoning { .. }) && policy.strips_reasoning {
         return Some(Outcome::Deleted);
     }
@@ -158,13 +121,10 @@ fn is_longer_than(row: &EventRow, tool: &ToolRow, line: &str) -> Option<bool> {
     Some(text.bytes as usize >= line.len() && text.chars as usize > chars)
 }
 
-/// Deletes the signed reasoning of turns after a change, if the open turn is not in `events`.
-pub(super) fn delete_stale_reasoning<'a>(
-    events: impl Iterator<Item = (usize, &'a EventRow)>,
-    first_turn: usize,
-    outcomes: &mut [Outcome],
-) {
-    for ((turn, row), outcome) in events.zip(outcomes) {
+/// Deletes the signed reasoning of turns after a change, except for the open turn.
+fn delete_stale_reasoning(log: &SessionLog, first_turn: usize, outcomes: &mut [Outcome]) {
+    let open = open_event(&log.events, outcomes);
+    for ((turn, row), outcome) in log.turns().zip(outcomes).take(open) {
         if turn >= first_turn && row.class == (RowClass::Reasoning { is_signed: true }) {
             *outcome = Outcome::Deleted;
         }
@@ -229,14 +189,11 @@ fn delete_lone_reasoning(log: &SessionLog, outcomes: &mut [Outcome]) {
     }
 }
 
-/// Returns the number of equal elements at the beginning of two lists.
-pub(super) fn same<T: PartialEq>(left: &[T], right: &[T]) -> usize {
-    left.iter().zip(right).take_while(|(left, right)| left == right).count()
-}
-
-/// Marks the lines that are deleted, because none of their events is left.
-pub(super) fn mark_deleted_lines(events: &[EventRow], outcomes: &[Outcome], deleted: &mut [bool]) {
-    let rows = || events.iter().zip(outcomes).filter_map(|(row, outcome)| Some((row.line()?, *outcome)));
+/// Returns whether each line is deleted, because none of its events is left.
+pub(super) fn deleted_lines(log: &SessionLog, outcomes: &[Outcome]) -> Vec<bool> {
+    let mut deleted = vec![false; log.lines.len()];
+    let rows = || log.events.iter().zip(outcomes).filter_map(|(row, outcome)| Some((row.line()?, *outcome)));
     rows().filter(|(_, outcome)| *outcome == Outcome::Deleted).for_each(|(line, _)| deleted[line] = true);
     rows().filter(|(_, outcome)| *outcome != Outcome::Deleted).for_each(|(line, _)| deleted[line] = false);
+    deleted
 }

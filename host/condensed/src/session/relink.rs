@@ -5,12 +5,11 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use jp_compact_core::text;
-use jp_compact_json::Span;
+use jp_compact_json::KeptSpans;
 
 use super::log::{LinkRow, SessionLog, ShortSpan};
 
 /// A value that names a deleted record.
-#[derive(PartialEq)]
 pub(super) struct RelinkedRow {
     pub(super) line: u32,
     /// The value.
@@ -19,85 +18,82 @@ pub(super) struct RelinkedRow {
     pub(super) name: Option<ShortSpan>,
 }
 
-/// The records and their parents. `raw` returns the bytes of a name.
-pub(super) struct LinkTree<'a, F> {
-    log: &'a SessionLog,
-    deleted: &'a [bool],
-    raw: F,
-    records: Records<'a>,
-}
-
-/// The records among which a parent is searched that is not the previous record.
-enum Records<'a> {
-    /// All links by name. The map is made when it is needed.
-    All(OnceCell<HashMap<Cow<'a, [u8]>, usize>>),
-    /// Only some links before the record, because later records have not been read.
-    Recent,
-}
-
-/// The number of links that are recent.
-const RECENT_LINKS: usize = 16;
-
-impl<'a, F: Fn(Span) -> &'a [u8]> LinkTree<'a, F> {
-    /// Makes the tree of a whole session.
-    pub(super) fn new(log: &'a SessionLog, deleted: &'a [bool], raw: F) -> Self {
-        Self { log, deleted, raw, records: Records::All(OnceCell::new()) }
+/// Returns the changed links, in the order of the file. `None` if a name is not in memory.
+pub(super) fn relinked_lines(
+    log: &SessionLog,
+    kept: &KeptSpans,
+    deleted: &[bool],
+) -> Option<Vec<RelinkedRow>> {
+    let mut relinked = Vec::new();
+    if !deleted.contains(&true) {
+        return Some(relinked);
     }
-
-    /// Makes the tree of the records that have been read.
-    pub(super) fn of_recent(log: &'a SessionLog, deleted: &'a [bool], raw: F) -> Self {
-        Self { log, deleted, raw, records: Records::Recent }
-    }
-
-    /// Returns the changed links from the index `first`, in the order of the file.
-    pub(super) fn relinked(&self, first: usize) -> impl Iterator<Item = RelinkedRow> {
-        let changed = (first..self.log.links.len())
-            .filter(|link| !self.is_deleted(*link) && self.deleted_parent(*link).is_some());
-        changed.map(|link| {
-            let LinkRow { line, parent, .. } = self.log.links[link];
-            RelinkedRow { line, parent, name: self.name_of_ancestor(link) }
-        })
-    }
-
-    fn is_deleted(&self, link: usize) -> bool {
-        self.deleted[self.log.links[link].line as usize]
-    }
-
-    fn name(&self, link: usize) -> &'a [u8] {
-        (self.raw)(self.log.links[link].name.span())
-    }
-
-    /// Returns the index of the parent's link, if the parent is deleted.
-    fn deleted_parent(&self, index: usize) -> Option<usize> {
-        if let Some(previous) = self.log.links[index].previous() {
-            return Some(previous).filter(|previous| self.is_deleted(*previous));
+    let tree = LinkTree::new(log, kept);
+    let is_deleted = |link: usize| deleted[log.links[link].line as usize];
+    for (index, link) in log.links.iter().enumerate() {
+        if !is_deleted(index) && tree.parent(index).is_some_and(is_deleted) {
+            let name = tree.name_of_ancestor(index, is_deleted);
+            if name.is_some_and(|name| kept.get(name.span()).is_none()) {
+                return None;
+            }
+            relinked.push(RelinkedRow { line: link.line, parent: link.parent, name });
         }
-        let parent = (self.raw)(self.log.links[index].parent.span());
+    }
+    Some(relinked)
+}
+
+struct LinkTree<'a> {
+    log: &'a SessionLog,
+    kept: &'a KeptSpans,
+    /// For each link, the index of the last link with a name before it, plus 1. 0 if there is none.
+    named_before: Vec<u32>,
+    /// The links by name. Made only if the parent of a link is not the previous link.
+    by_name: OnceCell<HashMap<Cow<'a, [u8]>, usize>>,
+}
+
+impl<'a> LinkTree<'a> {
+    fn new(log: &'a SessionLog, kept: &'a KeptSpans) -> Self {
+        let mut last = 0;
+        let named_before = log.links.iter().enumerate().map(|(index, link)| {
+            let before = last;
+            if link.name.start < link.name.end {
+                last = index as u32 + 1;
+            }
+            before
+        });
+        Self { log, kept, named_before: named_before.collect(), by_name: OnceCell::new() }
+    }
+
+    fn previous(&self, index: usize) -> Option<usize> {
+        let previous = self.log.links[index].follows_last.then(|| self.named_before[index] as usize);
+        previous?.checked_sub(1)
+    }
+
+    /// Returns the index of the parent's link.
+    fn parent(&self, index: usize) -> Option<usize> {
+        if let Some(previous) = self.previous(index) {
+            return Some(previous);
+        }
+        let parent = self.kept.bytes_at(self.log.links[index].parent.span());
         if parent.is_empty() || parent == b"null" {
             return None;
         }
-        match &self.records {
-            Records::All(by_name) => {
-                let name = |index: usize| (text::canonical(self.name(index)), index);
-                let by_name = by_name.get_or_init(|| (0..self.log.links.len()).map(name).collect());
-                by_name.get(&text::canonical(parent)).copied().filter(|link| self.is_deleted(*link))
-            }
-            Records::Recent => (index.saturating_sub(RECENT_LINKS)..index)
-                .rev()
-                .find(|link| self.is_deleted(*link) && self.name(*link) == parent),
-        }
+        let name = |link: &LinkRow| text::canonical(self.kept.bytes_at(link.name.span()));
+        let by_name = || self.log.links.iter().enumerate().map(|(index, link)| (name(link), index)).collect();
+        self.by_name.get_or_init(by_name).get(&text::canonical(parent)).copied()
     }
 
     /// Returns the name of the nearest ancestor that stays.
-    fn name_of_ancestor(&self, start: usize) -> Option<ShortSpan> {
+    fn name_of_ancestor(&self, start: usize, is_deleted: impl Fn(usize) -> bool) -> Option<ShortSpan> {
         let mut index = start;
         // Bounded by the number of links, because a file may contain a cycle.
         for _ in 0..=self.log.links.len() {
-            match self.deleted_parent(index) {
-                Some(next) => index = next,
-                None => {
+            match self.parent(index) {
+                Some(next) if is_deleted(next) => index = next,
+                _ => {
                     let link = &self.log.links[index];
-                    let name = link.previous().map_or(link.parent, |previous| self.log.links[previous].name);
+                    let name =
+                        self.previous(index).map_or(link.parent, |previous| self.log.links[previous].name);
                     return Some(name).filter(|name| name.start < name.end);
                 }
             }

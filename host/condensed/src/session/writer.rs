@@ -1,5 +1,8 @@
 //! The writer of a compacted session. Bytes of the session are copied, except where an overlay changes an event.
 
+use std::iter::Peekable;
+use std::slice;
+
 use jp_compact_core::splice::{Piece, Pieces};
 use jp_compact_json::{KeptSpans, Span};
 
@@ -15,155 +18,90 @@ pub struct CompactedSession {
     pub(super) log: SessionLog,
     pub(super) kept: KeptSpans,
     pub(super) size: usize,
-    pub(super) changes: Changes,
-    pub(super) written: WrittenPart,
-}
-
-/// The changes to the events and lines of a session.
-#[derive(Default)]
-pub(super) struct Changes {
     pub(super) outcomes: Vec<Outcome>,
     pub(super) tools: IdTools,
     pub(super) deleted: Vec<bool>,
     pub(super) relinked: Vec<RelinkedRow>,
 }
 
-impl CompactedSession {
-    /// Returns the number of bytes at the beginning that were written correctly while the session was read.
-    #[must_use]
-    pub fn written_bytes(&self) -> u64 {
-        self.written.bytes
-    }
+/// The rows that have not been written yet.
+struct Rows<'a> {
+    events: Peekable<std::iter::Zip<slice::Iter<'a, EventRow>, slice::Iter<'a, Outcome>>>,
+    relinked: Peekable<slice::Iter<'a, RelinkedRow>>,
+}
 
+impl CompactedSession {
     /// Calls `write` with the next pieces. [`Piece::Old`] is a range of the file.
     ///
     /// # Errors
     /// The errors of `write`.
-    pub fn write<E>(&self, write: impl FnMut(&[Piece]) -> Result<(), E>) -> Result<(), E> {
-        self.write_from(NextRows::default(), write)
-    }
-
-    /// Like [`Self::write`], but without the [`Self::written_bytes`].
-    ///
-    /// # Errors
-    /// The errors of `write`.
-    pub fn write_rest<E>(&self, write: impl FnMut(&[Piece]) -> Result<(), E>) -> Result<(), E> {
-        self.write_from(self.written.next, write)
-    }
-
-    fn write_from<E>(
-        &self,
-        mut next: NextRows,
-        mut write: impl FnMut(&[Piece]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let lines = self.log.lines.len();
-        for first in (next.line..lines).step_by(LINES_OF_BATCH) {
-            let raw = |span| self.kept.bytes_at(span);
-            let pieces = self.changes.pieces(&self.log, lines.min(first + LINES_OF_BATCH), &mut next, raw);
-            write(&pieces.into_pieces())?;
-        }
-        write(&[Piece::Old(next.offset..self.size)])
-    }
-}
-
-/// The position of a writer: the rows and the bytes that have not been written.
-#[derive(Clone, Copy, Default)]
-pub(super) struct NextRows {
-    pub(super) line: usize,
-    pub(super) event: usize,
-    pub(super) relinked: usize,
-    pub(super) offset: usize,
-}
-
-/// The beginning of a compacted session, which is already written.
-#[derive(Clone, Copy, Default)]
-pub(super) struct WrittenPart {
-    /// The first rows that are not written.
-    pub(super) next: NextRows,
-    /// The number of halves of calls that are written.
-    pub(super) tools: usize,
-    pub(super) bytes: u64,
-}
-
-impl Changes {
-    /// Returns the pieces of the next lines, up to the number `end`. `raw` returns the bytes of a name.
-    pub(super) fn pieces<'a>(
-        &self,
-        log: &SessionLog,
-        end: usize,
-        next: &mut NextRows,
-        raw: impl Fn(Span) -> &'a [u8],
-    ) -> Pieces {
-        let (mut pieces, mut edits) = (Pieces::default(), Vec::new());
-        for number in next.line..end {
-            let line = log.lines[number];
+    pub fn write<E>(&self, mut write: impl FnMut(&[Piece]) -> Result<(), E>) -> Result<(), E> {
+        let mut rows = Rows {
+            events: self.log.events.iter().zip(&self.outcomes).peekable(),
+            relinked: self.relinked.iter().peekable(),
+        };
+        let (mut pieces, mut edits, mut offset) = (Pieces::default(), Vec::new(), 0);
+        for (number, line) in self.log.lines.iter().enumerate() {
             edits.clear();
-            self.collect_edits(log, number, next, &raw, &mut edits);
+            self.collect_edits(number, &mut rows, &mut edits);
             if self.deleted[number] {
-                pieces.push_old(next.offset..line.range().start);
-                next.offset = line.range().end;
+                pieces.push_old(offset..line.range().start);
+                offset = line.range().end;
                 continue;
             }
             // At one offset, insertions precede deletions. Edits inside a deleted range are dropped.
             edits.sort_by_key(|(span, _)| (span.start, !span.is_empty(), usize::MAX - span.end));
             for (span, text) in edits.drain(..) {
-                if span.start >= next.offset {
-                    pieces.push_old(next.offset..span.start);
+                if span.start >= offset {
+                    pieces.push_old(offset..span.start);
                     pieces.push_new(text.into_bytes());
-                    next.offset = span.end;
+                    offset = span.end;
                 }
             }
+            if number % LINES_OF_BATCH == LINES_OF_BATCH - 1 {
+                write(&std::mem::take(&mut pieces).into_pieces())?;
+            }
         }
-        next.line = end;
-        pieces
+        pieces.push_old(offset..self.size);
+        write(&pieces.into_pieces())
     }
 
     /// Collects the edits of a line.
-    fn collect_edits<'a>(
-        &self,
-        log: &SessionLog,
-        line: usize,
-        next: &mut NextRows,
-        raw: impl Fn(Span) -> &'a [u8],
-        edits: &mut Vec<(Span, String)>,
-    ) {
+    fn collect_edits(&self, line: usize, rows: &mut Rows<'_>, edits: &mut Vec<(Span, String)>) {
         let mut blocks = Vec::new();
-        let is_here = |row: &&EventRow| row.line().is_none_or(|other| other == line);
-        while let Some(row) = log.events.get(next.event).filter(is_here) {
-            let outcome = self.outcomes[next.event];
-            next.event += 1;
+        let is_here = |row: &EventRow| row.line().is_none_or(|other| other == line);
+        while let Some((row, outcome)) = rows.events.next_if(|(row, _)| is_here(row)) {
             let text = match (outcome, row.class) {
                 (Outcome::Emptied, _) => "",
                 (Outcome::Replaced, RowClass::ToolResponse { is_error }) => {
                     self.tools.status_line(row, is_error)
                 }
                 (Outcome::Deleted, _) => {
-                    blocks.extend(log.block(row));
+                    blocks.extend(self.log.block(row));
                     continue;
                 }
                 _ => continue,
             };
-            let sites = log.tool(row).map(|tool| log.edits(tool)).unwrap_or_default();
+            let sites = self.log.tool(row).map(|tool| self.log.edits(tool)).unwrap_or_default();
             edits.extend(sites.iter().map(|edit| (edit.span.span(), (edit.write)(text))));
         }
         if !blocks.is_empty() {
-            delete_blocks(log, blocks, edits);
+            self.delete_blocks(blocks, edits);
         }
-        while let Some(row) = self.relinked.get(next.relinked).filter(|row| row.line as usize == line) {
-            next.relinked += 1;
-            let name = row.name.and_then(|name| str::from_utf8(raw(name.span())).ok());
+        while let Some(row) = rows.relinked.next_if(|row| row.line as usize == line) {
+            let name = row.name.and_then(|name| str::from_utf8(self.kept.bytes_at(name.span())).ok());
             edits.push((row.parent.span(), name.unwrap_or("null").to_owned()));
         }
     }
-}
 
-/// Deletes elements of lists.
-fn delete_blocks(log: &SessionLog, mut blocks: Vec<(usize, usize)>, edits: &mut Vec<(Span, String)>) {
-    blocks.sort_unstable();
-    blocks.dedup();
-    for run in blocks.chunk_by(|left, right| left.0 == right.0 && left.1 + 1 == right.1) {
-        let ((list, from), (_, to)) = (run[0], run[run.len() - 1]);
-        edits.push((deletion(&log.lists[list], from, to), String::new()));
+    /// Deletes elements of lists.
+    fn delete_blocks(&self, mut blocks: Vec<(usize, usize)>, edits: &mut Vec<(Span, String)>) {
+        blocks.sort_unstable();
+        blocks.dedup();
+        for run in blocks.chunk_by(|left, right| left.0 == right.0 && left.1 + 1 == right.1) {
+            let ((list, from), (_, to)) = (run[0], run[run.len() - 1]);
+            edits.push((deletion(&self.log.lists[list], from, to), String::new()));
+        }
     }
 }
 

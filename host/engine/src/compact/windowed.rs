@@ -12,9 +12,9 @@ use jp_compact_core::overlay::Overlay;
 use jp_compact_core::projection::project;
 use jp_compact_core::{Stream, TurnRange};
 use jp_compact_runtime::environment::Environment;
-use jp_compact_store::{self as store, EarlyCopy, LargeFile, LargeTranscript, Place, RangePart, SidecarFile};
+use jp_compact_store::{self as store, LargeFile, LargeTranscript, Place, RangePart, SidecarFile};
 use jp_compact_transcripts::sidecar::Sidecar;
-use jp_compact_transcripts::{self as transcripts, EarlyWriter, Format, Transcript, WindowedFile};
+use jp_compact_transcripts::{self as transcripts, Format, Transcript, WindowedFile};
 
 use super::error::Error;
 use super::open::{warnings, with_sidecar_by};
@@ -79,9 +79,7 @@ fn open_session(
     }
     if overlays.iter().all(transcripts::can_be_condensed) {
         let (windows, hashes) = windows(&file, overlays);
-        let copy = Rc::new(RefCell::new(output.and_then(EarlyCopy::begin)));
-        let early = copy.borrow().is_some().then(|| early_writer(&file, overlays, Rc::clone(&copy)));
-        let condensed = transcripts::condense(format, file.size(), windows, early);
+        let condensed = transcripts::condense(format, file.size(), windows);
         let Some((stream, session)) = condensed else { return Ok(None) };
         let stream = with_overlays(stream, sidecar.clone(), |_, range| {
             let digest = hashes.borrow().digest(range, session.events());
@@ -91,7 +89,7 @@ fn open_session(
         let Some(stream) = stream else { return Ok(None) };
         file.check_unchanged()?;
         if let Some(session) = session.compacted(stream.overlays()) {
-            return Ok(Some((file.with_session(session, copy.take()), warnings(&stream))));
+            return Ok(Some((file.with_session(session), warnings(&stream))));
         }
     }
     let (windows, hashes) = windows(&file, overlays);
@@ -115,12 +113,6 @@ fn open_session(
 fn windows(file: &LargeFile, overlays: &[Overlay]) -> (Box<dyn WindowedFile>, Rc<RefCell<Hashes>>) {
     let hashes = Rc::new(RefCell::new(Hashes::new(overlays)));
     (Box::new(Windows { read: file.reader(), hashes: Rc::clone(&hashes) }), hashes)
-}
-
-/// Returns a writer of the compacted session into `copy`. After an error, `copy` is removed.
-fn early_writer(file: &LargeFile, overlays: &[Overlay], copy: Rc<RefCell<Option<EarlyCopy>>>) -> EarlyWriter {
-    let write = move |bytes: &[u8]| drop(copy.borrow_mut().take_if(|copy| copy.write(bytes).is_err()));
-    EarlyWriter::new(overlays, file.size(), Box::new(write))
 }
 
 /// Adds the overlays of a sidecar. `None` if the transcript is not understood, or if a digest cannot be computed.

@@ -38,17 +38,17 @@ impl EventBuilder {
             for event in &self.events[plan.events.min(self.events.len())..] {
                 self.source.report_event(plan.count.turn(event.kind), event.span);
             }
-            let mut log = self.log.take();
-            match &mut log {
-                Some(log) => self.move_into(log),
+            match self.log.take() {
+                Some(mut log) => {
+                    self.move_into(&mut log);
+                    self.log = Some(log);
+                }
                 None => plan.select(self),
             }
             plan.spans.retain(|span| !span.is_empty() && span.end <= self.source.size());
             plan.spans.sort_unstable_by_key(|span| span.start);
             plan.spans.drain(..).for_each(|span| self.source.keep(span));
             self.memory = plan;
-            log.iter_mut().for_each(|log| log.end_window(|span| self.source.bytes_at(span)));
-            self.log = log;
         }
         self.source.go_on()
     }
@@ -66,6 +66,7 @@ impl EventBuilder {
             let line = record.map(|record| record.element);
             log.add(&LoggedEvent { event, external, line, block }, self.size(), |span| self.raw(span));
         }
+        log.end_window();
         self.events.clear();
         self.external.clear();
         self.map.sources.clear();

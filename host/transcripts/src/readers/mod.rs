@@ -22,7 +22,7 @@ mod swe_agent;
 mod values;
 
 use bytes::Bytes;
-use jp_compact_condensed::{CondensedSession, EarlyWriter, LoggedSession};
+use jp_compact_condensed::{CondensedSession, SessionLog};
 use jp_compact_core::index::Unreadable;
 use jp_compact_core::render::Provider;
 use jp_compact_core::stream::Stream;
@@ -129,16 +129,15 @@ pub fn read_in_windows(
 }
 
 /// Like [`read_in_windows`], for overlays that [`can_be_condensed`](jp_compact_condensed::can_be_condensed) accepts.
-/// The transcript has only the starts of the turns. `early` writes it while it is read. `None` also after an error.
+/// The transcript has only the starts of the turns. `None` also after an error.
 pub fn condense(
     format: Format,
     size: usize,
     file: Box<dyn WindowedFile>,
-    early: Option<EarlyWriter>,
 ) -> Option<(Transcript, CondensedSession)> {
     let reader = reader(format).filter(|reader| reader.reads_lines_once())?;
     let mut builder = EventBuilder::new(ByteSource::in_windows(size, file).ok()?, format);
-    builder.log = Some(LoggedSession::for_file_of(size, early)?);
+    builder.log = Some(SessionLog::for_file_of(size)?);
     reader.read(&mut builder).ok()?;
     builder.finish_condensed()
 }
