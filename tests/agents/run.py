@@ -204,8 +204,9 @@ class Agent:
         # In shares, because a token has no fixed number of characters.
         reported, saved = 1 - tokens["view_after"] / tokens["view_before"], 1 - after / before
         error = abs(saved - reported) / reported
-        assert error <= self.error, f"the request is {saved:.1%} smaller, and the report has {reported:.1%}"
-        return f"{self.name}: {before:,} -> {after:,} characters, {saved:.1%} less, the report has {reported:.1%}"
+        result = f"{self.name}: {before:,} -> {after:,} characters, {saved:.1%} less, the report has {reported:.1%}"
+        assert error <= self.error, result
+        return result
 
 
 def same(agent, what, request, printed):
@@ -322,6 +323,9 @@ class OpenCode(Agent):
 
 class GeminiCli(Agent):
     name, form, parts = "gemini-cli", "gemini", staticmethod(parts_gemini)
+    # A session that is resumed in another minute, as on a slow machine, has responses without a call. They are counted, but
+    # neither Gemini CLI nor `print` sends them.
+    error = 0.15
 
     def configure(self):
         folder = self.home / ".gemini"
