@@ -230,7 +230,7 @@ fn untrusted_strategy_that_hides_a_trusted_one_is_exit_10() {
 }
 
 #[test]
-fn unreadable_manifest_is_exit_12_and_is_listed() {
+fn invalid_manifest_is_exit_12_and_is_listed() {
     let home = Home::new();
     fs::create_dir_all(home.path("dir/folder")).unwrap();
     fs::write(home.path("dir/folder/plugin.toml"), "manifest = 1\nname = \"folder\"\n").unwrap();

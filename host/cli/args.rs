@@ -43,7 +43,7 @@ pub(crate) struct Verbosity {
     pub(crate) log_format: LogFormat,
     /// Color the text for people
     ///
-    /// `auto` colors text on a terminal, unless NO_COLOR is set. CLICOLOR_FORCE=1 is `always`.
+    /// `auto` colors text on a terminal. CLICOLOR_FORCE=1 also colors it without a terminal. NO_COLOR overrides both.
     #[arg(
         long,
         global = true,
@@ -226,9 +226,9 @@ pub(crate) struct ModelArgs {
     llm_budget_requests: Option<u64>,
     /// Assume a context window of N tokens
     ///
-    /// The input and the output of each request to a model together fit into this window. If the model's own window is
-    /// smaller, it is used. [default: the window of --model, else of the conversation's model, else of the configured
-    /// model]
+    /// `auto` compares the conversation with this window. The input and the output of each request to a model together
+    /// fit into this window, or into the model's own window if that is smaller. [default: the window of --model, else
+    /// of the conversation's model, else of the configured model]
     #[arg(long, help_heading = "Models", value_name = "N")]
     pub(crate) context_window: Option<u64>,
     /// Do not reuse or store models' notes on parts of a conversation

@@ -125,7 +125,9 @@ fn serve_command(init: &Init, jp: &Connection, run: RunArguments) -> Exit {
 fn command_line(init: &Init, jp: &Connection) -> Result<Vec<OsString>, Report> {
     if init.version != PROTOCOL_VERSION {
         let message = format!("JP's plugin protocol {} is not supported", init.version);
-        let hint = format!("this jp-compact knows version {PROTOCOL_VERSION}; run `jp-compact` itself");
+        let hint = format!(
+            "this jp-compact supports version {PROTOCOL_VERSION}; run `jp-compact` directly, not through JP"
+        );
         return Err(Report::new(Exit::Usage, message, Some(&hint)));
     }
     let enter = |error: io::Error| Report::of_system("failed to enter JP's workspace", &error);

@@ -182,7 +182,7 @@ fn report(
     });
     if images.kept + images.lost > 0 {
         let all = counted(images.kept + images.lost, "image");
-        text.line(format_args!("  {all}, {} left out with hidden content", images.lost));
+        text.line(format_args!("  {all}, {} left out (hidden by overlays)", images.lost));
     }
     text.list("  ", session.notes.iter().map(|note| format!("  note: {note}")));
     let document = ForkReport {

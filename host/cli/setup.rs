@@ -71,7 +71,7 @@ impl<'a> Setup<'a> {
         self.warn(open_as(transcript, self.format, self.environment)?)
     }
 
-    /// Like [`Self::read`], for a run that will append, except for a dry run.
+    /// Reads a transcript that the run will append to. A dry run reads it as [`Self::read`] does.
     pub(crate) fn read_to_append(&self, transcript: &OsStr) -> Result<Opened, Report> {
         if self.dry_run {
             return self.read(transcript);

@@ -242,7 +242,7 @@ fn show_texts_that_stay<'a>(
 
 fn parts<'a>(candidate: &'a CallCandidate<'_>, options: &Options) -> Parts<'a> {
     let kept_lines = |text: &'a str, edge_lines, is_output| {
-        // A short text stays whole. It is a candidate only because it is merged.
+        // All lines of a short text stay. It is a candidate only because it is merged.
         let is_short = text.len() <= options.min_bytes;
         let (line_bytes, edge_lines) =
             if is_short { (options.min_bytes, text.len()) } else { (options.line_bytes, edge_lines) };

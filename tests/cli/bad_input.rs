@@ -189,7 +189,7 @@ fn reports_missing_permissions() {
 }
 
 #[test]
-fn full_disk_keeps_old_file() {
+fn file_size_limit_keeps_old_file() {
     let world = World::new();
     let transcript = world.write_conversation("conversation", &Conversation::with_turns(200));
     let kilobytes = transcript.original_bytes().len() / 1024;

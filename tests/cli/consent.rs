@@ -206,7 +206,7 @@ fn query_skips_auto_compaction_before_approval() {
 }
 
 #[test]
-fn ndjson_ignores_model_choice_of_current_folder() {
+fn ndjson_rejects_model_choice_of_current_folder() {
     let scene = Scene::with_config("");
     scene.world.write_file(".jp-compact.toml", TEAM.as_bytes());
     let record = json!({"id": 1, "path": scene.transcript.path});

@@ -100,7 +100,10 @@ fn fork_and_import_count_images() {
     assert_eq!(fork("a.jsonl")["session"]["images"], json!({ "kept": 3, "lost": 0 }));
     world.run(&["s.jsonl", "--strategy", "strip-tools", "--keep-last", "0"]).exits(0);
     assert_eq!(fork("b.jsonl")["session"]["images"], json!({ "kept": 2, "lost": 1 }));
-    world.run(&["fork", "s.jsonl", "c.jsonl"]).exits(0).reports("  3 images, 1 left out with hidden content");
+    world
+        .run(&["fork", "s.jsonl", "c.jsonl"])
+        .exits(0)
+        .reports("  3 images, 1 left out (hidden by overlays)");
     let import = world.run(&["import", "s.jsonl", "--to", "i", "--json"]).exits(0).line();
     assert_eq!(import["images"], json!({ "kept": 0, "lost": 3 }));
     world

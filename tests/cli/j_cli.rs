@@ -1,6 +1,6 @@
 //! J-CLI's three layers as one configuration, with J-CLI's own numbers. `micro` runs in every iteration of an agent's
-//! loop. A summary follows if the view still has more than 204,800 tokens. The third layer is tested in `mcp.rs`, and all
-//! three with a real MCP client in `mcp_client_loop.rs`.
+//! loop. A summary follows if the view still has more than 204,800 tokens. The third layer is tested in `mcp.rs`, and
+//! together with `micro` and a real MCP client in `mcp_client_loop.rs`.
 
 use std::fs;
 

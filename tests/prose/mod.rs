@@ -117,7 +117,8 @@ fn literal_passages(literal: &str, line: usize) -> Vec<Passage> {
         return Vec::new();
     }
     let text = literal.replace("\\n", "\n\n").replace("\\\"", "\"");
-    // An escaped `\n` does not begin a new line of the source. A literal has either escaped or real line breaks.
+    // An escaped `\n` does not begin a new line of the source. If a literal also has real line breaks, the line numbers
+    // after the first `\n` are too high.
     let lines_per_part = usize::from(literal.contains('\n'));
     let lines = text.split('\n').enumerate();
     let lines: Vec<(usize, &str)> =

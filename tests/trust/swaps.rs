@@ -15,11 +15,11 @@ use crate::home::{Home, text};
 
 #[test]
 fn file_replaced_after_the_check_is_never_run() {
-    // Most of the time passes in processes that start.
+    // Most of the time is spent on starting processes, so the threads work in parallel.
     std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(replace_after_the_check))));
 }
 
-/// Replaces a file 250 times between its check and its start.
+/// Checks and starts a plugin 250 times. Its file is replaced after the check, or in every tenth attempt before it.
 fn replace_after_the_check() {
     let home = Home::new();
     home.install("plugin", "#!/bin/sh\necho good\n");

@@ -1,4 +1,4 @@
-//! `jp-compact eval`: measures strategies: the part of the needed names that their views keep, and their cost.
+//! `jp-compact eval`: measures how many of the needed names the view of each strategy keeps, and the cost.
 
 use std::ffi::OsString;
 use std::num::NonZero;
@@ -102,7 +102,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Gates")]
 struct GateArgs {
-    /// Require a recall of N %, of paths, numbers, and identifiers
+    /// Require a recall of N % for each of paths, numbers, and identifiers
     ///
     /// With a class, the recall of that class: path, number, identifier, word, command, error, quote, or constraint.
     #[arg(long, value_name = "N[:CLASS]")]
@@ -293,7 +293,7 @@ fn core_count() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Replaces absolute paths, so that a report does not depend on the folder of the checkout.
+/// Replaces absolute paths. Otherwise a report would depend on the folder of the checkout.
 fn make_paths_relative(report: &mut EvalReport, environment: &Environment) {
     let make_relative = |path: &mut String| *path = relative_path(Path::new(&*path), environment);
     report.transcripts.iter_mut().for_each(|transcript| make_relative(&mut transcript.path));

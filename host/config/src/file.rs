@@ -197,7 +197,7 @@ impl WordOrTable for ToolCalls {
             (ToolCallsPolicy::Strip, Some(true), Some(false)) => Ok(Self(ToolsMode::StripRequests)),
             (ToolCallsPolicy::Strip, Some(false), Some(true)) => Ok(Self(ToolsMode::StripResponses)),
             (ToolCallsPolicy::Strip, Some(false), Some(false)) => {
-                Err("`strip` with neither `request` nor `response` strips nothing".into())
+                Err("`strip` with `request = false` and `response = false` strips nothing".into())
             }
             (ToolCallsPolicy::Strip, ..) => {
                 Err("`strip` as a table needs both `request` and `response` (`true` or `false`)".into())

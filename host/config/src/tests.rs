@@ -42,7 +42,7 @@ fn rejects(text: &str, line: usize, column: usize, message: &str) {
 }
 
 #[test]
-fn built_in_values_of_the_user_are_those_without_keys() {
+fn built_in_limits_and_llm_match_the_defaults_in_code() {
     let (_, file) = merge(&[]).unwrap();
     assert_eq!(file.limits.private_dir_bytes, usize::try_from(PRIVATE_BYTES_MAX).ok());
     assert_eq!(file.llm, llm::Settings::default());

@@ -56,7 +56,7 @@ pub const CHECKS: [Check; 63] = [
     full("D09", "describe with unknown keys", "unknown keys in the request are ignored"),
     core("D10", DESCRIBE, "its manifest asks for everything in `needs` of its description"),
     core("R01", RUN, "it answers before its deadline"),
-    core("R02", RUN, "it exits 0 after its answer, or replies with `error` first"),
+    core("R02", RUN, "it exits 0 after its answer, unless the answer is `error`"),
     core("R03", RUN, "no process that it started keeps its pipes open after its exit"),
     core("R04", RUN, "the whole reply is at most 8 MiB"),
     core("R05", RUN, "exactly one line ends the reply: result, decline, needs or error"),

@@ -78,7 +78,7 @@ async fn check_steps(context: &CheckContext<'_>, surveys: &Surveys, findings: &m
         findings.skip(&["P14"], "it compacts whole turns only");
         return;
     }
-    // Turn 1 has three steps.
+    // Turn 1 has four steps.
     let last = Bound::At(Position::step(1, 1));
     for (id, from) in [("p14", Bound::turn(0)), ("p14b", Bound::At(Position::step(1, 0))), ("p14c", last)] {
         let selection = Selection { from: Some(from), to: Some(last), ..Selection::default() };
@@ -98,7 +98,7 @@ pub(super) async fn check_unusual(
 ) {
     let Some(plain) = ordinary.first() else { return };
     let plain_request = |id| context.request(&surveys.plain, id, None);
-    // A strategy that varies its answer to the same request cannot be compared with unusual requests.
+    // If a strategy varies its answer to the same request, its answers to unusual requests cannot be compared.
     let mut is_comparable = context.is_pure();
     if !is_comparable {
         findings.skip(&["F07"], "it is stochastic");

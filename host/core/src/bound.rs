@@ -19,7 +19,8 @@ pub enum Bound {
     Ago(SignedDuration),
     /// `last`: the turn or step after the greatest end of all overlays that are not stale.
     AfterLast,
-    /// The first turn that began more than this long after the first event: `keep_first = "5h"` in JP's own rules.
+    /// The first turn that began more than this long after the first event: `--keep-first 5h`, or `keep_first = "5h"`
+    /// in JP's own rules.
     WithinFirst(SignedDuration),
 }
 

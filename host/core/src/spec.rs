@@ -152,8 +152,8 @@ pub fn parse_values(
     Ok(options)
 }
 
-/// Returns whether a schema accepts options that are not in its `properties`. Unlike in JSON Schema, the default is no,
-/// so that a misspelled option is an error.
+/// Returns whether a schema accepts options that are not in its `properties`. Unlike in JSON Schema, the default is no.
+/// Otherwise a misspelled option would not be an error.
 #[must_use]
 pub fn accepts_unlisted(schema: &Value) -> bool {
     ["additionalProperties", "patternProperties", "unevaluatedProperties"]

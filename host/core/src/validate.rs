@@ -244,7 +244,7 @@ impl std::fmt::Display for Refusal {
             Self::NotClosed { range, closed } => {
                 write!(
                     out,
-                    "range_not_closed: a summary of {range} partially overlaps an older one; a summary of {closed} does not"
+                    "range_not_closed: a summary of {range} splits an older one; a summary of {closed} does not"
                 )
             }
             Self::SplitsCall { range, request, response } => {

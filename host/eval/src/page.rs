@@ -54,7 +54,7 @@ pub enum PageEventKind {
     Result,
 }
 
-/// The result of one strategy at one cut.
+/// The result of one row of the report at one cut.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PageRow {
     /// The index of the row in the report.

@@ -1,4 +1,4 @@
-//! The controls: simple choices of whole events with the same number of tokens as a view. A strategy that keeps less than
+//! The controls: simple choices of whole events with at most as many tokens as a view. A strategy that keeps less than
 //! these has no merit.
 
 use sha2::{Digest, Sha256};
@@ -18,8 +18,8 @@ pub fn newest(tokens: &[u64], budget: u64) -> Vec<usize> {
     chosen
 }
 
-/// Returns the events in a fixed order, each if it still fits into `budget`. `order` is a [`random_order`] of at least as
-/// many events.
+/// Takes the events in the order of `order`, skips those that do not fit into the rest of `budget`, and returns the
+/// others. `order` is a [`random_order`] of at least as many events as `tokens` has.
 #[must_use]
 pub fn random(order: &[usize], tokens: &[u64], budget: u64) -> Vec<usize> {
     let mut left = budget;

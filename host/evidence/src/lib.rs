@@ -4,7 +4,7 @@
 //! The interface is not stable.
 #![expect(
     clippy::cast_possible_truncation,
-    reason = "events and anchors of a session are numbered with 32 bits; a transcript has far fewer"
+    reason = "events and anchors of a session are numbered with 32 bits; a transcript has far fewer than 2^32"
 )]
 
 pub mod cache;

@@ -100,7 +100,7 @@ fn active_ids(sessions: &Path, environment: &Environment) -> Vec<String> {
         }
         _ => format!("getsid-{id}"),
     };
-    // Older versions of JP name the file after the value. A value with a separator is not a name.
+    // Older versions of JP name the file after the session's id. An id with a separator is not a file name.
     let is_name = !id.contains(['/', '\\']) && id != "." && id != "..";
     let names = [Some(key), Some(id.clone()).filter(|_| is_name)];
     let read = |name: String| read_session(&sessions.join(format!("{name}.json")), &id, &source);

@@ -1,4 +1,4 @@
-//! The scanner accepts exactly what `serde_json` accepts.
+//! Tests of the scanner. It must accept exactly the input that `serde_json` accepts.
 
 use super::*;
 use proptest::prelude::*;
@@ -154,7 +154,8 @@ fn reports_the_byte_of_the_error() {
     assert_eq!(scanner.value(0), Err(Malformed { offset: 6, message: "invalid UTF-8" }));
 }
 
-/// Checks that the loop over a container finds the same end, error, and lenient spans as a call for each level.
+/// Checks that `value`, which skips a container in a loop, finds the same end, error, and lenient spans as the
+/// recursive `nested_value`.
 #[track_caller]
 fn check_loop(json: &str) {
     for new in [Scanner::at_byte, Scanner::lenient, Scanner::in_line] {

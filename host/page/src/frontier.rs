@@ -22,9 +22,10 @@ pub(crate) fn section(report: &EvalReport) -> Markup {
     let axes =
         Axes { x: "tokens saved, %", y: "names kept, %", x_range: (lowest, 100.0), y_range: (0.0, 100.0) };
     let caption = html! {
-        "Each dot is a row of the table, with its number. Farther right saves more tokens, higher keeps more paths, numbers, "
-        "and identifiers. The dashed lines are the controls: the newest events of the same size, and random ones. A strategy "
-        "below them is worse than no strategy."
+        "Each dot is a row of the table, with its number. A dot farther right saves more tokens. A higher dot keeps "
+        "more paths, numbers, and identifiers. The dashed lines are the controls: the newest events, and random "
+        "events, with at most the same number of tokens. A strategy below them keeps fewer names than such a simple "
+        "choice of events."
     };
     match dots(axes, &points, &controls) {
         Some(svg) => {
@@ -34,7 +35,7 @@ pub(crate) fn section(report: &EvalReport) -> Markup {
     }
 }
 
-/// Returns the points of one control over all rows, from the row that saves least to the row that saves most.
+/// Returns the points of one control over all rows, sorted by the tokens that the control saves.
 fn control_line(report: &EvalReport, control: impl Fn(&EvalRow) -> EvalControl) -> Vec<(f64, f64)> {
     let mut points: Vec<(f64, f64)> = strategies(report)
         .filter_map(|(_, row)| {

@@ -69,7 +69,7 @@ impl SentTotals {
         jp.raw += other_jp.raw;
         jp.view += other_jp.view;
         if other_jp.difference.is_some() {
-            jp.difference = Some("JP does not apply every overlay; `show` names them".to_owned());
+            jp.difference = Some("JP does not apply every overlay; `show` names the ignored ones".to_owned());
         }
     }
 

@@ -118,7 +118,7 @@ impl<'a> Exchange<'a> {
         match self.source {
             EventInput::Inline { seen, .. } if end.id != self.id || end.count != seen => {
                 let message = format!(
-                    "expected {} events of request {} according to `events_end`, found {seen} of {}",
+                    "`events_end` announces {} events of request {}, but {seen} events of request {} precede it",
                     end.count, end.id, self.id
                 );
                 Err(StrategyError::new("request_invalid", message))

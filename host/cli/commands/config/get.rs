@@ -19,7 +19,7 @@ use crate::output;
 pub(crate) struct Args {
     /// The key of a value or of a table
     key: String,
-    /// A transcript: a conversation folder, a file, or an id
+    /// Use the configuration of this transcript: a folder, a file, or an id
     #[arg(long, value_name = "TRANSCRIPT")]
     conversation: Option<OsString>,
     #[command(flatten)]

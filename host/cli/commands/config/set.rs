@@ -18,7 +18,7 @@ use crate::exit::Exit;
     after_help = "Examples:\n  jp-compact config set --conversation 17738399468 conversation.compaction.keep_last=5\n  jp-compact config set --conversation session.jsonl conversation.compaction.default_profile=light\n  jp-compact config unset --conversation 17738399468 conversation.compaction.keep_last"
 )]
 pub(crate) struct Args {
-    /// A transcript: a conversation folder, a file, or an id
+    /// Change the configuration of this transcript: a folder, a file, or an id
     #[arg(long, value_name = "TRANSCRIPT", required = true)]
     conversation: OsString,
     /// The keys and their values

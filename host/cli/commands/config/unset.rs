@@ -13,7 +13,7 @@ use crate::exit::Exit;
 /// Remove configuration keys from the settings of one conversation
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// A transcript: a conversation folder, a file, or an id
+    /// Change the configuration of this transcript: a folder, a file, or an id
     #[arg(long, value_name = "TRANSCRIPT", required = true)]
     conversation: OsString,
     /// The keys; all keys below them are removed, too

@@ -1,5 +1,5 @@
-//! Google's rules (M1 to M5), checked on the `contents` of a request body. The names of the members may be those of the
-//! API or of its Python SDK.
+//! Google's rules (M1, M2, M3, and M5) and the general rules G5 and G6, checked on the `contents` of a request body.
+//! The names of the members may be those of the API or of its Python SDK.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! Every rule of docs/reference/lint-rules.md, with valid and invalid views or bodies.
+//! The rules of docs/reference/lint-rules.md, with valid and invalid views or bodies. The tests of G7 and G8 are in the
+//! transcripts crate.
 
 use jp_compact_core::lint::{self, Rule, Violation};
 use jp_compact_core::projection::project;

@@ -213,7 +213,8 @@ fn rejects_summary_that_splits_older_ones() {
         build: build().element(compaction(90, 3, 5, json!({"summary": {"summary": "S"}}))),
         ..Case::default()
     };
-    let message = "range_not_closed: a summary of turns 4-6 partially overlaps an older one; a summary of turns 3-6 does not";
+    let message =
+        "range_not_closed: a summary of turns 4-6 splits an older one; a summary of turns 3-6 does not";
     with_older_summary.rejects(summary(4, 6, "S"), message);
     with_older_summary.accepts(summary(3, 6, "S"));
     with_older_summary.accepts(summary(4, 4, "S"));
@@ -221,7 +222,7 @@ fn rejects_summary_that_splits_older_ones() {
     let union = Case { overlap: Overlap::Union, ..with_older_summary };
     union.rejects(
         summary(4, 4, "S"),
-        "range_not_closed: a summary of turn 4 partially overlaps an older one; a summary of turns 3-5 does not",
+        "range_not_closed: a summary of turn 4 splits an older one; a summary of turns 3-5 does not",
     );
     let with_accepted_summary = Case { accepted: vec![TurnRange::new(3, 5).unwrap()], ..Case::default() };
     with_accepted_summary.rejects(summary(4, 6, "S"), message);

@@ -1,5 +1,5 @@
-//! The file paths that a view loses because the arguments of calls are stripped. RFD 064's default profile for JP
-//! strips the arguments too, and JP itself offers a policy that keeps them (docs/reference/evidence.md).
+//! The number of file paths that a view loses because the arguments and the results of calls are stripped. RFD 064's
+//! default profile for JP strips both. JP also has a policy that keeps the arguments (docs/evidence.md).
 
 use jp_compact_core::overlay::{Overlay, ToolPolicy};
 use jp_compact_core::{Stream, View};
@@ -9,7 +9,7 @@ use jp_compact_schema::document::{BetterPolicy, LostPaths};
 /// The policy that keeps the arguments.
 const BETTER: &str = "strip-responses";
 
-/// Returns the paths that a view of a conversation of JP lost, if one of these overlays strips arguments. This function
+/// Counts the paths that a view of a conversation of JP lost, if one of these overlays strips arguments. This function
 /// reads the whole view, so it is called only for a report.
 #[must_use]
 pub fn lost_paths<'a>(

@@ -1,6 +1,6 @@
-//! Automatic compaction: each strategy of a profile continues after the last compaction of the same content (RFD D17,
-//! "Automatic Compaction"). A failed summary leaves the conversation unchanged. `auto.on_failure` decides whether it is
-//! also an error.
+//! Automatic compaction (RFD D17, "Automatic Compaction"). Policies continue after the last compaction of the same
+//! content. A new summary replaces all earlier summaries. A failed summary leaves the conversation unchanged.
+//! `auto.on_failure` decides whether the failure is also an error.
 
 use std::cell::OnceCell;
 use std::mem;
@@ -42,8 +42,8 @@ pub struct AutoWindow {
 }
 
 impl AutoWindow {
-    /// Returns the rule that decides whether a compaction waits, if the configuration has one. Without a known window
-    /// there is no room to wait.
+    /// Returns the rule that decides whether a compaction waits. `None` if `auto.cost` is not `prefer-cold`, or if the
+    /// window is unknown.
     #[must_use]
     pub fn wait_rule(&self, config: &Config) -> Option<WaitRule> {
         let window = self.window.filter(|_| config.auto.cost == CostPolicy::PreferCold)?;
@@ -63,8 +63,8 @@ pub enum ProfileOutcome {
 }
 
 impl Planner<'_> {
-    /// Runs a profile. Each strategy continues after the last compaction of the same content. With a rule, the
-    /// compaction waits if it would not pay back.
+    /// Runs a profile. Each strategy compacts the range that [`range_to_compact`] returns. With `wait`, the compaction
+    /// waits if it would not pay back in time.
     ///
     /// # Errors
     /// A strategy cannot be used or fails.
@@ -133,8 +133,9 @@ impl Planner<'_> {
         self.check_focus(&strategies)
     }
 
-    /// Returns the model of the conversation and its context window. A typed model precedes the model in the transcript
-    /// of another program, which precedes the model of JP's own files and the configured model.
+    /// Returns the model of the conversation, and the context window. A typed model is the only one. Otherwise, the
+    /// order is: the model in the transcript of another program, the model of JP's own files, the configured model. If
+    /// no window is typed, the first known window of these models counts, in the same order.
     pub async fn model_and_window(
         &self,
         request: &AutoRequest<'_>,

@@ -1,7 +1,7 @@
-//! Numbers, identifiers, and words. Their expressions match whole runs of word characters, so a text is split into runs
-//! once, and each run is classified:
+//! Numbers, identifiers, and words. Except for the fraction of a number, their expressions match whole runs of word
+//! characters, so a text is split into runs once, and each run is classified:
 //!
-//! - number: `\d{3,}(?:\.\d+)?`, with neither `\w` nor `.` before it, and without `\w` after it
+//! - number: `[0-9]{3,}(?:\.[0-9]+)?`, with neither `\w` nor `.` before it, and without `\w` after it
 //! - identifier: `\b(?:[a-z]+_[a-z0-9_]{3,}|[a-z]+[A-Z]\w{3,}|[A-Z][a-z]+[A-Z]\w{2,})\b`
 //! - word: `\b[a-z]{7,}\b`
 
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_three_digits_and_free_neighbors() {
+    fn numbers_have_at_least_three_digits_and_no_adjacent_word_characters() {
         let check = |text, expected| check(text, Class::Number, expected);
         check("12 123 1234", &["123", "1234"]);
         check("port 8080, took 123.45 s.", &["8080", "123.45"]);

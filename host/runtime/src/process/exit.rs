@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(super) struct ExitSignals(Signal);
 
 impl ExitSignals {
-    /// Starts to listen. Must be called before the spawn, so that an early exit is not missed.
+    /// Starts to listen. Must be called before the spawn. Otherwise an early exit could be missed.
     pub(super) fn listen() -> io::Result<Self> {
         signal(SignalKind::child()).map(Self)
     }

@@ -80,7 +80,7 @@ impl MemoryPlan {
         let first = self.events.min(builder.events.len());
         for link in &builder.map.links[self.links..] {
             self.spans.push(link.id);
-            // With `previous`, the parent's name is the id of the previous record, which stays.
+            // If `previous` is set, the `id` of that link equals `parent`, and is selected already.
             if link.previous.is_none() {
                 self.spans.push(link.parent);
             }
