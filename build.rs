@@ -1,6 +1,6 @@
-//! Links the unwinder of the C compiler into the executables. They start sooner without its shared library, because a
-//! command starts three of them: the host, the runner, and the strategy. This changes nothing on other systems, and for
-//! a linker that the user chose. See docs/decisions/0035-cost-of-a-start.md.
+//! Linker arguments that let the executables start sooner. A command starts three of them: the host, the runner, and the
+//! strategy. They change nothing on other systems, and for a linker that the user chose. See
+//! docs/decisions/0035-cost-of-a-start.md and docs/decisions/0038-whole-program-archives.md.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,8 +8,17 @@ use std::process::Command;
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=RUSTC_LINKER");
-    if is_built_for_this_machine() && variable("RUSTC_LINKER").is_none() && has_static_unwinder() {
+    if !is_built_for_this_machine() || variable("RUSTC_LINKER").is_some() {
+        return;
+    }
+    // Without the shared library of the unwinder, each process loads one library less.
+    if has_static_unwinder() {
         println!("cargo:rustc-link-lib=static:-bundle=gcc_eh");
+    }
+    // Tests start the executables of the dev profile thousands of times. At a fixed address, the loader does not have to
+    // relocate 170,000 pointers in each start. Releases keep a random address.
+    if variable("PROFILE").is_some_and(|profile| profile == "debug") {
+        println!("cargo:rustc-link-arg-bins=-no-pie");
     }
 }
 
