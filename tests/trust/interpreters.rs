@@ -58,6 +58,15 @@ fn interpreter_is_trusted_with_its_script() {
 }
 
 #[test]
+fn argument_with_a_blank_is_trusted_with_its_script() {
+    let install = |home: &Home| {
+        home.install("own/shell x", "exec /bin/sh \"$@\"\n");
+        install_script(home, "#!/bin/sh HOME/own/shell x");
+    };
+    check(install, "own/shell x");
+}
+
+#[test]
 fn program_named_env_outside_of_the_system_is_an_interpreter() {
     let install = |home: &Home| {
         home.install(
@@ -129,9 +138,12 @@ fn interpreter_that_others_can_change_is_rejected() {
 fn first_line_that_cannot_be_resolved_is_rejected() {
     let home = Home::new();
     copy_shell(&home);
-    for first_line in
-        ["#!own/shell", "#!/usr/bin/env -S PATH=HOME/own shell", "#!/usr/bin/env -SHOME/own/shell"]
-    {
+    for first_line in [
+        "#!own/shell",
+        "#!/usr/bin/env -S PATH=HOME/own shell",
+        "#!/usr/bin/env -SHOME/own/shell",
+        "#!/usr/bin/env HOME/own/shell x",
+    ] {
         install_script(&home, first_line);
         let stderr = home.fails(&["strategy", "trust", "./plugin"], 11);
         assert!(stderr.contains("the `#!` line of "), "{stderr}");

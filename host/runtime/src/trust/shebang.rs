@@ -12,6 +12,10 @@ use crate::small_file;
 const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 /// Linux reads this many bytes of the first line.
 const LINE_BYTES_MAX: u64 = 256;
+/// The characters that separate the interpreter from its argument.
+const BLANK: [char; 2] = [' ', '\t'];
+/// The characters at which `env -S` splits.
+const ENV_BLANK: [char; 5] = [' ', '\t', '\r', '\x0b', '\x0c'];
 /// Characters that `env -S` interprets.
 const ENV_SPECIAL: [char; 5] = ['"', '\'', '\\', '$', '#'];
 
@@ -20,7 +24,7 @@ const ENV_SPECIAL: [char; 5] = ['"', '\'', '\\', '$', '#'];
 pub(super) struct Line {
     /// The interpreter as it is written, or as it was found on PATH.
     pub(super) program: PathBuf,
-    /// The arguments before the path of the script.
+    /// All possible arguments before the path of the script.
     pub(super) args: Vec<String>,
 }
 
@@ -41,19 +45,24 @@ pub(super) fn read(script: &Path) -> Result<Option<Line>, String> {
 }
 
 fn parse(line: &str) -> Result<Line, &'static str> {
-    let blank = [' ', '\t'];
-    let mut words = line.split(blank).filter(|word| !word.is_empty());
-    let program = Path::new(words.next().ok_or("names no interpreter")?);
+    let line = line.trim_matches(BLANK);
+    let (program, rest) = line.split_once(BLANK).unwrap_or((line, ""));
+    let (program, rest) = (Path::new(program), rest.trim_start_matches(BLANK));
+    if line.is_empty() {
+        return Err("names no interpreter");
+    }
     if !program.is_absolute() {
         return Err("names its interpreter by a relative path");
     }
     let is_env = program.file_name().is_some_and(|name| name == "env")
         && program.canonicalize().is_ok_and(|real| is_of_system(program) && is_of_system(&real));
     if !is_env {
-        return Ok(Line { program: program.to_owned(), args: words.map(str::to_owned).collect() });
+        return Ok(Line { program: program.to_owned(), args: possible_args(rest) });
     }
-    let mut words = words.peekable();
-    if words.next_if_eq(&"-S").is_some() && line.contains(ENV_SPECIAL) {
+    let split = rest.strip_prefix("-S").filter(|words| words.is_empty() || words.starts_with(BLANK));
+    let blank = if split.is_some() { &ENV_BLANK[..] } else { &BLANK };
+    let mut words = split.unwrap_or(rest).split(blank).filter(|word| !word.is_empty()).peekable();
+    if split.is_some() && line.contains(ENV_SPECIAL) {
         return Err("uses quotes, escapes or variables with `env -S`");
     }
     while let Some(word) = words.next_if(|word| word.starts_with('-') || word.contains('=')) {
@@ -63,9 +72,19 @@ fn parse(line: &str) -> Result<Line, &'static str> {
         }
     }
     let name = words.next().ok_or("names no interpreter")?;
-    let args = words.map(str::to_owned).collect();
+    let args: Vec<String> = words.map(str::to_owned).collect();
+    // In Linux, the program of `env` is then the whole rest of the line.
+    if split.is_none() && rest != name {
+        return Err("passes `env` several words without `-S`");
+    }
     // If the program does not exist, `env` itself starts and fails.
     Ok(Line { program: find(name).unwrap_or_else(|| program.to_owned()), args })
+}
+
+/// Returns the rest of a line as one argument, as in Linux, and its words, as in macOS.
+fn possible_args(rest: &str) -> Vec<String> {
+    let words = rest.split(BLANK).filter(|word| !word.is_empty() && *word != rest);
+    Some(rest).filter(|rest| !rest.is_empty()).into_iter().chain(words).map(str::to_owned).collect()
 }
 
 /// Returns the interpreter of a script with symbolic links resolved.
@@ -121,7 +140,14 @@ mod tests {
         check("/usr/bin/env -S A=1 sh -e", &["/usr/bin/sh", "-e"]);
         check("/usr/bin/env no-such-program", &["/usr/bin/env"]);
         check("/home/u/env sh", &["/home/u/env", "sh"]);
+        check("/usr/bin/env -S sh\x0b/a\r", &["/usr/bin/sh", "/a"]);
+        check("/usr/bin/env sh\r", &["/usr/bin/env"]);
         check("/bin/sh\r", &["/bin/sh\r"]);
+    }
+
+    #[test]
+    fn argument_may_contain_blanks() {
+        check("/bin/sh  /a b\t", &["/bin/sh", "/a b", "/a", "b"]);
     }
 
     #[test]
@@ -132,6 +158,9 @@ mod tests {
         let reason = "passes `env` an option or a variable that changes what is started";
         for line in ["env -S/home/u/x", "env -i sh", "env -S PATH=/home/u sh", "env LD_PRELOAD=/x sh"] {
             rejects(&format!("/usr/bin/{line}"), reason);
+        }
+        for line in ["env /home/u/x y", "env sh -e"] {
+            rejects(&format!("/usr/bin/{line}"), "passes `env` several words without `-S`");
         }
         rejects("/usr/bin/env -S \"${X}\" sh", "uses quotes, escapes or variables with `env -S`");
     }
