@@ -116,6 +116,8 @@ fn environment_contains_fixed_and_granted_variables_only() {
 #[test]
 fn fixed_variable_cannot_be_granted() {
     TestDir::new().check_not_started(&["--env", "PATH"], &["/bin/true"], "PATH is set by the host");
+    let reason = "LD_PRELOAD changes the dynamic loader";
+    TestDir::new().check_not_started(&["--env", "LD_PRELOAD"], &["/bin/true"], reason);
 }
 
 #[test]

@@ -122,6 +122,11 @@ fn untrust_revokes_trust() {
         assert_eq!(fs::read_dir(home.path(STORE)).unwrap().count(), 0);
     }
     home.ok(&["strategy", "trust", "./plugin"]);
+    // The file of a writer that was killed, and a folder.
+    let records: Vec<_> =
+        fs::read_dir(home.path(RECORDS)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    fs::copy(&records[0], home.path(RECORDS).join(".new-1-abcd")).unwrap();
+    fs::create_dir(home.path(RECORDS).join("folder")).unwrap();
     fs::remove_file(path).unwrap();
     assert_eq!(home.json(&["strategy", "untrust", "./plugin", "--json"])["revoked"], 1);
     assert_eq!(home.json(&["strategy", "untrust", "./plugin", "--json"])["revoked"], 0);

@@ -64,6 +64,24 @@ fn trust_does_not_grant_the_permissions_of_a_manifest() {
 }
 
 #[test]
+fn variable_of_the_dynamic_loader_is_never_granted() {
+    let home = Home::new();
+    install_folder(&home, "env = [\"LD_DEBUG\"]");
+    for args in [
+        vec!["strategy", "trust", "./folder"],
+        home.compact("./folder", &[]),
+        home.compact("inner", &["--trust-dir", "."]),
+        vec!["strategy", "test", "./folder"],
+    ] {
+        let output = home.command(&args).output().unwrap();
+        let stderr = text(&output.stderr);
+        assert!(!output.status.success(), "{args:?}: {stderr}");
+        assert!(stderr.contains("`LD_DEBUG` cannot be granted"), "{args:?}: {stderr}");
+    }
+    assert_eq!(home.diary(), Vec::<Vec<String>>::new());
+}
+
+#[test]
 fn failure_reports_permissions_that_may_be_missing() {
     let home = Home::new();
     install_folder(&home, "env = [\"GRANTED\"]");

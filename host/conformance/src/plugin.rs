@@ -101,6 +101,7 @@ impl TestedPlugin {
         let text = small_file::text(bytes.ok_or(TestedPluginError::NoManifest)?).map_err(invalid)?;
         let manifest: Manifest = toml::from_str(&text)
             .map_err(|error| TestedPluginError::Manifest(error.to_string().trim_end().to_owned()))?;
+        grants::check(&manifest.permissions).map_err(TestedPluginError::Manifest)?;
         let (program, args) = match &manifest.run.program {
             Program::Dylib(file) => (runner.to_owned(), library_args(&folder.join(file))?),
             Program::Command(command) => {

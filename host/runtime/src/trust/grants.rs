@@ -6,9 +6,11 @@ use std::str::FromStr;
 
 use jp_compact_schema::{Permissions, Runtime};
 
-/// Variables that cannot be granted, because the host sets them for every strategy. Variables of the dynamic
-/// loader cannot be granted either.
+/// Variables that cannot be granted, because the host sets them for every strategy.
 const NEVER_GRANTED: [&str; 6] = ["PATH", "LANG", "TZ", "HOME", "TMPDIR", "JP_COMPACT_PROTOCOL"];
+
+/// Prefixes of the variables of the dynamic loader. They would already change the runner, before it confines itself.
+const LOADER_PREFIXES: [&str; 2] = ["LD_", "DYLD_"];
 
 /// A single permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,10 +57,19 @@ fn variable(name: &str) -> Result<String, String> {
     if !is_name {
         return Err("expected the name of a variable after `env:`".into());
     }
-    if NEVER_GRANTED.contains(&name) || name.starts_with("LD_") || name.starts_with("DYLD_") {
+    if NEVER_GRANTED.contains(&name) || LOADER_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
         return Err(format!("`{name}` cannot be granted"));
     }
     Ok(name.to_owned())
+}
+
+/// Checks permissions that were not parsed as words: those of a manifest, a record, or a lock file.
+///
+/// # Errors
+/// A variable cannot be granted.
+pub fn check(permissions: &Permissions) -> Result<(), String> {
+    let invalid = permissions.env.iter().find_map(|name| variable(name).err());
+    invalid.map_or(Ok(()), |reason| Err(format!("invalid permission `env`: {reason}")))
 }
 
 impl fmt::Display for Grant {

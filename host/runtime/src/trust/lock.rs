@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use jp_compact_schema::{Permissions, StrategyName};
 use serde::{Deserialize, Serialize};
 
+use super::grants;
 use crate::{private_file, small_file};
 
 const HEADING: &str = "# Trusted plugins: the digest of each plugin, and its grants.\n\
@@ -56,6 +57,9 @@ impl Lock {
             toml::from_str(&text).map_err(|error| error.to_string().trim_end().to_owned())?;
         if file.lock != FORMAT_VERSION {
             return Err(format!("version {} is not supported; expected {FORMAT_VERSION}", file.lock));
+        }
+        for LockEntry { name, permissions, .. } in &file.plugins {
+            grants::check(permissions).map_err(|reason| format!("{name}: {reason}"))?;
         }
         Ok(Self { path: path.to_owned(), entries: file.plugins })
     }
@@ -168,9 +172,17 @@ mod tests {
     fn rejects_invalid_lock_files() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("plugins.lock");
-        for text in ["lock = 2", "nonsense", "lock = 1\n[[plugins]]", "lock = 1\n[[plugin]]\npath = \"a\""] {
+        let entry =
+            "lock = 1\n[[plugin]]\nname = \"a\"\npath = \"a\"\nsha256 = \"00\"\n[plugin.permissions]\n";
+        let read = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            assert!(Lock::read(&path).is_err(), "{text}");
+            Lock::read(&path)
+        };
+        for text in ["lock = 2", "nonsense", "lock = 1\n[[plugins]]", "lock = 1\n[[plugin]]\npath = \"a\""] {
+            assert!(read(text).is_err(), "{text}");
         }
+        read(&format!("{entry}env = [\"A\"]")).unwrap();
+        let error = read(&format!("{entry}env = [\"A\", \"LD_PRELOAD\"]")).unwrap_err();
+        assert_eq!(error, "a: invalid permission `env`: `LD_PRELOAD` cannot be granted");
     }
 }

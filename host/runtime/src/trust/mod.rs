@@ -362,7 +362,10 @@ fn check_manifest(plugin: &Plugin) -> Result<(), Error> {
         PluginForm::Broken(reason) => {
             Err(Error::BadManifest { path: plugin.path.clone(), reason: reason.clone() })
         }
-        PluginForm::Folder(manifest) => agree(&manifest.protocols).map(drop).map_err(Error::Version),
+        PluginForm::Folder(manifest) => {
+            grants::check(&manifest.permissions).map_err(bad_manifest(plugin))?;
+            agree(&manifest.protocols).map(drop).map_err(Error::Version)
+        }
         PluginForm::Executable | PluginForm::Dylib => Ok(()),
     }
 }

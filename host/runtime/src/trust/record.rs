@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use jp_compact_schema::{Permissions, StrategyName};
 use serde::{Deserialize, Serialize};
 
+use super::grants;
 use crate::{digest, private_file, small_file};
 
 /// The version of the record format.
@@ -77,7 +78,13 @@ impl Records {
         };
         let mut records = Vec::new();
         for entry in entries {
-            records.extend(read(&entry?.path())?.filter(|record| !record.path.is_empty()));
+            let path = entry?.path();
+            let record = read(&path).unwrap_or_else(|error| {
+                warn_ignored(&path, &error);
+                None
+            });
+            // A temporary file or a copy has another name than the file that `get` reads, and grants nothing.
+            records.extend(record.filter(|record| self.file(&record.path) == path));
         }
         records.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(records)
@@ -86,12 +93,45 @@ impl Records {
 
 fn read(path: &Path) -> io::Result<Option<TrustRecord>> {
     let Some(bytes) = small_file::read(path, small_file::RECORD)? else { return Ok(None) };
-    match serde_json::from_slice::<TrustRecord>(&bytes) {
-        Ok(record) if record.record == FORMAT_VERSION => Ok(Some(record)),
-        Ok(_) => Ok(None),
+    let record = serde_json::from_slice::<TrustRecord>(&bytes).map_err(|error| error.to_string());
+    match record.and_then(|record| grants::check(&record.permissions).map(|()| record)) {
+        Ok(record) => Ok(Some(record).filter(|record| record.record == FORMAT_VERSION)),
         Err(error) => {
-            tracing::warn!(%error, path = %path.display(), "ignored an unreadable trust record");
+            warn_ignored(path, &error);
             Ok(None)
         }
+    }
+}
+
+fn warn_ignored(path: &Path, error: &dyn std::fmt::Display) {
+    tracing::warn!(%error, path = %path.display(), "ignored an unreadable trust record");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(path: &str, variable: &str) -> TrustRecord {
+        let permissions = Permissions { env: vec![variable.to_owned()], ..Permissions::default() };
+        TrustRecord::new(StrategyName::parse("a").unwrap(), path.into(), "00".into(), permissions, None)
+    }
+
+    #[test]
+    fn other_files_in_the_folder_are_not_records() {
+        let base = tempfile::tempdir().unwrap();
+        let (records, record) = (Records(base.path().to_owned()), record("/a", "A"));
+        records.write(&record).unwrap();
+        fs::copy(records.file("/a"), base.path().join(".new-1-abcd")).unwrap();
+        fs::create_dir(base.path().join("folder")).unwrap();
+        assert_eq!(records.all().unwrap(), [record]);
+    }
+
+    #[test]
+    fn ignores_a_record_of_a_variable_that_cannot_be_granted() {
+        let base = tempfile::tempdir().unwrap();
+        let records = Records(base.path().to_owned());
+        records.write(&record("/a", "LD_PRELOAD")).unwrap();
+        assert_eq!(records.get(Path::new("/a")).unwrap(), None);
+        assert_eq!(records.all().unwrap(), []);
     }
 }
