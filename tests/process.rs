@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use jp_compact_runtime::jail::{Abilities, Confinement, Jail};
-use jp_compact_runtime::process::{self, Ended, Launch, ProcessError, Stderr};
+use jp_compact_runtime::process::{self, Ended, Launch, OutputCallbacks, ProcessError, Stderr};
 use jp_compact_schema::Permissions;
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_compact-runner");
@@ -271,6 +271,17 @@ fn process_that_holds_the_pipes_is_an_error() {
     let test_dir = TestDir::new();
     let result = test_dir.run(test_dir.launch(&["leaves-a-process-on-the-pipes"]));
     assert!(matches!(result, Err(ProcessError::PipesHeldOpen)), "{result:?}");
+}
+
+#[test]
+fn stderr_is_kept_after_every_error() {
+    let test_dir = TestDir::new();
+    let mut stderr = Stderr::default();
+    let callbacks = OutputCallbacks { stdout: &mut |_| {}, stderr: &mut |_| {} };
+    let launch = test_dir.launch(&["reports-and-leaves-a-process-on-the-pipes"]);
+    let result = block_on(process::run_with_callbacks(launch, callbacks, &mut stderr));
+    assert!(matches!(result, Err(ProcessError::PipesHeldOpen)), "{result:?}");
+    assert_eq!(stderr.text(), "reported\n");
 }
 
 #[test]

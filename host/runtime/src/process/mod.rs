@@ -106,7 +106,8 @@ pub struct Ended {
 /// # Errors
 /// The program could not be started, or the host had to kill it.
 pub async fn run(launch: Launch<'_>) -> Result<Ended, ProcessError> {
-    run_with_callbacks(launch, OutputCallbacks { stdout: &mut |_| {}, stderr: &mut |_| {} }).await
+    let callbacks = OutputCallbacks { stdout: &mut |_| {}, stderr: &mut |_| {} };
+    run_with_callbacks(launch, callbacks, &mut Stderr::default()).await
 }
 
 /// Callbacks for output while it arrives. The output must not be trusted before the process has ended.
@@ -118,20 +119,22 @@ pub struct OutputCallbacks<'a> {
     pub stderr: &'a mut (dyn FnMut(&[u8]) + Send),
 }
 
-/// Same as [`run`], and passes output to callbacks while it arrives.
+/// Same as [`run`], and passes output to callbacks while it arrives. After an error without a field for it, the kept
+/// part of stderr is in `stderr`.
 pub async fn run_with_callbacks(
     launch: Launch<'_>,
     callbacks: OutputCallbacks<'_>,
+    stderr: &mut Stderr,
 ) -> Result<Ended, ProcessError> {
     let started = Instant::now();
-    finish(Child::spawn(&launch)?, started, launch, callbacks).await
+    finish(Child::spawn(&launch)?, started, launch, callbacks, stderr).await
 }
 
 /// Same as [`run`], but stdin is a terminal. The bytes of `stdin` are typed there, and the terminal stays open.
 pub async fn run_at_terminal(launch: Launch<'_>) -> Result<Ended, ProcessError> {
     let started = Instant::now();
     let callbacks = OutputCallbacks { stdout: &mut |_| {}, stderr: &mut |_| {} };
-    finish(Child::spawn_at_terminal(&launch)?, started, launch, callbacks).await
+    finish(Child::spawn_at_terminal(&launch)?, started, launch, callbacks, &mut Stderr::default()).await
 }
 
 async fn finish(
@@ -139,15 +142,18 @@ async fn finish(
     started: Instant,
     launch: Launch<'_>,
     callbacks: OutputCallbacks<'_>,
+    stderr: &mut Stderr,
 ) -> Result<Ended, ProcessError> {
-    let mut stderr = Stderr::default();
     let limits =
         Limits { deadline: launch.deadline, grace: launch.grace, stdout_bytes_max: launch.stdout_bytes_max };
-    let (status, stdout) = run_to_end(child, launch.stdin, &mut stderr, &limits, callbacks).await?;
+    let (status, stdout) = run_to_end(child, launch.stdin, stderr, &limits, callbacks).await?;
     let wall = started.elapsed();
-    match not_started(launch.program, status, &stdout, &stderr) {
+    match not_started(launch.program, status, &stdout, stderr) {
         Some(reason) => Err(ProcessError::Start { program: launch.program.to_owned(), reason }),
-        None => Ok(Ended { status, stdout, stderr, wall, tier: launch.confinement.tier() }),
+        None => {
+            let stderr = std::mem::take(stderr);
+            Ok(Ended { status, stdout, stderr, wall, tier: launch.confinement.tier() })
+        }
     }
 }
 

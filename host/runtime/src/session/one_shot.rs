@@ -88,10 +88,11 @@ impl Starter {
         let mut stderr_log =
             StderrLog::new(confined.cleared.plugin.name.as_str(), confined.copy_and_original());
         let callbacks = OutputCallbacks { stdout: on_stdout, stderr: &mut |bytes| stderr_log.append(bytes) };
-        let ended = process::run_with_callbacks(launch, callbacks).await;
+        let mut kept_stderr = Stderr::default();
+        let ended = process::run_with_callbacks(launch, callbacks, &mut kept_stderr).await;
         match &ended {
             Ok(Ended { stderr, .. }) | Err(ProcessError::Deadline { stderr, .. }) => stderr_log.end(stderr),
-            Err(_) => stderr_log.end(&Stderr::default()),
+            Err(_) => stderr_log.end(&kept_stderr),
         }
         let ended = ended.map(|mut ended| {
             confined.show_original_path(&mut ended.stderr);
