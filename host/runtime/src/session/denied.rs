@@ -8,7 +8,7 @@ use rustix::fs::{Access, access};
 
 use super::confined::Confined;
 use super::error::{Error, Lacking};
-use crate::jail::Tier;
+use crate::jail::{Tier, is_of_system};
 use crate::process::ProcessError;
 use crate::trust::{self, Grant, grants};
 
@@ -91,8 +91,12 @@ fn guess_with(output: &str, granted: &Permissions, could_be_read: impl Fn(&Path)
     {
         return Some(Grant::Network);
     }
-    let could_be_granted =
-        |path: &PathBuf| could_be_read(path) && !granted.read.iter().any(|granted| path.starts_with(granted));
+    // With a runtime, the jail allows the system folders. A message often begins with the path of the interpreter.
+    let is_allowed = |path: &Path| {
+        granted.runtime != Runtime::None && is_of_system(path)
+            || granted.read.iter().any(|granted| path.starts_with(granted))
+    };
+    let could_be_granted = |path: &PathBuf| could_be_read(path) && !is_allowed(path);
     // Write access cannot be granted.
     let lines = output
         .lines()
@@ -204,5 +208,8 @@ mod tests {
         for output in ["Cannot fork", "Could not resolve host", "cat: /etc/hosts: Permission denied"] {
             assert_eq!(guess_with(output, &granted, |_| true), None, "{output}");
         }
+        let granted = Permissions { runtime: Runtime::Sh, ..Permissions::default() };
+        let output = "/bin/sh: 0: cannot open /tmp/x/my: Permission denied";
+        assert_eq!(guess_with(output, &granted, |path| path.starts_with("/bin")), None);
     }
 }
