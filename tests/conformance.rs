@@ -11,6 +11,8 @@
 #[expect(dead_code, reason = "other tests run the examples")]
 mod world;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -190,6 +192,57 @@ fn need_without_a_permission_in_the_manifest_fails() {
     check_only_failure(&run_checks(base.path()), "D10", "`llm`");
     std::fs::write(&path, manifest.to_owned() + "llm = true\n").unwrap();
     check_passes(base.path());
+}
+
+#[test]
+fn worker_must_exit_in_time_and_without_more_output() {
+    if !world::has("python3") {
+        return;
+    }
+    for (mode, part) in [("W03-more", "it wrote more after its last answer"), ("W03-late", "within 5s")] {
+        let base = tempfile::tempdir().unwrap();
+        check_only_failure(&run_checks(&install_broken(base.path(), mode)), "W03", part);
+    }
+}
+
+/// Checks that a check is skipped for a broken strategy in a folder with this name.
+#[track_caller]
+fn check_skipped(mode: &str, folder: &OsStr, id: &str, reason: &str) {
+    let base = tempfile::tempdir().unwrap();
+    let folder = base.path().join(folder);
+    std::fs::create_dir(&folder).unwrap();
+    let outcomes = run_checks(&install_broken(&folder, mode));
+    let outcome = outcomes.iter().find(|outcome| outcome.check.id == id).unwrap();
+    assert_eq!(outcome.verdict, CheckVerdict::Skipped { why: reason.to_owned() });
+}
+
+#[test]
+fn check_that_was_not_run_is_skipped() {
+    if world::has("python3") {
+        check_skipped("P01-steps", "x".as_ref(), "P14", "an ordinary request already failed");
+        check_skipped("S02", OsStr::from_bytes(b"x\xff"), "S02", "the path of its program is not UTF-8");
+    }
+}
+
+#[test]
+fn files_outside_the_folder_are_not_part_of_the_plugin() {
+    let base = tempfile::tempdir().unwrap();
+    let folder = base.path().join("folder");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(base.path().join("lib.sh"), "").unwrap();
+    world::install(&base.path().join("run"), "#!/bin/sh\n");
+    let at = |command: &str| {
+        let manifest = format!(
+            "manifest = 1\nname = \"a\"\nversion = \"1\"\ndescription = \"d\"\nprotocols = [1]\n[run]\n{command}\n"
+        );
+        std::fs::write(folder.join("plugin.toml"), manifest).unwrap();
+        TestedPlugin::at(&folder, &cargo_bin("compact-runner"))
+    };
+    assert_eq!(at("command = [\"sh\", \"../lib.sh\"]").unwrap().args, ["../lib.sh"]);
+    for run in ["command = [\"../run\"]", "dylib = \"../lib.sh\""] {
+        let error = at(run).unwrap_err().to_string();
+        assert!(error.contains("leads out of the plugin's folder"), "{error}");
+    }
 }
 
 /// Modes of the hostile strategy with the check that each one fails, or `None` if the mode is harmless.

@@ -21,7 +21,7 @@ if MODE in SUMMARIZES or MODE in ("summary", "own-range"):
     DESCRIPTION["produces"] = ["summary"]
 if MODE == "N05":
     DESCRIPTION["determinism"] = "stochastic"
-if MODE == "P14":
+if MODE in ("P14", "P01-steps"):
     DESCRIPTION["features"].append("steps")
 if MODE == "F09":
     del DESCRIPTION["options_schema"]
@@ -102,7 +102,7 @@ def answer(request, events):
     selective = lambda *calls: {**range_, "tool_calls": {"policy": "selective", "calls": list(calls)}}
     strip = {**range_, "reasoning": "strip"}
     compactions = {
-        "P01": [], "P02": [{**strip, "reasonning": "strip"}], "P03": [{**strip, "from_turn": last + 1}],
+        "P01": [], "P01-steps": [], "P02": [{**strip, "reasonning": "strip"}], "P03": [{**strip, "from_turn": last + 1}],
         "P04": [{**strip, "to_turn": last + 1}], "P05": [range_], "P06": [{**range_, "summary": {"summary": "text"}}],
         "P07": [{**strip, "to_turn": min(2, last)}], "P08": [selective({"seq": 0, "response": "strip"})],
         "P13": [strip] * 1025,
@@ -197,6 +197,13 @@ def main():
         subprocess.Popen(["sleep", "20"])
     if MODE == "W03" and VERB == "worker":
         return 3
+    if MODE == "W03-more" and VERB == "worker":
+        print("\nmore")
+    if MODE == "W03-late" and VERB == "worker":
+        # It exits with 0, but only after SIGTERM.
+        import signal
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+        signal.pause()
     return 0
 
 

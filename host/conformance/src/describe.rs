@@ -178,7 +178,10 @@ async fn check_usage_errors(setup: &CheckSetup<'_>, plugin: &TestedPlugin, findi
         Err(error) => findings.fail(failure("S04", error)),
     }
     // The runner sets the variable for every strategy, and `env` removes it.
-    let Some(program) = plugin.program.to_str() else { return };
+    let Some(program) = plugin.program.to_str() else {
+        findings.skip(&["S02"], "the path of its program is not UTF-8");
+        return;
+    };
     let arguments = [&["-u", "JP_COMPACT_PROTOCOL", program][..], &plugin.arguments("run")].concat();
     match process::run(setup.launch(Path::new(ENV), &arguments, Vec::new())).await {
         Ok(ended) => findings.failures.extend(usage_failure("S02", &ended)),

@@ -106,6 +106,9 @@ pub fn failures(outcomes: &[CheckOutcome]) -> String {
     reasons.collect::<Vec<_>>().join("\n")
 }
 
+/// The prefixes of the checks that send requests.
+const REQUEST_CHECKS: [&str; 5] = ["R", "P", "N", "F", "W"];
+
 /// The results of the checks so far.
 #[derive(Debug, Default)]
 struct Findings {
@@ -167,10 +170,13 @@ pub async fn test(
                     let context = CheckContext { setup, plugin, description, options, spool };
                     ask_for_compactions(&context, level, &mut findings).await;
                 }
-                Err(error) => findings.fail(failure("S01", error)),
+                Err(error) => {
+                    findings.fail(failure("S01", error));
+                    findings.skip_prefixes(&REQUEST_CHECKS, "the folder for events cannot be created");
+                }
             }
         }
-        None => findings.skip_prefixes(&["R", "P", "N", "F", "W"], "its description allows no requests"),
+        None => findings.skip_prefixes(&REQUEST_CHECKS, "its description allows no requests"),
     }
     let checks = CHECKS.iter().filter(|check| check.level <= level);
     checks
@@ -234,7 +240,7 @@ async fn ask_for_compactions(context: &CheckContext<'_>, level: CheckLevel, find
     let surveys = Surveys::get();
     let Some(ordinary) = single::check_ordinary(context, surveys, findings).await else {
         findings.skip_prefixes(&["F", "W"], "an ordinary request already failed");
-        findings.skip(&["N05", "P12"], "an ordinary request already failed");
+        findings.skip(&["N05", "P12", "P14"], "an ordinary request already failed");
         return;
     };
     if level == CheckLevel::Full {

@@ -103,22 +103,26 @@ impl TestedPlugin {
             .map_err(|error| TestedPluginError::Manifest(error.to_string().trim_end().to_owned()))?;
         grants::check(&manifest.permissions).map_err(TestedPluginError::Manifest)?;
         let (program, args) = match &manifest.run.program {
-            Program::Dylib(file) => (runner.to_owned(), library_args(&folder.join(file))?),
+            Program::Dylib(file) => {
+                let args = library_args(&folder.join(file))?;
+                trust::file_in(file, folder).map_err(TestedPluginError::Manifest)?;
+                (runner.to_owned(), args)
+            }
             Program::Command(command) => {
                 let (first, rest) = command.split_first().ok_or(TestedPluginError::NoCommand)?;
                 check_built(folder, first, &text)?;
+                let program = if first.contains('/') && !first.starts_with('/') {
+                    trust::file_in(first, folder).map_err(TestedPluginError::Manifest)?
+                } else {
+                    find_program(folder, first)?
+                };
                 // An argument that names a file of the folder is replaced by the path of the file, because the
                 // process has another working folder.
                 let args = rest.iter().map(|arg| {
-                    let file = folder.join(arg);
-                    let names_file = !arg.starts_with('-') && file.is_file();
-                    if names_file {
-                        file.to_str().map_or_else(|| arg.clone(), str::to_owned)
-                    } else {
-                        arg.clone()
-                    }
+                    let file = trust::file_in(arg, folder).ok();
+                    file.and_then(|file| file.to_str().map(str::to_owned)).unwrap_or_else(|| arg.clone())
                 });
-                (find_program(folder, first)?, args.collect())
+                (program, args.collect())
             }
         };
         let name = manifest.name.to_string();
@@ -206,8 +210,9 @@ impl TestedPlugin {
             || is_of_system && self.manifest.as_ref().is_none_or(needs_runtime)
     }
 
-    /// Returns the jail that the host would use with the granted permissions, or `None` if this machine has no jail.
-    /// The jail also allows `env`, which the checks use.
+    /// Returns a jail with the granted permissions, or `None` if this machine has no jail. It differs from the jail of
+    /// the host: it also allows `env`, which the checks use, and an interpreter outside the system folders always needs
+    /// a grant.
     #[must_use]
     pub fn jail(&self, abilities: Abilities) -> Option<Jail> {
         let interpreter = self.interpreter();

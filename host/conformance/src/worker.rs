@@ -1,6 +1,7 @@
 //! The checks of a strategy as a worker, with a real connection to one process. A request is sent only after
 //! the previous answer, unless the strategy supports `pipeline`.
 
+use std::io;
 use std::time::Duration;
 
 use jp_compact_core::reply::{self, Terminal};
@@ -8,7 +9,7 @@ use jp_compact_schema::{Input, Reply};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{ChildStdin, ChildStdout};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::ask::Request;
 use super::conversation::Surveys;
@@ -130,21 +131,43 @@ impl TestConnection {
 
     /// Closes stdin and checks how the worker exits.
     async fn end(self) -> Result<(), CheckFailure> {
-        let Self { worker, stdin, mut stdout } = self;
+        let Self { mut worker, stdin, mut stdout } = self;
         drop(stdin);
-        // Any further output except blank lines is an error.
-        let extra_line = timeout(EXIT_TIME_MAX, stdout.next_line()).await;
-        let ended = worker.end(EXIT_TIME_MAX, GRACE).await.map_err(|error| failure("W03", error))?;
+        let exit_deadline = Instant::now() + EXIT_TIME_MAX;
+        let extra_line = tokio::select! {
+            line = timeout_at(exit_deadline, next_nonblank(&mut stdout)) => line.unwrap_or(Ok(None)),
+            // Drains stderr. If the process exits, its stdout ends.
+            () = async { worker.exited().await; std::future::pending().await } => Ok(None),
+        };
+        let has_exited = timeout_at(exit_deadline, worker.exited()).await.is_ok();
+        let ended = worker.end(Duration::ZERO, GRACE).await.map_err(|error| failure("W03", error))?;
         if let Some(exceeded) = ended.exceeded {
             return Err(process_failure(&ProcessError::PrivateDirTooLarge(exceeded)));
         }
-        match extra_line {
-            Ok(Ok(Some(line))) if !line.trim().is_empty() => Err(failure(
+        if let Some(line) = extra_line.map_err(|error| failure("W03", error))? {
+            let line = super::truncated(&line.into());
+            return Err(failure("W03", format!("it wrote more after its last answer: {line}")));
+        }
+        if !has_exited {
+            return Err(failure(
                 "W03",
-                format!("it wrote more after its last answer: {}", super::truncated(&line.into())),
-            )),
-            _ if ended.status.success() => Ok(()),
-            _ => Err(failure("W03", format!("it ended with {}", ended.status))),
+                format!("it did not exit within {EXIT_TIME_MAX:?} after stdin was closed"),
+            ));
+        }
+        if ended.status.success() {
+            Ok(())
+        } else {
+            Err(failure("W03", format!("it ended with {}", ended.status)))
+        }
+    }
+}
+
+/// Returns the next line that is not blank.
+async fn next_nonblank(stdout: &mut Lines<BufReader<ChildStdout>>) -> io::Result<Option<String>> {
+    loop {
+        match stdout.next_line().await? {
+            Some(line) if line.trim().is_empty() => {}
+            line => return Ok(line),
         }
     }
 }

@@ -40,7 +40,7 @@ pub use grants::Grant;
 pub use modes::{Insecure, Why};
 pub use record::TrustRecord;
 pub use runs::ExecutedFile;
-pub use start::{Cleared, asked};
+pub use start::{Cleared, asked, file_in};
 
 /// Trust options of the command line.
 #[derive(Debug, Clone, Copy, Default)]

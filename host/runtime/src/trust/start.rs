@@ -151,8 +151,11 @@ fn in_folder(program: &Program, copy: &Path) -> Result<(PathBuf, Vec<String>), S
     Ok((path, args.iter().map(arg).collect()))
 }
 
-/// Returns the path of a file in the folder. Rejects paths that lead out of it.
-fn file_in(relative: &str, folder: &Path) -> Result<PathBuf, String> {
+/// Returns the path of a file in the folder of a plugin.
+///
+/// # Errors
+/// The path leads out of the folder, or there is no such file.
+pub fn file_in(relative: &str, folder: &Path) -> Result<PathBuf, String> {
     let components = Path::new(relative).components();
     if !components.clone().all(|component| matches!(component, Component::Normal(_) | Component::CurDir)) {
         return Err(format!("`{relative}` leads out of the plugin's folder"));
