@@ -87,7 +87,7 @@ fn confine(invocation: &Invocation) -> Result<(), String> {
     if jail.is_some() {
         confine::drop_privileges()?;
     }
-    // The keeper starts before Landlock is applied, because a jailed process cannot signal processes outside the jail.
+    // The keeper starts before Landlock is applied, so it is outside the jail, and the jailed program cannot signal it.
     let keeper = start_keeper(invocation.host_pid, jail)?;
     confine::set_limits(invocation.cpu_seconds)?;
     let Some(jail) = jail else { return Ok(()) };

@@ -1,4 +1,5 @@
-//! The exchange of one request, with a new process for each round of `needs`, and the check that the reply fails.
+//! The exchange of one request, with a new process for each round of `needs`. It also determines which check an invalid
+//! reply fails.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -39,7 +40,8 @@ pub struct CheckSetup<'a> {
     pub private_bytes_max: u64,
     /// The time limit for a request.
     pub deadline: Duration,
-    /// The time limit for a description. The protocol's limit is too short for interpreters on a busy machine.
+    /// The time limit for a description: the limit of the protocol, or a longer limit of the user. An interpreter on a
+    /// busy machine may need more than two seconds to start.
     pub describe_deadline: Duration,
     /// The confinement of the strategy.
     pub confinement: Confinement<'a>,

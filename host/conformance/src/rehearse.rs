@@ -86,7 +86,7 @@ pub async fn rehearse(
             count => format!("the host would append its {count} compactions"),
         },
         Terminal::Decline(decline) => format!("it declines: {}", decline.reason),
-        // The loop ends only after the last round.
+        // Unreachable: `exchange` answers `needs` and sends the request again.
         Terminal::Needs(_) => String::new(),
         Terminal::Error(error) => error.message,
     });

@@ -37,13 +37,14 @@ impl AllowedRoot {
         path.starts_with(&self.path)
     }
 
-    /// Opens a folder below this one. Links are followed unless they lead out.
+    /// Opens a folder below this one. On Linux, relative links are followed unless they lead out. Absolute links are
+    /// rejected, even if their target is below this folder. Without `openat2`, every link is rejected.
     pub fn open_folder(&self, path: &Path) -> io::Result<OwnedFd> {
         let relative = path.strip_prefix(&self.path).map_err(|_| io::ErrorKind::InvalidInput)?;
         let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
         open_relative(&self.folder, relative).map_err(|error| match error {
             Errno::XDEV | Errno::LOOP => {
-                let message = format!("a link leads out of {}", self.path.display());
+                let message = format!("a link is absolute or leads out of {}", self.path.display());
                 io::Error::new(io::ErrorKind::PermissionDenied, message)
             }
             error => error.into(),

@@ -6,8 +6,8 @@
 //! is left. The jail denies leaving the group (`setsid`). Without a jail, a process can leave the group. If
 //! [`inherit_orphans`] was called, the host becomes its parent and kills it.
 //!
-//! There are two requirements for the caller. The thread that polls [`run`] must live as long as the host, because the
-//! kernel ties the life of the strategy to the thread that spawned it. Use a current-thread runtime on the main thread.
+//! There are two requirements for the caller. The thread that first polls [`run`] must live until the strategy has
+//! ended, because the kernel ties the life of the strategy to the thread that spawned it. Use a current-thread runtime.
 //! SIGPIPE must be ignored (the default of Rust programs), because a strategy may close stdin early.
 
 mod child;

@@ -1,6 +1,7 @@
-//! A folder of the host in the temporary directory: the private directory of a strategy, or the folder for the events
-//! of a run. The host creates it, locks it, and removes it. The kernel releases the lock when the process ends for any
-//! reason, so the next run can find the folders of killed runs (`private_dir/leftovers.rs`).
+//! A folder of the host: the private directory of a strategy or the folder for the events of a run, in the temporary
+//! directory, or a control group (`threads.rs`). The host creates it, locks it, and removes it. The kernel releases the
+//! lock when the process ends for any reason, so the next run can find the folders of killed runs
+//! (`private_dir/leftovers.rs`).
 
 mod leftovers;
 mod open_files;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiscoveryError {
-    /// The user named a folder that cannot be searched.
+    /// A folder of the command line, or the folder of the host's executable, cannot be searched.
     #[error("failed to search the plugin folder {}", path.display())]
     PluginDir { path: PathBuf, source: io::Error },
     /// An executable that belongs to the host is missing from its folder.

@@ -49,7 +49,8 @@ impl Registry {
     /// Searches all plugin folders in order.
     ///
     /// # Errors
-    /// A folder that the user named cannot be searched, or the runner is missing from the installation.
+    /// A folder of the command line or the folder of the host's executable cannot be searched, or the runner is missing
+    /// from the installation.
     pub fn discover(environment: &Environment, wanted: &ExtraFolders<'_>) -> Result<Self, DiscoveryError> {
         let folders = folders::list(environment, wanted, home(environment));
         let mut plugins = Vec::new();

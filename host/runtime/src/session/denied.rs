@@ -49,8 +49,8 @@ impl Error {
     }
 }
 
-/// Returns the permission that the plugin probably lacks. Without a jail, no permission is enforced, so none is
-/// lacking.
+/// Returns the permission that the plugin probably lacks. Only a jail enforces the permissions that can be guessed, so
+/// without a jail none is lacking.
 fn probably_lacking(failure: &Error, confined: &Confined) -> Option<Grant> {
     if confined.tier() == Tier::Contained {
         return None;

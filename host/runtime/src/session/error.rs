@@ -16,7 +16,7 @@ use crate::trust::Grant;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The runner takes the path of a shared library as UTF-8.
+    /// The path of a shared library is not UTF-8. The arguments in `Launch` are UTF-8.
     #[error("{}: its path is not valid UTF-8", path.display())]
     PathNotText { path: PathBuf },
     /// A jail is required, and this machine has none.

@@ -253,8 +253,8 @@ impl Sessions {
         }
         let deadline = self.deadline(described);
         match self.workers(described) {
-            // Boxed, because the future is large. In a batch, where strategies are workers, every request would only
-            // move it.
+            // Boxed, because this future is large. Unboxed, it would enlarge the future of every request of a batch,
+            // where workers serve the requests and this branch is not used.
             0 => {
                 let compact = self.starter.compact(described, &header.id, lines, deadline, &*self.watch);
                 Box::pin(compact).await

@@ -51,7 +51,7 @@ impl Retiring {
 }
 
 impl Pool {
-    /// Creates the slots. Needs an async runtime, and the thread that polls it must live as long as the host.
+    /// Creates the slots. Needs an async runtime, and the thread that polls it must live as long as the workers.
     pub(super) fn new(
         starter: &Starter,
         described: &Described,
@@ -121,7 +121,7 @@ struct WorkerSlot {
 
 impl WorkerSlot {
     async fn work(self) {
-        // Requests that earlier processes left unanswered, in order.
+        // Requests for the next process, in order: those that earlier processes left unanswered, or one from the queue.
         let mut leftover = VecDeque::new();
         let mut retrying = false;
         loop {

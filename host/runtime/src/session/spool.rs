@@ -103,7 +103,7 @@ impl<'a> Sink<'a> {
         Self { spool, inline_bytes_max, memory: Vec::new(), file: None, bytes: 0 }
     }
 
-    /// Creates a sink that always uses a file.
+    /// Creates a sink that uses a file from the first byte. Without any bytes, the lines stay in memory.
     pub fn of_a_file(spool: &'a Spool) -> Self {
         Self { inline_bytes_max: 0, ..Self::new(Some(spool)) }
     }

@@ -19,7 +19,8 @@ pub struct Candidate {
     pub plugin: Plugin,
     /// The digest that would be trusted.
     pub sha256: String,
-    /// The permissions from the manifest, the `#!` line, and the description, or a guess if there is no description.
+    /// The permissions from the manifest or the `#!` line, and from the description. If the plugin could not describe
+    /// itself, a guessed `subprocess` may be added.
     pub asked: Permissions,
     /// Whether a record trusts other bytes at this path.
     pub changed: bool,

@@ -66,7 +66,7 @@ pub struct Trust {
 pub enum TrustStatus {
     /// The plugin came with the host.
     Bundled,
-    /// The user granted these permissions to exactly these bytes.
+    /// The plugin may run with these permissions: a record or the lock file has its digest, or `--trust-dir` covers it.
     Trusted {
         /// The granted permissions.
         permissions: Permissions,
@@ -137,9 +137,10 @@ impl Trust {
         }
         let recorded = self.recorded(plugin, &identity.sha256);
         let is_locked = self.lock.as_ref().is_some_and(|lock| lock.entry(&plugin.real).is_some());
-        // `--trust-dir` trusts a plugin without a record, and grants the permissions that it asks for. It does not
-        // override a lock file. If the lock file names other bytes, the two options contradict each other, and the
-        // plugin does not run. A plugin that runs files outside the trusted folders is not covered either.
+        // `--trust-dir` trusts a plugin whose bytes no record trusts, and grants the permissions that the plugin asks
+        // for. It does not override a lock file. If the lock file names other bytes, the two options contradict each
+        // other, and the plugin does not run. A plugin that runs files outside the trusted folders is not covered
+        // either.
         if matches!(plugin.origin, PluginOrigin::TrustDir | PluginOrigin::Path)
             && !is_locked
             && identity.runs.iter().all(|file| self.dirs.iter().any(|dir| file.real.starts_with(dir)))

@@ -31,7 +31,7 @@ pub struct Insecure {
 pub enum Why {
     /// The owner is neither root nor the user.
     Owner(u32),
-    /// The group may write, and it has other members.
+    /// The group may write, and it is not the private group of the owner.
     Group(u32),
     /// Every user may write.
     Others,

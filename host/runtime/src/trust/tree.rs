@@ -92,7 +92,7 @@ impl PluginTree {
                 self.add(relative, &file)?;
             }
             if self.leaves.len() + self.folders.len() > FILES_MAX || *bytes > BYTES_MAX {
-                return Err(error(&self.root, "has more than 10,000 files or 512 MiB"));
+                return Err(error(&self.root, "has more than 10,000 files and folders, or 512 MiB"));
             }
         }
         Ok(())

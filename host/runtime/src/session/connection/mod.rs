@@ -78,13 +78,14 @@ pub(super) struct WorkerConnection<'a> {
     limits: Limits,
     /// Called for progress and logs, with the id of the request.
     on_line: &'a (dyn Fn(&str, &ReplyLine) + Send + Sync),
-    /// Requests that another process left unanswered. They are sent one at a time.
+    /// Requests that are sent first, one at a time: those that another process left unanswered, or the one for which
+    /// this process was started.
     leftover: VecDeque<Job>,
     retrying: bool,
     flights: VecDeque<InFlight>,
     outbox: VecDeque<Bytes>,
     orphan_bytes: usize,
-    /// An answer that is not delivered yet. A second terminal line from the same read would invalidate it.
+    /// An answer that is not delivered yet. Another line for its request from the same read would invalidate it.
     undelivered: Option<(Job, CompleteReply)>,
     /// The start and length of the current deadline.
     deadline_start: Instant,

@@ -262,7 +262,7 @@ fn a_worker_that_never_reads_times_out_or_is_stuck() {
         serve(Limits::new(false), vec![a], Vec::new(), 64, waits),
         (ExitReason::Deadline, names(&["a"]))
     );
-    // The next request is not blamed either.
+    // After an early answer, no request fails: the first is answered, and the second was not taken.
     let ((a, first), (b, _second)) = (job("a", 1000), job("b", 0));
     let answers = async |mut worker: FakeWorker| {
         worker.declines("a").await;
