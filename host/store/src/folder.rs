@@ -3,7 +3,7 @@
 //! conversation, because JP would treat the two as copies of one conversation.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -12,7 +12,7 @@ use std::{
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::private_file::is_orphan;
 use jp_compact_runtime::{private_file, small_file};
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, OFlags, access};
 
 use super::{
     Place, StoreError,
@@ -148,6 +148,8 @@ pub fn create_new(dest: &Path, new: &Imported) -> Result<(), StoreError> {
 /// An unfinished folder. Dropping it removes the folder, unless it was renamed into place.
 struct UnfinishedFolder {
     path: PathBuf,
+    /// Locked. The lock shows that the folder is in use, even to processes that cannot see this process.
+    handle: File,
     is_placed: bool,
 }
 
@@ -155,7 +157,11 @@ impl UnfinishedFolder {
     fn begin(parent: &Path, mode: u32) -> io::Result<Self> {
         let path = parent.join(unique_name(PREFIX));
         fs::DirBuilder::new().mode(mode | 0o700).create(&path)?;
-        Ok(Self { path, is_placed: false })
+        let handle = open_unfinished(&path)?;
+        if let Err(error) = handle.try_lock() {
+            tracing::debug!(%error, path = %path.display(), "failed to lock a temporary folder");
+        }
+        Ok(Self { path, handle, is_placed: false })
     }
 
     fn write(&self, name: impl AsRef<Path>, mode: u32, bytes: &[u8]) -> io::Result<()> {
@@ -179,7 +185,7 @@ impl UnfinishedFolder {
     }
 
     fn rename_to(mut self, dest: &Path) -> io::Result<()> {
-        private_file::open_folder(&self.path)?.sync_all()?;
+        self.handle.sync_all()?;
         // This replaces an empty folder that was created in the meantime. Nothing is lost.
         rename(&self.path, dest)?;
         self.is_placed = true;
@@ -197,14 +203,59 @@ impl Drop for UnfinishedFolder {
     }
 }
 
+/// Opens an unfinished folder. Does not follow a link.
+fn open_unfinished(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
 /// Removes the unfinished folders of dead processes.
 fn remove_orphans(parent: &Path) {
-    let Ok(entries) = fs::read_dir(parent) else { return };
-    for entry in entries.flatten() {
-        if entry.file_name().to_str().is_some_and(|name| is_orphan(PREFIX, name))
-            && let Err(error) = fs::remove_dir_all(entry.path())
-        {
-            tracing::warn!(%error, path = %entry.path().display(), "failed to remove an orphaned temporary folder");
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        if !entry.file_name().to_str().is_some_and(|name| is_orphan(PREFIX, name)) {
+            continue;
         }
+        let path = entry.path();
+        // A process in another container may be alive and not visible here.
+        let result = open_unfinished(&path).and_then(|folder| match folder.try_lock() {
+            Ok(()) => fs::remove_dir_all(&path),
+            Err(_) => Ok(()),
+        });
+        if let Err(error) = result {
+            tracing::warn!(%error, path = %path.display(), "failed to remove an orphaned temporary folder");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removes_only_folders_of_dead_processes() {
+        let base = tempfile::tempdir().unwrap();
+        let _ours = UnfinishedFolder::begin(base.path(), 0o700).unwrap();
+        // No process has this id. The second folder belongs to a process in another container.
+        let [orphan, foreign] =
+            ["a", "b"].map(|random| base.path().join(format!("{PREFIX}{}-{random}", i32::MAX)));
+        for folder in [&orphan, &foreign] {
+            fs::create_dir(folder).unwrap();
+            fs::write(folder.join(EVENTS), "[]").unwrap();
+        }
+        let locked = open_unfinished(&foreign).unwrap();
+        locked.lock().unwrap();
+        remove_orphans(base.path());
+        assert!(!orphan.exists() && foreign.join(EVENTS).exists());
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn unfinished_folder_is_locked() {
+        let base = tempfile::tempdir().unwrap();
+        let unfinished = UnfinishedFolder::begin(base.path(), 0o700).unwrap();
+        assert!(open_unfinished(&unfinished.path).unwrap().try_lock().is_err());
+        let path = unfinished.path.clone();
+        drop(unfinished);
+        assert!(!path.exists());
     }
 }
