@@ -2,6 +2,7 @@
 //! answer, or an error that states whether a retry may help. Redirects are never followed, every wait has a limit, and
 //! a key is never printed.
 
+use std::io;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -125,7 +126,7 @@ impl Client {
             // The library logs bodies, and the body of a provider may quote the key.
             .with_subscriber(NoSubscriber::new())
             .await;
-        answer.map(model_answer).map_err(|error| unreachable_at(target, request_error(error, key)))
+        answer.map(model_answer).map_err(|error| request_error(error, target, key))
     }
 
     /// Sends a request about a model, without any part of a conversation. Returns the JSON answer. With a `body`, the
@@ -154,13 +155,11 @@ impl Client {
             request = request.header("anthropic-version", "2023-06-01");
         }
         let answer = async {
-            let mut response =
-                request.send().await.map_err(|error| connection_error(&error.without_url()))?;
+            let failed = |error: reqwest::Error| connection_error(&error.without_url(), target);
+            let mut response = request.send().await.map_err(failed)?;
             let (status, headers) = (response.status(), response.headers().clone());
             let mut bytes = Vec::new();
-            while let Some(chunk) =
-                response.chunk().await.map_err(|error| connection_error(&error.without_url()))?
-            {
+            while let Some(chunk) = response.chunk().await.map_err(failed)? {
                 bytes.extend_from_slice(&chunk);
                 if bytes.len() > ABOUT_MODEL_BYTES_MAX {
                     return Err(final_error("the provider's answer is too long".into()));
@@ -173,7 +172,7 @@ impl Client {
                 .map_err(|_| final_error("the provider's answer is not valid JSON".into()))
         };
         // The libraries log headers, and a header may contain the key.
-        answer.with_subscriber(NoSubscriber::new()).await.map_err(|error| unreachable_at(target, error))
+        answer.with_subscriber(NoSubscriber::new()).await
     }
 
     /// Returns the connections for an address, and creates them on first use.
@@ -208,7 +207,7 @@ impl Client {
                 .with_no_client_auth();
             builder = builder.tls_backend_preconfigured(without_certificates);
         }
-        let http = builder.build().map_err(|error| innermost_cause(&error))?;
+        let http = builder.build().map_err(|error| innermost_cause(&error).to_string())?;
         let models = genai::Client::builder().with_reqwest(http.clone()).build();
         Ok(Connections { models: models.map_err(|error| error.to_string())?, http })
     }
@@ -250,14 +249,14 @@ fn model_answer(response: ChatResponse) -> ModelAnswer {
 }
 
 /// Converts an error of the library. Its text contains requests and answers and must not be used.
-fn request_error(error: genai::Error, key: Option<&SecretString>) -> RequestError {
+fn request_error(error: genai::Error, target: &Target, key: Option<&SecretString>) -> RequestError {
     match error {
         genai::Error::WebModelCall { webc_error, .. } | genai::Error::WebAdapterCall { webc_error, .. } => {
             match webc_error {
                 webc::Error::ResponseFailedStatus { status, body, headers } => {
                     status_error(status, &body, &headers, key)
                 }
-                webc::Error::Reqwest(error) => connection_error(&error.without_url()),
+                webc::Error::Reqwest(error) => connection_error(&error.without_url(), target),
                 webc::Error::ResponseFailedNotJson { .. }
                 | webc::Error::ResponseFailedInvalidJson { .. }
                 | webc::Error::JsonValueExt(_) => {
@@ -338,46 +337,47 @@ fn provider_message(body: &str) -> Option<String> {
     Some(line.chars().take(MESSAGE_CHARS_MAX).collect())
 }
 
-/// Adds the address to the error of a server that refuses connections. If the server is on this machine, a retry does
-/// not help.
-fn unreachable_at(target: &Target, error: RequestError) -> RequestError {
-    if !error.message.contains(REFUSED) {
-        return error;
-    }
-    let message = format!("nothing answers at {}: is the server running?", target.address);
-    let host = reqwest::Url::parse(&target.address).ok().and_then(|url| url.host_str().map(str::to_owned));
-    let is_local =
-        host.is_some_and(|host| host == "localhost" || host == "[::1]" || host.starts_with("127."));
-    RequestError { message, retry: if is_local { None } else { error.retry }, ..error }
-}
-
-/// The operating system's error for a port without a server.
-const REFUSED: &str = "Connection refused";
-
-fn connection_error(error: &reqwest::Error) -> RequestError {
+/// Converts an error of the connection, or of a request that was not sent.
+fn connection_error(error: &reqwest::Error, target: &Target) -> RequestError {
     if error.is_timeout() && !error.is_connect() {
         return charged_error("the provider did not answer in time".into());
     }
+    let cause = innermost_cause(error);
     if error.is_builder() {
-        return unbuilt_request(Some(&innermost_cause(error)));
+        return unbuilt_request(Some(&cause.to_string()));
+    }
+    let io_error = cause.downcast_ref::<io::Error>();
+    if io_error.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+        return refused_error(target);
     }
     let failure =
         if error.is_connect() { "the provider cannot be reached" } else { "the connection was lost" };
     // Nothing was sent before the connection was established.
     RequestError {
-        message: format!("{failure}: {}", innermost_cause(error)),
+        message: format!("{failure}: {cause}"),
         retry: Some(None),
         may_have_cost: !error.is_connect(),
     }
 }
 
+/// Returns the error of an address without a server. If the address is on this machine, a retry does not help.
+fn refused_error(target: &Target) -> RequestError {
+    let message = format!("nothing answers at {}: is the server running?", target.address);
+    let host = reqwest::Url::parse(&target.address).ok().and_then(|url| url.host_str().map(str::to_owned));
+    let is_local =
+        host.is_some_and(|host| host == "localhost" || host == "[::1]" || host.starts_with("127."));
+    RequestError { message, retry: if is_local { None } else { Some(None) }, may_have_cost: false }
+}
+
 /// Returns the innermost cause, which is the error of the system.
-fn innermost_cause(error: &dyn std::error::Error) -> String {
+fn innermost_cause<'e>(
+    error: &'e (dyn std::error::Error + 'static),
+) -> &'e (dyn std::error::Error + 'static) {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;
     }
-    innermost.to_string()
+    innermost
 }
 
 fn final_error(message: String) -> RequestError {

@@ -4,7 +4,8 @@
 /// The context window of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContextWindow {
-    /// The number of tokens, input and output together.
+    /// The number of tokens, input and output together. If the provider reports only a limit of the input, it is that
+    /// limit.
     pub tokens: u64,
     pub source: WindowSource,
 }

@@ -237,14 +237,14 @@ impl Models {
         let target = provider::target(&model, &self.settings, &self.variables).map_err(unavailable)?;
         let input = input_tokens(prompt.system, prompt.messages);
         let prompt = self.within_window(&model, input, prompt)?;
-        let reserved = self.budget.reserve(input, prompt.max_tokens).await.map_err(exhausted)?;
-        let max_tokens = reserved.max_tokens;
+        let reserve = || async { self.budget.reserve(input, prompt.max_tokens).await.map_err(exhausted) };
+        let mut reserved = reserve().await?;
         let key = self.keys.get(&target, &self.variables).await.map_err(unavailable)?;
-        let prompt_with_limit = Prompt { max_tokens, ..prompt };
         let mut retry = 0;
         let answer = loop {
             self.budget.count_request().map_err(exhausted)?;
-            let error = match self.client.ask(&target, key.as_ref(), prompt_with_limit).await {
+            let prompt = Prompt { max_tokens: reserved.max_tokens, ..prompt };
+            let error = match self.client.ask(&target, key.as_ref(), prompt).await {
                 Ok(answer) => break answer,
                 Err(error) => error,
             };
@@ -259,6 +259,11 @@ impl Models {
             tracing::info!(%model, error = error.message, ?delay, "retrying the request");
             tokio::time::sleep(delay).await;
             retry += 1;
+            if error.may_have_cost {
+                // The budget is smaller now, so the old reservation could exceed it.
+                drop(reserved);
+                reserved = reserve().await?;
+            }
         };
         let usage = answer.usage.unwrap_or_else(|| Usage {
             input_tokens: input,
@@ -266,7 +271,7 @@ impl Models {
         });
         self.budget.spend(usage.input_tokens.saturating_add(usage.output_tokens));
         tracing::info!(%model, input = usage.input_tokens, output = usage.output_tokens, "answered");
-        completion(&model, answer, prompt.max_tokens.is_none() && max_tokens.is_some())
+        completion(&model, answer, prompt.max_tokens.is_none() && reserved.max_tokens.is_some())
     }
 
     /// Limits the output to the room that the input leaves in a window that the user typed or configured. The input is
@@ -384,11 +389,11 @@ impl Answers for Models {
             _ => None,
         });
         let (mut count, mut tokens) =
-            token_counts.fold((0, 0_u64), |(count, sum), tokens| (count + 1, sum.saturating_add(tokens)));
+            token_counts.fold((0_u64, 0_u64), |(count, sum), tokens| (count + 1, sum.saturating_add(tokens)));
         // A stored note shows that an earlier run read this conversation, so most later requests have stored notes, too.
         let has_no_stored_note = requests.values().filter(costs).count() == requests.len();
         if let Some(remaining) = remaining.filter(|_| has_no_stored_note) {
-            count += remaining.requests;
+            count = count.saturating_add(remaining.requests);
             tokens = tokens.saturating_add(remaining.tokens);
         }
         // The previous answer may have used up the budget. This is an error only if there are further requests.

@@ -134,11 +134,12 @@ pub(super) fn key_variables(settings: &Settings) -> Vec<(String, String)> {
 fn normalized_address(kind: ProviderKind, text: &str) -> Result<String, String> {
     let text = text.trim().trim_end_matches('/');
     let with_scheme = match kind {
-        // OLLAMA_HOST often contains only a host, and may be the address that Ollama listens on.
+        // OLLAMA_HOST often contains only a host or a port, and may be the address that Ollama listens on.
         ProviderKind::Ollama if !text.contains("://") => {
             let text = text.replace("0.0.0.0", "127.0.0.1");
+            let host = if text.starts_with(':') { "127.0.0.1" } else { "" };
             let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-            format!("http://{text}{}", if has_port { "" } else { ":11434" })
+            format!("http://{host}{text}{}", if has_port { "" } else { ":11434" })
         }
         _ => text.to_owned(),
     };
@@ -225,6 +226,7 @@ mod tests {
         let check = |host, expect| check("ollama/q", "", &[("OLLAMA_HOST", host)], Ok((expect, "")));
         check("box", "http://box:11434/");
         check("0.0.0.0:8000", "http://127.0.0.1:8000/");
+        check(":8000", "http://127.0.0.1:8000/");
         check("https://box/", "https://box/");
     }
 

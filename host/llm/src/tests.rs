@@ -3,6 +3,9 @@
 mod windows;
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jp_compact_schema::{Message, Role};
 use serde_json::{Value, json};
@@ -229,6 +232,16 @@ async fn refused_connection_names_the_address_and_is_not_retried_on_this_machine
 }
 
 #[tokio::test]
+async fn refused_connection_in_the_text_of_a_provider_is_not_a_refused_connection() {
+    let server = MockServer::start().await;
+    let body = json!({"error": {"message": "upstream worker: Connection refused"}});
+    respond_with(&server, ResponseTemplate::new(500).set_body_json(body)).await;
+    let answer = models(&server).answer(&question("what?", None), Some("openai/g")).await;
+    check_error(&answer, "llm_unavailable", "HTTP 500: upstream worker: Connection refused, after 4 tries");
+    assert_eq!(received(&server).await.len(), 4);
+}
+
+#[tokio::test]
 async fn provider_errors_are_final_and_hide_the_key() {
     for (status, part) in [(401, "it rejected the key"), (400, "no model [key] known"), (404, "no model")] {
         let server = MockServer::start().await;
@@ -355,6 +368,29 @@ async fn the_budget_covers_the_whole_run() {
 }
 
 #[tokio::test]
+async fn retries_of_lost_connections_stay_within_the_budget() {
+    let server = MockServer::start().await;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    let lost = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&lost);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            counted.fetch_add(1, Ordering::SeqCst);
+            // Reads a part of the request, and closes the connection.
+            let _ = stream.unwrap().read(&mut [0; 16]);
+        }
+    });
+    let variables = BTreeMap::from([("OPENAI_BASE_URL".to_owned(), address)]);
+    let options = LlmOptions { budget_tokens: Some(100), ..LlmOptions::default() };
+    let models = Models { variables: Variables::These(variables), ..models_with(&server, &options) };
+    // An attempt needs about 89 tokens, and a lost one costs the prompt of about 9.
+    let answer = models.answer(&question("what?", Some(80)), Some("openai/g")).await;
+    check_error(&answer, "budget_exhausted", "has 82 left");
+    assert_eq!(lost.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
 async fn reports_an_answer_that_the_budget_cut_off() {
     let server = MockServer::start().await;
     respond_with(&server, openai("half of", "length")).await;
@@ -439,7 +475,9 @@ async fn remaining_needs_must_fit_into_the_budget() {
     assert_eq!(models.check_budget(&requests, remaining(9, 900), Some("openai/g")), None);
     let error = models.check_budget(&requests, remaining(9, 1_000), Some("openai/g")).unwrap();
     assert_eq!(error.code, BUDGET_EXHAUSTED);
-    assert!(models.check_budget(&requests, remaining(500, 9), Some("openai/g")).is_some());
+    for requests_max in [500, u64::MAX] {
+        assert!(models.check_budget(&requests, remaining(requests_max, 9), Some("openai/g")).is_some());
+    }
 }
 
 #[tokio::test]
