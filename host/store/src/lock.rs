@@ -70,7 +70,8 @@ impl Lock {
     }
 }
 
-/// Takes the lock. Retries for at most `wait`.
+/// Takes the lock. Retries for at most `wait`. In addition, waits without a limit while another thread of this process
+/// locks the same folder.
 pub(super) fn acquire(place: &Place, wait: Duration) -> Result<Lock, StoreError> {
     acquire_within(place, wait, true)
 }
@@ -90,21 +91,22 @@ pub(super) fn probe(place: &Place, wait: Duration) -> Result<(), StoreError> {
 
 /// Takes the lock. Without `create`, locks only existing files.
 fn acquire_within(place: &Place, wait: Duration, create: bool) -> Result<Lock, StoreError> {
-    let path = match place.lock() {
+    let first = match place.lock() {
         LockFile::File { path, .. } => path,
         LockFile::Folder => place.folder(),
     };
     let started = Instant::now();
     let mut pause = Duration::from_millis(1);
     loop {
-        let held_by = match try_acquire(place, create).map_err(unwritable("lock", path))? {
+        let mut lock = first;
+        let held_by = match try_acquire(place, create, &mut lock).map_err(unwritable("lock", first))? {
             Attempt::Locked(lock) => return Ok(lock),
             Attempt::Unlinked => None,
             Attempt::HeldByOther(file_id) => Some(file_id),
         };
         let remaining = wait.saturating_sub(started.elapsed());
         if remaining.is_zero() {
-            let (path, lock) = (place.path().to_path_buf(), path.to_path_buf());
+            let (path, lock) = (place.path().to_path_buf(), lock.to_path_buf());
             let holder = held_by.and_then(find_holder);
             return Err(StoreError::Locked { path, lock, waited: wait, holder });
         }
@@ -122,7 +124,8 @@ enum Attempt<T> {
     HeldByOther((u64, u64)),
 }
 
-fn try_acquire(place: &Place, create: bool) -> io::Result<Attempt<Lock>> {
+/// Tries to take the lock. If that fails and `place` has several lock files, `failed` becomes the file that is not free.
+fn try_acquire<'p>(place: &'p Place, create: bool, failed: &mut &'p Path) -> io::Result<Attempt<Lock>> {
     let mut files = Vec::new();
     // Keeps a locked file, or returns the failure.
     let mut keep = |attempt| match attempt {
@@ -159,6 +162,7 @@ fn try_acquire(place: &Place, create: bool) -> io::Result<Attempt<Lock>> {
                     attempt => keep(attempt?),
                 };
                 if let Some(failure) = failure {
+                    *failed = path;
                     return Ok(failure);
                 }
             }

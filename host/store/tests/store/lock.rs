@@ -72,8 +72,9 @@ fn locked_error_contains_the_lock_path() {
 fn lock_file_in_the_workspace_is_respected() {
     let world = World::new();
     let place = world.place();
-    let _lock_file = take_lock(&world.jp(&format!("locks/jp-c{ID}.lock")));
-    check_locked(rewrite(&place, Duration::ZERO, || panic!("built without the lock")), &world.lock());
+    let lock = world.jp(&format!("locks/jp-c{ID}.lock"));
+    let _lock_file = take_lock(&lock);
+    check_locked(rewrite(&place, Duration::ZERO, || panic!("built without the lock")), &lock);
 }
 
 #[test]
