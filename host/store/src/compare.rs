@@ -7,7 +7,7 @@ use std::{
     os::unix::fs::MetadataExt,
 };
 
-/// The bytes are then still in the processor's cache when they are compared.
+/// The size of one read. At this size, the bytes are still in the processor's cache when they are compared.
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// Identifies a state of a file without reading it.

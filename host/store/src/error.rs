@@ -11,7 +11,7 @@ pub enum StoreError {
     /// No conversation has that id in the storages of the workspace.
     UnknownId {
         id: String,
-        /// The workspace's `.jp`, or `None` outside of a workspace.
+        /// The workspace's `.jp`, or the allowed folder. `None` outside of a workspace.
         workspace: Option<PathBuf>,
     },
     /// A transcript is outside of the allowed folder.

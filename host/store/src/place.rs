@@ -216,8 +216,8 @@ pub fn workspace_root(place: &Place, environment: &Environment) -> Option<PathBu
     workspace.root()?.parent().map(Path::to_path_buf)
 }
 
-/// Returns the id and the folder of each conversation in the current workspace. If there are several copies, the folder
-/// of the copy that JP would load is returned.
+/// Returns the id and the folder of each conversation in the current workspace that is not archived. If there are
+/// several copies, the folder of the copy that JP would load is returned.
 ///
 /// # Errors
 ///

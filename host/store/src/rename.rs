@@ -1,4 +1,5 @@
-//! The only rename of the host: a file or folder gets its final name here, and nowhere else.
+//! The rename that gives a replaced transcript, a sidecar, or a new folder its final name. A new single file gets its
+//! name from `private_file::finish_new`.
 
 use std::{io, os::fd::BorrowedFd, path::Path};
 

@@ -19,7 +19,7 @@ fn id_is_found_from_a_subfolder_of_the_workspace() {
 }
 
 #[test]
-fn id_prefix_does_not_match_a_longer_id() {
+fn whole_id_does_not_match_a_longer_id() {
     let world = World::new();
     world.in_workspace("177383994680", STREAM, 0);
     assert!(matches!(world.locate(ID), Err(StoreError::UnknownId { workspace: Some(_), .. })));
