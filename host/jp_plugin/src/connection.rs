@@ -1,5 +1,6 @@
 //! The output of a command as messages to JP. Bytes for stdout become `print`. Messages for people become `print`, or
-//! `log` if stdout carries data. Errors become the reason of `exit`.
+//! `log` if stdout carries data. Errors become the reason of `exit`. If the exit code is 0, they are messages for
+//! people.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -7,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::message::PluginMessage;
 
-/// The longest text of one message. JP reads a line at a time.
+/// The longest text of one `print`. JP reads a line at a time.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// The importance of a message for people.
@@ -86,12 +87,7 @@ impl Connection {
             return;
         }
         // If JP is gone, the message has no reader.
-        let _ = if state.is_data {
-            let level = if level == MessageLevel::Warn { "warn" } else { "info" };
-            state.send(&PluginMessage::Log { level, message: text.trim_end().to_owned() })
-        } else {
-            state.print(text)
-        };
+        let _ = state.send_to_people(if level == MessageLevel::Warn { "warn" } else { "info" }, text);
     }
 
     /// Ends the command.
@@ -107,7 +103,7 @@ impl Connection {
         if code == 0
             && let Some(reason) = &reason
         {
-            state.print(&format!("{reason}\n"))?;
+            state.send_to_people("error", &format!("{reason}\n"))?;
         }
         state.send(&PluginMessage::Exit { code, reason: reason.filter(|_| code != 0) })
     }
@@ -119,6 +115,15 @@ impl State {
         line.push(b'\n');
         self.out.write_all(&line)?;
         self.out.flush()
+    }
+
+    /// Prints a message for people, or logs it if stdout carries data.
+    fn send_to_people(&mut self, level: &'static str, text: &str) -> io::Result<()> {
+        if self.is_data {
+            self.send(&PluginMessage::Log { level, message: text.trim_end().to_owned() })
+        } else {
+            self.print(text)
+        }
     }
 
     fn print(&mut self, text: &str) -> io::Result<()> {
@@ -241,5 +246,28 @@ mod tests {
             serde_json::json!({"type": "log", "level": "warn", "message": "warning: old"})
         );
         assert_eq!(messages[1], serde_json::json!({"type": "exit", "code": 0}));
+    }
+
+    #[test]
+    fn errors_of_a_successful_exit_are_printed_or_logged() {
+        let exit = |is_data: bool| {
+            messages(|connection| {
+                if is_data {
+                    connection.set_data();
+                }
+                connection.report(MessageLevel::Error, "failed: a.json: it is empty\n");
+                connection.exit(0).unwrap();
+            })
+        };
+        let printed = exit(false);
+        assert_eq!(texts(&printed), "failed: a.json: it is empty\n");
+        let logged = exit(true);
+        assert_eq!(
+            logged[0],
+            serde_json::json!({"type": "log", "level": "error", "message": "failed: a.json: it is empty"})
+        );
+        for messages in [printed, logged] {
+            assert_eq!(messages[1..], [serde_json::json!({"type": "exit", "code": 0})]);
+        }
     }
 }
