@@ -84,12 +84,15 @@ pub(super) fn parse_key(key: &str) -> Option<KeyPath> {
     }
 }
 
-/// Calls `visit` for each value that is merged as a whole.
+/// Calls `visit` for each value that is merged as a whole. An empty table is such a value, because it defines something:
+/// a summary without options, or a provider with its built-in settings.
 fn walk(table: &DeTable<'_>, path: &mut KeyPath, visit: &mut impl FnMut(&KeyPath, &Spanned<DeValue<'_>>)) {
     for (key, value) in table {
         path.push(key.get_ref().to_string());
         match value.get_ref() {
-            DeValue::Table(inner) if !is_merged_as_whole(path) => walk(inner, path, visit),
+            DeValue::Table(inner) if !inner.is_empty() && !is_merged_as_whole(path) => {
+                walk(inner, path, visit)
+            }
             _ => visit(path, value),
         }
         path.pop();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::layer::{KeyPath, Leaf};
 use super::origin::{Origin, Source};
 
-/// The merged values by key.
+/// The merged values by key. An empty table is a value only as long as no key below it has a value.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Merged {
     leaves: BTreeMap<KeyPath, (toml::Value, Origin)>,
@@ -18,8 +18,23 @@ impl Merged {
         self.remove_keep_last(&layer);
         self.remove_built_in_ratios(&layer);
         for Leaf { path, value, origin } in layer {
+            if is_empty_table(&value) && self.has_keys_below(&path) {
+                continue;
+            }
+            for length in 1..path.len() {
+                let parent = &path[..length];
+                if self.leaves.get(parent).is_some_and(|(value, _)| is_empty_table(value)) {
+                    self.leaves.remove(parent);
+                }
+            }
             self.leaves.insert(path, (value, origin));
         }
+    }
+
+    /// Returns whether a key is a table with values.
+    fn has_keys_below(&self, path: &KeyPath) -> bool {
+        let mut following = self.leaves.range(path.clone()..).map(|(leaf, _)| leaf);
+        following.find(|leaf| *leaf != path).is_some_and(|leaf| leaf.starts_with(path))
     }
 
     /// Removes the policies of a profile if this layer gives it strategies, and its strategies if this layer gives it
@@ -103,6 +118,10 @@ impl Merged {
         }
         root
     }
+}
+
+fn is_empty_table(value: &toml::Value) -> bool {
+    value.as_table().is_some_and(toml::Table::is_empty)
 }
 
 /// The two forms of a profile: the policies of RFD 064, or strategies.

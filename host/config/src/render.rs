@@ -37,7 +37,10 @@ impl Config {
         for (table, _, row) in rows {
             if current_table != Some(table) {
                 let separator = if current_table.is_some() { "\n" } else { "" };
-                text += &format!("{separator}[{}]\n", dotted(table));
+                text += separator;
+                if !table.is_empty() {
+                    text += &format!("[{}]\n", dotted(table));
+                }
                 current_table = Some(table);
             }
             text += &row;

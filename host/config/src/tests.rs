@@ -375,6 +375,9 @@ fn rejects_mixed_and_empty_profiles() {
     let error = Config::from_layers(&[empty_profile], JpSettings::default()).unwrap_err();
     assert!(error.message.contains("profile `p` does nothing"), "{error}");
     assert_eq!(error.position, Some((2, None)));
+    let empty_table = user("[conversation.compaction.profiles.p]\n");
+    let error = Config::from_layers(&[empty_table], JpSettings::default()).unwrap_err();
+    assert!(error.message.contains("profile `p` does nothing"), "{error}");
 }
 
 #[test]

@@ -51,6 +51,42 @@ fn merges_a_profile_from_layers() {
 }
 
 #[test]
+fn empty_tables_are_kept_unless_a_layer_has_keys_in_them() {
+    let text = "[llm]\n[conversation.compaction.profiles.mine]\nsummary = {}\n\
+                [conversation.compaction.profiles.heavy.summary]\n[llm.providers.openai]\n";
+    let layers = [user(text), workspace("[llm]\n[conversation.compaction.profiles.mine]\nkeep_last = 1\n")];
+    let config = Config::from_layers(&layers, JpSettings::default()).unwrap();
+    assert_eq!(config.profile("mine").unwrap().calls, [Call::summary(None, None)]);
+    assert_eq!(config.profile("heavy").unwrap().calls, [Call::summary(None, None)]);
+    assert!(config.llm.providers.contains_key("openai"));
+    assert_eq!(origin(&config, "llm.providers.openai"), "/home/u/config.toml:5");
+    for shown in [config.to_toml(false), config.to_toml(true)] {
+        let reread = Config::from_layers(&[user(&shown)], JpSettings::default()).unwrap();
+        assert_eq!(reread.document().config, config.document().config, "{shown}");
+    }
+    // A key in the table replaces the empty table.
+    let model = set("conversation.compaction.profiles.mine.summary.model=p/n");
+    let config = Config::from_layers(&[user(text), model], JpSettings::default()).unwrap();
+    assert_eq!(config.profile("mine").unwrap().calls, [Call::summary(Some("p/n"), None)]);
+    assert!(!config.document().origins.contains_key("conversation.compaction.profiles.mine.summary"));
+}
+
+#[test]
+fn empty_table_of_a_workspace_is_not_the_users_own() {
+    let text = "conversation.compaction.profiles.light.summary = {}\n";
+    let config = Config::from_layers(&[workspace(text)], JpSettings::default()).unwrap();
+    assert_eq!(origin(&config, "conversation.compaction.profiles.light.summary"), "/w/.jp-compact.toml:1");
+}
+
+#[test]
+fn an_empty_table_of_the_root_is_shown() {
+    let config = Config::from_layers(&[user("[llm]\n")], JpSettings::default()).unwrap();
+    let shown = config.to_toml(true);
+    let reread = Config::from_layers(&[user(&shown)], JpSettings::default()).unwrap();
+    assert_eq!(reread.document().config, config.document().config, "{shown}");
+}
+
+#[test]
 fn a_profile_in_another_form_inherits_nothing() {
     let strategies = "conversation.compaction.profiles.default.strategies = [\"x\"]\n";
     let policies = "conversation.compaction.profiles.default.reasoning = \"strip\"\n";
