@@ -19,9 +19,18 @@ use super::{ConfiguredModel, Profile};
 use jp_compact_llm::ModelName;
 use jp_compact_store::{self as store, Place};
 
-/// Keys that only this program reads. Users put them into JP's configuration, because RFD 064 proposes them there.
-const RFD_064_KEYS: [&str; 7] =
-    ["default_profile", "keep_last", "keep_first", "overlap", "min_saving", "profiles", "auto"];
+/// Keys that only this program reads. Users put them into JP's configuration, because RFD 064 proposes some there.
+const OUR_KEYS: [&str; 9] = [
+    "default_profile",
+    "keep_last",
+    "keep_steps",
+    "keep_tokens",
+    "keep_first",
+    "overlap",
+    "min_saving",
+    "profiles",
+    "auto",
+];
 
 /// The maximum number of warnings. A transcript could cause any number.
 const WARNINGS_MAX: usize = 32;
@@ -47,6 +56,8 @@ struct JpSettingsBuilder {
     name: Option<String>,
     /// The provider and the name of the model for each alias.
     aliases: BTreeMap<String, (String, String)>,
+    /// Whether a file has the key `rules`, also with an empty or invalid value.
+    has_rules: bool,
     /// Keys of this program that JP does not know.
     misplaced_keys: BTreeSet<String>,
     /// The first file with a misplaced key.
@@ -73,7 +84,7 @@ impl JpSettings {
             }
         }
         // `jp c compact` reads rules only from JP's configuration files. The rules in a conversation are an old copy.
-        let workspace_rules = builder.settings.rules.take();
+        let workspace_rules = builder.has_rules.then(|| builder.settings.rules.take());
         if let Some(folder) = place.and_then(|place| place.path().parent()) {
             builder.read_file(folder.join("base_config.json"), environment, |text| {
                 serde_json::from_str(text).map_err(|error| error.to_string())
@@ -88,7 +99,9 @@ impl JpSettings {
                 }
             }
         }
-        builder.settings.rules = workspace_rules.or(builder.settings.rules.take());
+        if let Some(rules) = workspace_rules {
+            builder.settings.rules = rules;
+        }
         builder.finish()
     }
 
@@ -167,12 +180,13 @@ impl JpSettingsBuilder {
         let model = &value["assistant"]["model"];
         self.set_model(if model.is_object() { &model["id"] } else { model }, &origin);
         let compaction = &value["conversation"]["compaction"];
+        self.has_rules |= !compaction["rules"].is_null();
         match rules::to_profile(&compaction["rules"]) {
             Ok(None) => {}
             Ok(Some(profile)) => self.settings.rules = Some((profile, origin)),
             Err(reason) => self.warn(format!("ignored JP's compaction rules in {source}: {reason}")),
         }
-        for key in RFD_064_KEYS {
+        for key in OUR_KEYS {
             if compaction.get(key).is_some() {
                 self.add_misplaced_key(format!("conversation.compaction.{key}"), source);
             }

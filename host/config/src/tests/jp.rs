@@ -137,6 +137,10 @@ fn workspace_rules_override_conversation_rules() {
     write(".jp/config.toml", toml::to_string(&config("sreq", "of/workspace")).unwrap());
     assert_eq!(first_call(), Call::tools(ToolsMode::StripRequests).with_range(DEFAULT_RANGE));
     assert_eq!(read().model().map(ToString::to_string).as_deref(), Some("of/conversation"));
+    for empty_or_invalid in ["[]", "[\"x\"]"] {
+        write(".jp/config.toml", format!("conversation.compaction.rules = {empty_or_invalid}\n"));
+        assert_eq!(read().rules(), None);
+    }
     write(".jp/config.toml", "assistant.model = \"of/workspace\"\n".into());
     assert_eq!(first_call(), Call::tools(ToolsMode::Omit).with_range(DEFAULT_RANGE));
 }
@@ -185,16 +189,16 @@ fn unsupported_rules_cause_a_warning() {
 }
 
 #[test]
-fn warns_about_keys_of_rfd_064_in_files_of_jp() {
+fn warns_about_own_keys_in_files_of_jp() {
     let settings = JpSettings::from_values(&[json!({ "conversation": {
-        "compaction": { "profiles": { "default": {} }, "keep_last": 9 },
+        "compaction": { "profiles": { "default": {} }, "keep_steps": 9 },
         "tools": { "t": { "compaction": { "request": "keep" } }, "u": { "source": "local" } },
     } })]);
     let config = Config::from_layers(&[], settings).unwrap();
     assert_eq!((config.keep_last, config.hints.len()), (KeepLast::turns(3), 0));
     assert_eq!(
         config.warnings,
-        ["ignored `conversation.compaction.keep_last`, `conversation.compaction.profiles`, \
+        ["ignored `conversation.compaction.keep_steps`, `conversation.compaction.profiles`, \
           `conversation.tools.t.compaction` in config.toml: JP reads this file and may refuse them. Move them to \
           .jp-compact.toml"]
     );
