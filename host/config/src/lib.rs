@@ -270,7 +270,8 @@ fn merge_user_layers(environment: &Environment, files: &[PathBuf], sets: &[Strin
     let mut layers = find::read_files(environment, None, files).map_err(Error::Invalid)?.layers;
     add_sets(&mut layers, sets)?;
     if layers.is_empty() {
-        // The built-in defaults of these tables are the values without keys, and most users have no file.
+        // Most users have no file. Without a key, `llm` and `limits` have their built-in values, so an empty file has
+        // the same effect as the merged defaults.
         return Ok(File::default());
     }
     let (_, file) = merge(&layers).map_err(Box::new).map_err(Error::Invalid)?;
