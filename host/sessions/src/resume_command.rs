@@ -9,6 +9,9 @@ use jp_compact_runtime::process;
 
 use crate::error::SessionError;
 
+/// The program that sets variables for another program.
+pub(crate) const ENV: &str = "env";
+
 /// A command and the folder in which it must run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumeCommand {
@@ -33,11 +36,18 @@ impl ResumeCommand {
             return Err(SessionError::NotStartable { reason });
         }
         let path = environment.variables.get("PATH").unwrap_or_default();
-        let program = self.words.first().map_or("", String::as_str);
+        let program = self.program();
         if std::env::split_paths(&path).any(|folder| environment.cwd.join(folder).join(program).is_file()) {
             return Ok(());
         }
         Err(SessionError::NotStartable { reason: format!("`{program}` is not in PATH") })
+    }
+
+    /// Returns the name of the agent's program, which may follow `env` and its variables.
+    fn program(&self) -> &str {
+        let is_env = self.words.first().is_some_and(|word| word == ENV);
+        let is_program = |word: &&String| !is_env || (*word != ENV && !word.contains('='));
+        self.words.iter().find(is_program).map_or("", String::as_str)
     }
 
     /// Replaces this process with the command. Returns only if that fails.
@@ -68,7 +78,23 @@ pub(crate) fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use jp_compact_runtime::environment::Variables;
+
     use super::*;
+
+    #[test]
+    fn agent_after_env_must_be_in_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let variables = Variables::These([("PATH".to_owned(), folder.path().display().to_string())].into());
+        let environment = Environment { variables, ..Environment::bare("/") };
+        let words = ["env", "OPENHANDS_CONVERSATIONS_DIR=/c", "openhands", "--resume", "a=1"];
+        let command = ResumeCommand::new(&words, None, "/".as_ref());
+        std::fs::write(folder.path().join("env"), "").unwrap();
+        let error = command.check(&environment).unwrap_err();
+        assert_eq!(error.to_string(), "failed to resume a session: `openhands` is not in PATH");
+        std::fs::write(folder.path().join("openhands"), "").unwrap();
+        assert!(command.check(&environment).is_ok());
+    }
 
     #[test]
     fn words_are_quoted_for_a_shell() {

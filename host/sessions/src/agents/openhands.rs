@@ -14,6 +14,7 @@ use crate::error::SessionError;
 use crate::ids::NewIds;
 use crate::json_edit::StringEdits;
 use crate::records::records;
+use crate::resume_command::ENV;
 
 /// The file with the origin of a fork. The events and the state allow no further members.
 const ORIGIN_FILE: &str = ".jp-compact-origin.json";
@@ -62,7 +63,7 @@ pub(super) fn path(location: &Location<'_>) -> Option<PathBuf> {
 pub(super) fn resume_words(id: &str, path: &Path) -> Vec<String> {
     let conversations = path.parent().and_then(Path::parent).unwrap_or(path);
     let variable = format!("OPENHANDS_CONVERSATIONS_DIR={}", conversations.display());
-    ["env", &variable, "openhands", "--resume", id].map(str::to_owned).to_vec()
+    [ENV, &variable, "openhands", "--resume", id].map(str::to_owned).to_vec()
 }
 
 /// Returns all files of a new conversation. The last file is its state.
