@@ -18,8 +18,9 @@ use crate::agent::Agent;
 use crate::agents::{self, Additions, Location, kimi_cli, openhands};
 use crate::error::SessionError;
 use crate::ids::NewIds;
-use crate::list::{folder_of, title_of};
+use crate::list::{folder_of, whole_title_of};
 use crate::places;
+use crate::records::{TITLE_CHARS_MAX, shortened};
 use crate::resume_command::ResumeCommand;
 
 /// The end of a fork's title.
@@ -77,7 +78,7 @@ pub fn prepare(
         "overlays": source.applied.len(), "applied": source.applied, "version": env!("CARGO_PKG_VERSION"),
         "at": now.to_string(),
     });
-    let title = new_title(title_of(agent, source.view, source.path));
+    let title = new_title(whole_title_of(agent, source.view, source.path).as_deref());
     let ids = NewIds::new(now);
     let additions = Additions { origin: &origin, title: &title, source: source.path, now };
     let incomplete = |missing| SessionError::Incomplete { path: source.path.to_path_buf(), missing };
@@ -102,15 +103,15 @@ pub fn prepare(
     }
     let is_in_place = sessions.is_some_and(|sessions| path.starts_with(sessions));
     let mut notes = Vec::new();
-    if agent == Agent::Codex && !is_in_place {
-        notes.push("Codex finds a session only below its folder `sessions`".to_owned());
+    if !is_in_place && let Some(note) = agents::note_on_place(agent) {
+        notes.push(note.to_owned());
     }
     let words = agents::resume_words(agent, &renumbered.id, &path, is_in_place);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let resume = ResumeCommand::new(&words, folder.as_deref(), &environment.cwd);
     let belonging = match agent {
         Agent::OpenHands => openhands::files(source.path, &path, &renumbered, &ids, &origin)?,
-        Agent::KimiCli => kimi_cli::files(source.path, &path, &title),
+        Agent::KimiCli if is_in_place => kimi_cli::files(source.path, &path, &title),
         _ => belonging(source, &path, &renumbered.id, &ids, &mut notes)?,
     };
     Ok(NewSession {
@@ -126,10 +127,11 @@ pub fn prepare(
     })
 }
 
-/// Returns the title with the suffix of a fork, once.
-fn new_title(title: Option<String>) -> String {
-    let title = title.unwrap_or_else(|| "session".to_owned());
-    if title.ends_with(TITLE_SUFFIX) { title } else { title + TITLE_SUFFIX }
+/// Returns the title with the suffix of a fork, once. A long title is cut before the suffix, so the list shows the suffix.
+fn new_title(title: Option<&str>) -> String {
+    let title = title.unwrap_or("session");
+    let original = title.strip_suffix(TITLE_SUFFIX).unwrap_or(title);
+    shortened(original, TITLE_CHARS_MAX - TITLE_SUFFIX.len()) + TITLE_SUFFIX
 }
 
 /// Reads the files that belong to a session of Claude Code. They are in a folder with the session's id.
@@ -232,6 +234,50 @@ pub(crate) fn remove(session: &NewSession) -> Result<(), SessionError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[track_caller]
+    fn check_title(title: Option<&str>, expected: &str) {
+        assert_eq!(new_title(title), expected);
+        assert_eq!(new_title(Some(expected)), expected, "the fork of a fork");
+        assert!(expected.chars().count() <= TITLE_CHARS_MAX);
+    }
+
+    #[test]
+    fn title_of_a_fork_has_the_suffix_once() {
+        check_title(Some("Fix\nit"), "Fix it (compacted)");
+        check_title(None, "session (compacted)");
+        check_title(Some(&"ä".repeat(68)), &("ä".repeat(68) + TITLE_SUFFIX));
+        check_title(Some(&"ä".repeat(74)), &("ä".repeat(67) + "…" + TITLE_SUFFIX));
+    }
+
+    /// Checks the note and the number of other files of a fork outside of the agent's folder.
+    #[track_caller]
+    fn check_destination(agent: Agent, view: &str, note: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let environment = Environment { home: Some("/home/ada".into()), ..Environment::bare(folder.path()) };
+        let source = folder.path().join("source.jsonl");
+        fs::write(folder.path().join("state.json"), "{}").unwrap();
+        let view = view.as_bytes();
+        let source = ForkSource { agent, path: &source, view, sha256: "", command: "fork", applied: &[] };
+        let fork =
+            prepare(&source, Some("copy.jsonl".as_ref()), Timestamp::UNIX_EPOCH, &environment).unwrap();
+        assert_eq!(fork.path, folder.path().join("copy.jsonl"));
+        assert_eq!((fork.notes.as_slice(), fork.belonging.len()), (&[note.to_owned()][..], 0));
+    }
+
+    #[test]
+    fn fork_to_a_file_has_a_note_if_its_agent_does_not_find_it() {
+        let codex = "{\"type\":\"session_meta\",\"payload\":{\"id\":\"a\"}}\n";
+        check_destination(Agent::Codex, codex, "Codex finds a session only below its folder `sessions`");
+        let qwen = "{\"sessionId\":\"a\",\"uuid\":\"b\"}\n";
+        check_destination(
+            Agent::QwenCode,
+            qwen,
+            "Qwen Code finds a session only below its folder `projects`",
+        );
+        let kimi = "{\"role\":\"user\",\"content\":\"Hi\"}\n";
+        check_destination(Agent::KimiCli, kimi, "Kimi CLI finds a session only below its folder `sessions`");
+    }
 
     #[test]
     fn reason_not_to_copy_is_the_number_or_the_size() {

@@ -11,7 +11,7 @@ use crate::agent::Agent;
 use crate::agents::{kimi_cli, openhands};
 use crate::find::SessionFile;
 use crate::origin::session_origin;
-use crate::records::{first_string, title_or_prompt};
+use crate::records::{TITLE_CHARS_MAX, first_string, shortened, title_or_prompt};
 
 /// The bytes that are read at each end. A session of Codex begins with long instructions.
 const END_BYTES: u64 = 96 << 10;
@@ -51,7 +51,12 @@ fn with_tail(path: &Path) -> Vec<u8> {
 }
 
 /// Returns the title of a session, or the beginning of the first prompt.
-pub(crate) fn title_of(agent: Agent, bytes: &[u8], path: &Path) -> Option<String> {
+fn title_of(agent: Agent, bytes: &[u8], path: &Path) -> Option<String> {
+    whole_title_of(agent, bytes, path).map(|title| shortened(&title, TITLE_CHARS_MAX))
+}
+
+/// Returns the title of a session, or the first prompt.
+pub(crate) fn whole_title_of(agent: Agent, bytes: &[u8], path: &Path) -> Option<String> {
     let own = if agent == Agent::KimiCli { kimi_cli::title_of(path) } else { None };
     own.or_else(|| title_or_prompt(agent, bytes))
 }

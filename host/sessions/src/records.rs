@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::agent::Agent;
 
 /// The maximum length of a title, in characters.
-const TITLE_CHARS_MAX: usize = 80;
+pub(crate) const TITLE_CHARS_MAX: usize = 80;
 
 /// Returns the lines that are JSON objects. A line that was cut off is skipped.
 pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Value> + '_ {
@@ -15,22 +15,22 @@ pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Value> + '_ {
     values.filter(Value::is_object)
 }
 
-/// Returns the title that the session file has, or else the beginning of the first prompt.
+/// Returns the title that the session file has, or else the first prompt.
 pub(crate) fn title_or_prompt(agent: Agent, bytes: &[u8]) -> Option<String> {
-    title_of(bytes, agent.format()).or_else(|| first_prompt(agent, bytes)).map(|title| shortened(&title))
+    title_of(bytes, agent.format()).or_else(|| first_prompt(agent, bytes))
 }
 
-/// Returns the words of a text in one line, cut off at [`TITLE_CHARS_MAX`].
-fn shortened(text: &str) -> String {
+/// Returns the words of a text in one line, cut off at a number of characters.
+pub(crate) fn shortened(text: &str, chars_max: usize) -> String {
     let words: Vec<&str> = text
         .split(|char: char| char.is_whitespace() || char.is_control())
         .filter(|word| !word.is_empty())
         .collect();
     let line = words.join(" ");
-    if line.chars().count() <= TITLE_CHARS_MAX {
+    if line.chars().count() <= chars_max {
         return line;
     }
-    format!("{}…", line.chars().take(TITLE_CHARS_MAX - 1).collect::<String>())
+    format!("{}…", line.chars().take(chars_max - 1).collect::<String>())
 }
 
 /// Returns the first text that a person typed.
@@ -85,7 +85,8 @@ mod tests {
 
     #[track_caller]
     fn check(agent: Agent, bytes: &str, expected: Option<&str>) {
-        assert_eq!(title_or_prompt(agent, bytes.as_bytes()).as_deref(), expected);
+        let title = title_or_prompt(agent, bytes.as_bytes()).map(|title| shortened(&title, TITLE_CHARS_MAX));
+        assert_eq!(title.as_deref(), expected);
     }
 
     #[test]

@@ -105,6 +105,16 @@ pub(crate) fn resume_words(agent: Agent, id: &str, path: &Path, is_in_place: boo
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
+/// Returns the note on a session outside of the agent's folder, if the agent does not find such a session.
+pub(crate) fn note_on_place(agent: Agent) -> Option<&'static str> {
+    match agent {
+        Agent::Codex => Some("Codex finds a session only below its folder `sessions`"),
+        Agent::KimiCli => Some("Kimi CLI finds a session only below its folder `sessions`"),
+        Agent::QwenCode => Some("Qwen Code finds a session only below its folder `projects`"),
+        _ => None,
+    }
+}
+
 /// Returns the lines of a file, each with its line break.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split_inclusive(|byte| *byte == b'\n')
