@@ -71,5 +71,31 @@ fn is_named(file: &SessionFile, id: &str) -> bool {
     let is_beginning = id.len() >= PREFIX_CHARS_MIN && file.id.starts_with(id);
     file.id == id
         || is_beginning
-        || (file.agent == Agent::GeminiCli && places::is_uuid(id) && id.starts_with(&file.id))
+        || (file.agent == Agent::GeminiCli && places::is_uuid_beginning(id) && id.starts_with(&file.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(agent: Agent, id_of_file: &str, id: &str, expected: bool) {
+        let (id_of_file, modified) = (id_of_file.to_owned(), SystemTime::UNIX_EPOCH);
+        let file = SessionFile { agent, id: id_of_file, path: PathBuf::new(), bytes: 0, modified };
+        assert_eq!(is_named(&file, id), expected, "{id}");
+    }
+
+    #[test]
+    fn beginning_of_an_id_may_be_longer_than_the_name_of_the_file() {
+        let gemini = |id, expected| check(Agent::GeminiCli, "d8f03c33", id, expected);
+        for id in ["d8f03c", "d8f03c33", "d8f03c33-25ed", "d8f03c33-25ed-4671-90cc-5ecb92e14c45"] {
+            gemini(id, true);
+        }
+        for id in
+            ["d8f03", "d8f03c34", "d8f03c33x", "d8f03c33-25edx", "d8f03c33-25ed-4671-90cc-5ecb92e14c451"]
+        {
+            gemini(id, false);
+        }
+        check(Agent::Codex, "d8f03c33", "d8f03c33-25ed", false);
+    }
 }

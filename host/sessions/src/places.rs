@@ -78,7 +78,12 @@ pub(crate) fn id_of_name(agent: Agent, path: &Path) -> Option<&str> {
 
 /// Returns whether a text has the form of a UUID.
 pub(crate) fn is_uuid(text: &str) -> bool {
-    text.len() == 36
+    text.len() == 36 && is_uuid_beginning(text)
+}
+
+/// Returns whether a text has the form of the beginning of a UUID.
+pub(crate) fn is_uuid_beginning(text: &str) -> bool {
+    text.len() <= 36
         && text.bytes().enumerate().all(|(index, byte)| match index {
             8 | 13 | 18 | 23 => byte == b'-',
             _ => byte.is_ascii_hexdigit(),
