@@ -334,6 +334,21 @@ fn fork_of_an_opencode_export_has_ids_in_the_same_order() {
 }
 
 #[test]
+fn failed_import_into_opencode_leaves_no_file() {
+    let world = World::new();
+    world.write_file("export.json", &sample("opencode.json"));
+    for folder in ["bin", "tmp"] {
+        fs::create_dir(world.path(folder)).unwrap();
+    }
+    world.write_script("bin/opencode", "#!/bin/sh\nexit 1\n");
+    let mut command = world.command(&["fork", "export.json"]);
+    command.env("PATH", format!("{}:/usr/bin:/bin", world.path("bin").display()));
+    command.env("TMPDIR", world.path("tmp"));
+    world.finish(&mut command).exits(4).reports("`opencode import` ended with exit status: 1");
+    assert_eq!(fs::read_dir(world.path("tmp")).unwrap().count(), 0);
+}
+
+#[test]
 fn failing_compaction_leaves_no_fork() {
     let world = World::new();
     write_claude(&world);

@@ -161,10 +161,10 @@ pub async fn install(
     }
     match OpenCode::find(environment) {
         Some(program) => {
-            program.import(&session.path, session.folder.as_deref()).await?;
-            if !has_dest {
-                remove(session)?;
-            }
+            let imported = program.import(&session.path, session.folder.as_deref()).await;
+            // Without a destination, the file is temporary, also if the import failed.
+            let removed = if has_dest { Ok(()) } else { remove(session) };
+            imported.and(removed)?;
         }
         None => session.notes.push(format!("import it first: {}", OpenCode::manual_import(&session.path))),
     }
