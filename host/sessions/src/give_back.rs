@@ -7,6 +7,16 @@ use serde_json::{Value, json};
 /// The maximum number of tokens that a hook may add to the context.
 pub const GIVE_BACK_TOKENS: u64 = 4_000;
 
+/// The types of Codex's items that the model writes, in addition to messages.
+const CODEX_RESPONSES: [&str; 6] = [
+    "function_call",
+    "custom_tool_call",
+    "local_shell_call",
+    "reasoning",
+    "web_search_call",
+    "image_generation_call",
+];
+
 /// Returns the part of a session that its last compaction hid. `None` if the agent has no record of compactions.
 ///
 /// The hook runs before or after the agent writes the compaction. If a response of the model follows the last
@@ -23,14 +33,17 @@ pub fn compacted_part(format: Format, bytes: &[u8]) -> Option<&[u8]> {
         if record["subtype"] == "compact_boundary" || record["type"] == "compacted" {
             return Some(&bytes[..start]);
         }
-        let is_codex_response =
-            record["payload"]["role"] == "assistant" || record["payload"]["type"] == "function_call";
-        if record["type"] == "assistant" || is_codex_response {
+        if record["type"] == "assistant" || is_codex_response(&record["payload"]) {
             break;
         }
         end = start;
     }
     Some(bytes)
+}
+
+/// Returns whether the model wrote an item of Codex.
+fn is_codex_response(item: &Value) -> bool {
+    item["role"] == "assistant" || item["type"].as_str().is_some_and(|kind| CODEX_RESPONSES.contains(&kind))
 }
 
 /// Returns the answer of a hook at the start of a session. Claude Code and Codex add it to the context.
@@ -66,5 +79,18 @@ mod tests {
         check(Format::ClaudeCode, &session, Some(&session));
         check(Format::ClaudeCode, "", Some(""));
         check(Format::Pi, "{}", None);
+    }
+
+    #[test]
+    fn each_response_of_codex_follows_an_older_compaction() {
+        let item = |payload: &str| format!("{{\"type\":\"response_item\",\"payload\":{{{payload}}}}}\n");
+        let compacted = format!("{PROMPT}{{\"type\":\"compacted\"}}\n{PROMPT}");
+        let output = item("\"type\":\"custom_tool_call_output\"");
+        check(Format::Codex, &format!("{compacted}{output}"), Some(PROMPT));
+        let types = CODEX_RESPONSES.map(|kind| format!("\"type\":\"{kind}\""));
+        for payload in types.iter().map(String::as_str).chain(["\"role\":\"assistant\""]) {
+            let session = format!("{compacted}{}{output}", item(payload));
+            check(Format::Codex, &session, Some(&session));
+        }
     }
 }
