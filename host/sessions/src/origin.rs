@@ -51,7 +51,9 @@ pub fn origin_line(origin: &ForkOrigin) -> String {
         origin.applied.iter().flat_map(|overlay| &overlay.strategies).map(String::as_str).collect();
     strategies.dedup();
     let by = if strategies.is_empty() { String::new() } else { format!(" ({})", strategies.join(", ")) };
-    let overlays = origin.overlays.map(|count| format!(", {count} applied overlays{by}")).unwrap_or_default();
+    let plural = if origin.overlays == Some(1) { "" } else { "s" };
+    let overlays =
+        origin.overlays.map(|count| format!(", {count} applied overlay{plural}{by}")).unwrap_or_default();
     let at = origin.at.as_deref().map(|at| format!(", made at {at}")).unwrap_or_default();
     let command = origin.command.as_deref().map(|command| format!(" by `{command}`")).unwrap_or_default();
     format!("a fork of {}{at}{command}{overlays}", origin.source)
@@ -66,6 +68,9 @@ mod tests {
         let origin = r#"{"source":"/s","at":"2026-11-23T05:00:00Z","command":"fork","overlays":2}"#;
         let found = origin_in(format!("{{\"{ORIGIN}\":{origin}}}\n{{}}").as_bytes()).unwrap();
         assert_eq!((found.source.as_str(), found.overlays), ("/s", Some(2)));
+        assert!(origin_line(&found).ends_with(" by `fork`, 2 applied overlays"));
+        let one = ForkOrigin { overlays: Some(1), ..found };
+        assert!(origin_line(&one).ends_with(" by `fork`, 1 applied overlay"));
         let quoted = format!("{{\"message\":{{\"content\":\"{ORIGIN}\",\"{ORIGIN}\":{origin}}}}}\n");
         assert_eq!(origin_in(quoted.as_bytes()), None);
     }

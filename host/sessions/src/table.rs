@@ -11,8 +11,9 @@ use crate::age::age;
 const ID_CHARS_MIN: usize = 8;
 /// The longest printed folder. Of a longer folder, only the end is printed.
 const FOLDER_CHARS_MAX: usize = 24;
-/// The list shows folders and sizes only in a terminal that has at least this many columns.
+/// The list shows folders only in a terminal that has at least this many columns.
 const FOLDER_COLUMNS: usize = 100;
+/// The list shows sizes only in a terminal that has at least this many columns.
 const SIZE_COLUMNS: usize = 75;
 /// The list shows the numbers of turns, steps, tokens, and overlays in a terminal that has at least this many columns.
 const COUNT_COLUMNS: usize = 132;
@@ -98,19 +99,20 @@ fn folder(row: &ListedSession, environment: &Environment) -> String {
     format!("…{}", short.chars().skip(chars + 1 - FOLDER_CHARS_MAX).collect::<String>())
 }
 
-/// Returns the printed part of each id: beginnings of one length that all differ. Ids of OpenCode and JP are printed
-/// whole.
+/// Returns the printed part of each id. Ids of OpenCode and JP are printed whole. All others are beginnings of one length
+/// that are not the beginning of another id.
 #[must_use]
 pub fn short_ids(rows: &[ListedSession]) -> Vec<String> {
     let is_unique = |id: &str, length: usize| {
         let start = id.get(..length);
         start.is_none() || rows.iter().filter(|row| row.id.get(..length) == start).count() == 1
     };
-    let longest = rows.iter().map(|row| row.id.len()).max().unwrap_or(0);
-    let length = (ID_CHARS_MIN..longest).find(|length| rows.iter().all(|row| is_unique(&row.id, *length)));
-    let length = length.unwrap_or(longest);
     // OpenCode accepts only whole ids. The first digits of JP's ids rarely differ.
     let is_whole = |row: &ListedSession| row.path.is_none() || row.agent == "jp";
+    let shortened = || rows.iter().filter(|row| !is_whole(row));
+    let longest = shortened().map(|row| row.id.len()).max().unwrap_or(0);
+    let length = (ID_CHARS_MIN..longest).find(|length| shortened().all(|row| is_unique(&row.id, *length)));
+    let length = length.unwrap_or(longest);
     rows.iter()
         .map(
             |row| {
@@ -157,6 +159,18 @@ mod tests {
             fork_of: None,
             counts: Some(SessionCounts { turns: 5, steps: 18, tokens: 48_739, overlays: 0 }),
         }
+    }
+
+    #[test]
+    fn whole_ids_do_not_lengthen_other_ids() {
+        let of_jp = |id: &str| ListedSession { agent: "jp".into(), ..row(id, "One") };
+        let rows = [
+            of_jp("17738399468"),
+            of_jp("17738399469"),
+            row("4dee0fbb-25ed", "Two"),
+            row("5dee0fbb-25ed", "Two"),
+        ];
+        assert_eq!(short_ids(&rows), ["17738399468", "17738399469", "4dee0fbb", "5dee0fbb"]);
     }
 
     #[test]
