@@ -20,8 +20,8 @@ pub enum SessionError {
     /// The transcript lacks the record that holds the id of the session.
     #[error("failed to fork {}: it has no {missing}", path.display())]
     Incomplete { path: PathBuf, missing: &'static str },
-    /// The agent's folder is unknown, because neither the home folder nor the agent's variable is set.
-    #[error("failed to find the folder in which {agent} keeps its sessions")]
+    /// The path of a new session cannot be derived: the agent's folder is unknown, or the folder of the project.
+    #[error("failed to find a place for a new session of {agent}")]
     NoFolder { agent: Agent },
     #[error(transparent)]
     Store(#[from] StoreError),
