@@ -18,8 +18,7 @@ use crate::turn::TurnRange;
 /// The reason why an entry matches no event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoMatch {
-    /// An entry of version 0.1.0 whose number and id disagree, or an entry that has no policy for its half, or whose
-    /// overlay has no effect.
+    /// An entry of version 0.1.0 whose number and id disagree, or an entry that has no policy for its half.
     Disagrees,
     /// The number of halves has changed.
     Count {
@@ -67,7 +66,7 @@ pub struct Halves<'a> {
     stream: &'a Stream,
     pairs: &'a Pairs,
     /// The id and the kind of each half, sorted. Two allocations are cheaper than a map, because there are few halves,
-    /// and every projection lists them.
+    /// and every projection of a `selective` policy lists them.
     keys: Vec<(Cow<'a, [u8]>, usize)>,
     /// The element of each key. Elements with equal keys are sorted.
     elements: Vec<usize>,
@@ -99,14 +98,13 @@ impl<'a> Halves<'a> {
         Some(Half { kind, nth, count: same_id.len(), tool: self.tool(element) })
     }
 
-    /// Finds the element that an entry of a `selective` policy names.
+    /// Finds the element that an entry of a `selective` policy names, also if the overlay has no effect.
     ///
     /// # Errors
     /// The entry matches no event. The error is the reason.
     pub fn find(&self, overlay: &Overlay, call: &StoredCall) -> Result<usize, NoMatch> {
         let Some(half) = &call.half else { return self.by_number(overlay, call).ok_or(NoMatch::Disagrees) };
-        let is_effective = has_policy(call, half.kind) && !overlay.stale;
-        let range = overlay.range().filter(|_| is_effective).ok_or(NoMatch::Disagrees)?;
+        let range = overlay.range().filter(|_| has_policy(call, half.kind)).ok_or(NoMatch::Disagrees)?;
         let same_id = self.with_id(call.id.as_bytes(), half.kind, range, overlay.element);
         let element = match same_id.get(half.nth) {
             Some(element) if same_id.len() == half.count => *element,
@@ -122,8 +120,8 @@ impl<'a> Halves<'a> {
     fn by_number(&self, overlay: &Overlay, call: &StoredCall) -> Option<usize> {
         let element = self.stream.element(call.seq)?;
         let event = &self.stream.events()[element];
-        let is_effective = has_policy(call, half_kind(event.kind)?) && overlay.is_applied();
-        let range = overlay.range().filter(|_| is_effective)?;
+        let kind = half_kind(event.kind)?;
+        let range = overlay.range().filter(|_| has_policy(call, kind))?;
         (self.stream.is_in(range, element) && self.stream.text(event.id) == call.id).then_some(element)
     }
 

@@ -365,9 +365,9 @@ fn add_listed<'a>(
     pairs: &Pairs,
 ) -> Vec<usize> {
     let overlay = &overlays[index];
-    let Some(ToolPolicy::Selective(calls)) = &overlay.tool_calls else { return Vec::new() };
     let mut changed = Vec::new();
-    for call in calls.iter() {
+    let Some(ToolPolicy::Selective(calls)) = &overlay.tool_calls else { return changed };
+    for call in calls.iter().filter(|_| overlay.is_applied()) {
         let Ok(element) = halves.find(overlay, call) else { continue };
         let partner = pairs.partner(element).filter(|_| call.omit);
         for element in [Some(element), partner].into_iter().flatten() {

@@ -79,6 +79,20 @@ fn overlay_with_over_has_no_effect_in_our_view() {
         let stacked = stream(&[compaction(60, 0, 1, strip()), compaction(61, 0, 1, members)]);
         assert_eq!(format_projection(&stacked), format_projection(&stream(&[compaction(60, 0, 1, strip())])));
     }
+    let half = json!({"kind": "request", "nth": 0, "of": 1, "tool": "read"});
+    for call in [
+        json!({"seq": 3, "id": "c0", "request": "strip"}),
+        json!({"seq": 3, "id": "c0", "half": half, "request": "strip"}),
+    ] {
+        let mut members = json!({"tool_calls": {"policy": "selective", "calls": [call]}});
+        assert_ne!(format_projection(&stream(&[own_overlay(60, 0, 1, members.clone())])), unreduced);
+        members["over"] = json!(5);
+        assert_eq!(
+            format_projection(&stream(&[own_overlay(60, 0, 1, members.clone())])),
+            unreduced,
+            "{members}"
+        );
+    }
 }
 
 #[test]
