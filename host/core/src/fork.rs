@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::event::Kind;
 use crate::halves::Halves;
-use crate::overlay::{Overlay, ToolPolicy};
+use crate::overlay::{Half, Overlay, ToolPolicy};
 use crate::pairs::Pairs;
 use crate::position::Position;
 use crate::receipts;
@@ -56,7 +56,7 @@ pub fn fork(stream: &Stream, last: Option<usize>) -> Fork {
     let pairs = stream.overlays().iter().any(is_selective).then(|| Pairs::new(stream));
     let forker = Forker {
         stream,
-        halves: pairs.as_ref().map(|pairs| Halves::new(stream, pairs)),
+        listed: pairs.as_ref().map(|pairs| (pairs, Halves::new(stream, pairs))),
         removed_turns,
         // Turn numbers only grow, so the removed events precede the copied events.
         removed_seqs: stream.numbered().filter(|(_, element)| events[*element].turn < removed_turns).count()
@@ -99,7 +99,7 @@ enum Edit {
 struct Forker<'a> {
     stream: &'a Stream,
     /// `Some` if an overlay lists single calls.
-    halves: Option<Halves<'a>>,
+    listed: Option<(&'a Pairs, Halves<'a>)>,
     removed_turns: usize,
     /// The number of removed events that have a seq.
     removed_seqs: u64,
@@ -141,7 +141,8 @@ impl Forker<'_> {
     /// that match no event are dropped, because they would match none in the fork either.
     fn selective_calls(&self, overlay: &Overlay, span: Span) -> Option<(String, usize)> {
         let Some(ToolPolicy::Selective(stored)) = &overlay.tool_calls else { return None };
-        let halves = self.halves.as_ref()?;
+        let (pairs, halves) = self.listed.as_ref()?;
+        let is_copied = |element: usize| self.stream.events()[element].turn >= self.removed_turns;
         let range = overlay.range()?;
         let is_clipped = range.from() < self.removed_turns;
         let start = if is_clipped { Position::turn(self.removed_turns) } else { range.start() };
@@ -151,11 +152,17 @@ impl Forker<'_> {
         policy.get_mut("calls")?.as_array_mut()?.retain_mut(|call| {
             let Some(entry) = entries.next() else { return false };
             let Ok(element) = halves.find(overlay, entry) else { return false };
-            let event = &self.stream.events()[element];
-            let Some(seq) = event.seq.filter(|_| event.turn >= self.removed_turns) else { return false };
+            // `omit` also applies to the response, which can be copied without its request.
+            let partner = pairs.partner(element).filter(|_| entry.omit && !is_copied(element));
+            let element = partner.unwrap_or(element);
+            let seq = self.stream.events()[element].seq.filter(|_| is_copied(element));
+            let Some(seq) = seq else { return false };
             call["seq"] = seq.saturating_sub(self.removed_seqs).into();
             if entry.half.is_some() {
-                call["half"] = json!(halves.half(element, copied_range, overlay.element));
+                let half = halves.half(element, copied_range, overlay.element);
+                // In the fork, a response whose request is not copied has no tool.
+                let has_tool = pairs.partner(element).is_none_or(is_copied);
+                call["half"] = json!(half.map(|half| Half { tool: half.tool.filter(|_| has_tool), ..half }));
             }
             true
         });
@@ -179,6 +186,8 @@ impl Forker<'_> {
         }
         Some(self.rewrite(span, from, to, |name| match (name, &kinds) {
             (receipts::KINDS, Some(kinds)) => Some(Edit::Replace(json!(kinds).to_string())),
+            // Only a summary has merges.
+            ("merges", _) if effect == ForkEffect::SummaryDropped => Some(Edit::Remove),
             _ => None,
         }))
     }

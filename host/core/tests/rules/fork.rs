@@ -115,6 +115,38 @@ fn renumbers_positions_of_listed_halves() {
 }
 
 #[test]
+fn listed_response_without_its_request_keeps_its_policy() {
+    let build = Build::default().turn().ask("a").call("c", "read").turn().answer("c", "long").say("b");
+    let check = |seq: u64, kind: &str, policy: (&str, Value), view: &str| {
+        let stored = |to: usize, seq: u64, half: Value| {
+            let mut call = json!({"seq": seq, "id": "c", "half": half});
+            call[policy.0] = policy.1.clone();
+            own_overlay(90, 0, to, json!({"tool_calls": {"policy": "selective", "calls": [call]}}))
+        };
+        let with_tool = json!({"kind": kind, "nth": 0, "of": 1, "tool": "read"});
+        let (stream, effects) = forked(&build.clone().element(stored(1, seq, with_tool)).bytes(), 1);
+        assert_eq!(effects, [Clipped]);
+        let without_tool = json!({"kind": "response", "nth": 0, "of": 1});
+        assert_eq!(elements(&stream).pop(), Some(stored(0, 1, without_tool)));
+        assert_eq!(format_projection(&stream), view);
+    };
+    check(4, "response", ("response", json!({"replace": "short"})), "<c:short =b");
+    check(4, "response", ("omit", json!(true)), "=b");
+    check(2, "request", ("omit", json!(true)), "=b");
+}
+
+#[test]
+fn keeps_listed_calls_of_overlay_without_effect() {
+    let half = json!({"kind": "request", "nth": 0, "of": 1, "tool": "read"});
+    let stored = |turn: usize, seq: u64| {
+        let call = json!({"seq": seq, "id": "c3", "half": half, "request": "strip"});
+        let policy = json!({"policy": "selective", "calls": [call]});
+        own_overlay(90, turn, turn, json!({"over": 5, "tool_calls": policy}))
+    };
+    check(stored(3, 21), Kept, Some(stored(1, 9)));
+}
+
+#[test]
 fn unknown_events_are_removed_and_numbered_like_others() {
     let omit = |seq: u64| json!({"tool_calls": {"policy": "selective", "calls": [{"seq": seq, "id": "c", "omit": true}]}});
     let build = Build::default().unknown().turn().ask("a").unknown().turn().ask("b").unknown();
@@ -157,6 +189,22 @@ fn receipt_is_copied_with_its_overlay() {
     let (stream, effects) = forked(&build.bytes(), 2);
     assert_eq!(effects, [Clipped, Removed]);
     assert_eq!(elements(&stream)[12..], [compaction(90, 0, 1, strip()), receipt(90, 0, 1)]);
+}
+
+#[test]
+fn receipt_loses_merges_with_the_summary() {
+    let with = |mut receipt: Value, members: &[(&str, Value)]| {
+        members.iter().for_each(|(name, value)| receipt[*name] = value.clone());
+        receipt
+    };
+    let both = json!({"summary": {"summary": "S"}, "reasoning": "strip"});
+    for kinds in [vec![], vec![("kinds", json!(["reasoning"]))]] {
+        let stored = [vec![("merges", json!(2))], kinds.clone()].concat();
+        let build = Build::turns(4).element(compaction(90, 0, 3, both.clone()));
+        let (stream, effects) = forked(&build.element(with(receipt(90, 0, 3), &stored)).bytes(), 2);
+        assert_eq!(effects, [SummaryDropped]);
+        assert_eq!(elements(&stream).last(), Some(&with(receipt(90, 0, 1), &kinds)));
+    }
 }
 
 #[test]
