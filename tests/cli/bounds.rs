@@ -164,7 +164,7 @@ fn explains_default_when_all_turns_are_kept() {
     for turns in 1..=3 {
         let world = World::new();
         let transcript = world.write_conversation("conversation", &Conversation::with_turns(turns));
-        let output = world.run(&["conversation"]).exits(0).reports("the last 3 turns are kept");
+        let output = world.run(&["conversation"]).exits(0).reports("keep the last 3 turns");
         assert!(output.stderr.contains("`--keep-last 0`"), "{}", output.stderr);
         assert_eq!(output.stderr.lines().count(), 1, "{}", output.stderr);
         transcript.assert_untouched();

@@ -162,7 +162,7 @@ fn warns_about_summary_inside_older_summary() {
       2  summarize [version]  turns 2-4: summary
          summarize [version]: info: the model's window is unknown, so the range was sent in one part, with at most 16000 characters of each output
          summarize [version]: info: appended 1 path that the summary lacked
-      note: the summary of turns 2-4 is inside the summary of turns 0-6: the view shows the older summary before and after it; `--overlap union` writes one summary for both
+      note: the summary of turns 2-4 is inside the summary of turns 0-6: the view shows the older summary for the rest of its range; `--overlap union` writes one summary for both
       note: the view did not shrink; `--reset=N` removes overlay N
       JP sends about 607 tokens instead of 489 (+24 %, estimated)
     ");

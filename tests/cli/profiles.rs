@@ -357,6 +357,6 @@ fn option_overrides_bound_of_jp_rules() {
 fn explains_when_configuration_keeps_all_turns() {
     let world = World::new();
     let transcript = world.write_conversation("conversation", &Conversation::with_turns(4));
-    run(&world, "conversation", "--set @keep_last=9").exits(0).reports("the last 9 turns are kept");
+    run(&world, "conversation", "--set @keep_last=9").exits(0).reports("keep the last 9 turns");
     transcript.assert_untouched();
 }

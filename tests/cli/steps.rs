@@ -128,7 +128,7 @@ fn an_agent_compacts_inside_its_own_turn_over_mcp() {
     agent
         .call("compact", json!({"transcript": "s.jsonl", "profile": "micro", "keep_steps": 40}))
         .succeeds()
-        .reports("the last 40 steps are kept");
+        .reports("keep the last 40 steps");
     agent
         .call("compact", json!({"transcript": "s.jsonl", "to": 0.25}))
         .fails(2)

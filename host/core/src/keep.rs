@@ -104,13 +104,19 @@ impl Default for Keep {
     }
 }
 
-impl std::fmt::Display for KeepLast {
+impl std::fmt::Display for Keep {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let count = |count: usize| Some(count as u64).filter(|count| *count > 0);
         let rules = [
-            self.turns.map(|turns| format!("the last {turns} turns")),
-            self.steps.map(|steps| format!("the last {steps} steps")),
-            self.tokens.map(|tokens| format!("the last {tokens} tokens")),
+            ("first", count(self.first), "turn"),
+            ("last", self.last.turns.and_then(count), "turn"),
+            ("last", self.last.steps.and_then(count), "step"),
+            ("last", self.last.tokens, "token"),
         ];
-        out.write_str(&rules.into_iter().flatten().collect::<Vec<_>>().join(" and "))
+        let texts = rules.into_iter().filter_map(|(end, count, noun)| match count? {
+            1 => Some(format!("the {end} {noun}")),
+            count => Some(format!("the {end} {count} {noun}s")),
+        });
+        out.write_str(&texts.collect::<Vec<_>>().join(" and "))
     }
 }

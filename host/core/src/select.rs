@@ -91,7 +91,7 @@ pub struct Selected {
     pub notes: Vec<Note>,
 }
 
-/// A note to the user about a range.
+/// A note to the user about a range. `from` is the requested range, and `to` is the range after the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
     /// The last turn is still open, and was excluded.
@@ -99,47 +99,17 @@ pub enum Note {
     /// The last turn is still open, and the range ends with its last closed step.
     OpenStep { to: Position, reason: OpenReason },
     /// The strategy compacts whole turns only, and the range was reduced to these.
-    Rounded {
-        /// The requested range.
-        from: TurnRange,
-        /// Its whole turns.
-        to: TurnRange,
-    },
+    Rounded { from: TurnRange, to: TurnRange },
     /// The range would have split a tool call, and was shrunk.
-    Shrunk {
-        /// The requested range.
-        from: TurnRange,
-        /// The remaining range.
-        to: TurnRange,
-    },
+    Shrunk { from: TurnRange, to: TurnRange },
     /// A summary begins with a turn or with the first step of a turn, so the range was extended at its start.
-    FirstStep {
-        /// The requested range.
-        from: TurnRange,
-        /// The extended range.
-        to: TurnRange,
-    },
+    FirstStep { from: TurnRange, to: TurnRange },
     /// In an open turn, the step after a summary must begin with signed thinking, so the range was shrunk.
-    Thinking {
-        /// The requested range.
-        from: TurnRange,
-        /// The remaining range.
-        to: TurnRange,
-    },
+    Thinking { from: TurnRange, to: TurnRange },
     /// The range was extended over older summaries.
-    Extended {
-        /// The requested range.
-        from: TurnRange,
-        /// The extended range.
-        to: TurnRange,
-    },
-    /// The summary is strictly inside an older summary.
-    Nested {
-        /// The new summary.
-        range: TurnRange,
-        /// The older summary.
-        inside: TurnRange,
-    },
+    Extended { from: TurnRange, to: TurnRange },
+    /// The summary covers a part of an older summary.
+    Nested { range: TurnRange, inside: TurnRange },
 }
 
 impl std::fmt::Display for Note {
@@ -175,8 +145,8 @@ impl std::fmt::Display for Note {
             }
             Self::Nested { range, inside } => write!(
                 out,
-                "the summary of {range} is inside the summary of {inside}: the view shows the older summary before and \
-                 after it; `--overlap union` writes one summary for both"
+                "the summary of {range} is inside the summary of {inside}: the view shows the older summary for the \
+                 rest of its range; `--overlap union` writes one summary for both"
             ),
         }
     }
@@ -186,16 +156,14 @@ impl std::fmt::Display for Note {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NothingToCompact {
     NoTurns,
-    /// The default keeps every turn.
+    /// The given rules and the defaults keep everything that the bounds select.
     Kept {
         turns: usize,
-        keep: Keep,
-    },
-    /// The rules that the user gave keep everything.
-    KeptByRule {
-        turns: usize,
         steps: usize,
-        keep: KeepLast,
+        keep: Keep,
+        /// Whether the rules for the end were given. Otherwise, they are defaults, as those for the start are.
+        is_last_given: bool,
+        has_bounds: bool,
     },
     /// The range has no whole turn, and the strategy compacts whole turns only.
     NoWholeTurn {
@@ -233,27 +201,31 @@ impl std::fmt::Display for NothingToCompact {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoTurns => write!(out, "nothing to compact: the conversation has no turns"),
-            Self::Kept { turns, keep } => {
-                let kept = match keep {
-                    Keep { first: 0, last } => format!("{last} are kept"),
-                    Keep { first, last } => format!("the first {first} and {last} are kept"),
+            Self::Kept { turns, steps, keep, is_last_given, has_bounds } => {
+                let none = KeepLast::default();
+                let (given, default) = if *is_last_given { (keep.last, none) } else { (none, keep.last) };
+                let (given, defaults) = (Keep { first: 0, last: given }, Keep { last: default, ..*keep });
+                let rules = [("given rules", given.to_string()), ("defaults", defaults.to_string())];
+                let rules = rules.into_iter().filter(|(_, kept)| !kept.is_empty());
+                let rules: String = rules.map(|(rules, kept)| format!("the {rules} keep {kept}, ")).collect();
+                let rest = match has_bounds {
+                    true => "the bounds select nothing else".to_owned(),
+                    false => format!(
+                        "the conversation has {} and {}",
+                        counted(*turns, "turn"),
+                        counted(*steps, "step")
+                    ),
                 };
-                let total = match turns {
-                    1 => "is only 1".to_owned(),
-                    turns => format!("are only {turns}"),
+                let hint = match (defaults.first, defaults.last.is_empty()) {
+                    (0, true) => "",
+                    (0, false) => {
+                        "; use `--keep-last 0` to compact them too, or `--keep-steps N` to keep only the newest steps"
+                    }
+                    (_, true) => "; use `--keep-first 0` to compact them too",
+                    (_, false) => "; use `--keep-first 0` and `--keep-last 0` to compact them too",
                 };
-                write!(
-                    out,
-                    "nothing to compact: {kept} by default, and there {total}; use `--keep-last 0` to compact them too, or \
-                     `--keep-steps N` to keep only the newest steps"
-                )
+                write!(out, "nothing to compact: {rules}and {rest}{hint}")
             }
-            Self::KeptByRule { turns, steps, keep } => write!(
-                out,
-                "nothing to compact: {keep} are kept, and the conversation has {} and {}",
-                counted(*turns, "turn"),
-                counted(*steps, "step")
-            ),
             Self::NoWholeTurn { range } => {
                 write!(
                     out,
@@ -326,8 +298,13 @@ pub fn resolve_without_survey(
     });
     range.ok_or_else(|| match bound::resolve(stream, from, to, now) {
         None => NothingToCompact::Bounds { turns },
-        Some(_) if keep_last.is_empty() => NothingToCompact::Kept { turns, keep },
-        Some(_) => NothingToCompact::KeptByRule { turns, steps: stream.steps().total(), keep: keep_last },
+        Some(_) => NothingToCompact::Kept {
+            turns,
+            steps: stream.steps().total(),
+            keep: Keep { first: if from.is_none() { keep.first } else { 0 }, last: rules },
+            is_last_given: !keep_last.is_empty(),
+            has_bounds: from.is_some() || to.is_some(),
+        },
     })
 }
 

@@ -2,7 +2,9 @@
 
 use jp_compact_core::bound::Bound;
 use jp_compact_core::overlap::Overlap;
-use jp_compact_core::select::{Selected, Selection, StrategyTraits, select, select_for_summary};
+use jp_compact_core::select::{
+    Keep, KeepLast, Selected, Selection, StrategyTraits, select, select_for_summary,
+};
 use jp_compact_core::{Survey, TurnRange};
 use serde_json::json;
 
@@ -43,28 +45,14 @@ fn keeps_last_three_turns_by_default() {
 #[test]
 fn reports_why_there_is_nothing_to_compact() {
     check(&Build::default(), "", "", "nothing to compact: the conversation has no turns");
-    check(
-        &Build::turns(3),
-        "",
-        "",
-        "nothing to compact: the last 3 turns are kept by default, and there are only 3; use `--keep-last \
-         0` to compact them too, or `--keep-steps N` to keep only the newest steps",
-    );
-    check(
-        &Build::turns(1),
-        "",
-        "",
-        "nothing to compact: the last 3 turns are kept by default, and there is only 1; use `--keep-last 0` \
-         to compact them too, or `--keep-steps N` to keep only the newest steps",
-    );
+    let hint = "use `--keep-last 0` to compact them too, or `--keep-steps N` to keep only the newest steps";
+    let kept = "nothing to compact: the defaults keep the last 3 turns, and";
+    let check_kept =
+        |turns, from, rest| check(&Build::turns(turns), from, "", &format!("{kept} {rest}; {hint}"));
+    check_kept(3, "", "the conversation has 3 turns and 6 steps");
+    check_kept(1, "", "the conversation has 1 turn and 2 steps");
     // The user's bound alone would select turns 2 and 3. The default keeps both.
-    check(
-        &Build::turns(4),
-        "2",
-        "",
-        "nothing to compact: the last 3 turns are kept by default, and there are only 4; use `--keep-last \
-         0` to compact them too, or `--keep-steps N` to keep only the newest steps",
-    );
+    check_kept(4, "2", "the bounds select nothing else");
     check(
         &Build::turns(4),
         "3",
@@ -77,6 +65,56 @@ fn reports_why_there_is_nothing_to_compact() {
         "",
         "nothing to compact: the bounds select no turns; turns are numbered 0 to 3",
     );
+}
+
+/// Checks the reason why nothing of five turns is compacted. `first` is the number of first turns that are kept by
+/// default.
+#[track_caller]
+fn check_kept(first: usize, bounds: (&str, &str), keep_last: KeepLast, expected: &str) {
+    let keep = Keep { first, ..Keep::DEFAULT };
+    let selection = Selection { keep_last, keep, ..selection(bounds.0, bounds.1) };
+    let stream = Build::turns(5).stream();
+    let actual = describe(select(&Survey::new(&stream), selection, timestamp(0)));
+    assert_eq!(actual, format!("nothing to compact: {expected}"));
+}
+
+#[test]
+fn reports_only_the_rules_that_keep_the_turns() {
+    let (none, total) = (KeepLast::default(), "and the conversation has 5 turns and 10 steps");
+    let (first, both) = ("; use `--keep-first 0`", "; use `--keep-first 0` and `--keep-last 0`");
+    check_kept(
+        10,
+        ("", ""),
+        none,
+        &format!(
+            "the defaults keep the first 10 turns and the last 3 turns, {total}{both} to compact them too"
+        ),
+    );
+    check_kept(
+        10,
+        ("", ""),
+        KeepLast::turns(0),
+        &format!("the defaults keep the first 10 turns, {total}{first} to compact them too"),
+    );
+    check_kept(
+        4,
+        ("", "2"),
+        none,
+        &format!(
+            "the defaults keep the first 4 turns, and the bounds select nothing else{first} to compact them too"
+        ),
+    );
+    check_kept(
+        4,
+        ("", ""),
+        KeepLast { steps: Some(1), ..KeepLast::turns(1) },
+        &format!(
+            "the given rules keep the last turn and the last step, the defaults keep the first 4 turns, \
+             {total}{first} to compact them too"
+        ),
+    );
+    let one_turn = "the given rules keep the last turn, and the bounds select nothing else";
+    check_kept(4, ("4", ""), KeepLast::turns(1), one_turn);
 }
 
 #[test]
@@ -141,7 +179,7 @@ fn extends_summary_over_older_ones() {
         &[],
         [
             "turns 1-2\nthe summary of turns 1-2 is inside the summary of turns 0-4: the view shows the \
-             older summary before and after it; `--overlap union` writes one summary for both",
+             older summary for the rest of its range; `--overlap union` writes one summary for both",
             "turns 0-4\nextended turns 1-2 to turns 0-4, to include older summaries completely",
         ],
     );
@@ -173,7 +211,7 @@ fn clamps_older_summary_to_end_of_stream() {
         &[],
         [
             "turns 3-4\nthe summary of turns 3-4 is inside the summary of turns 3-5: the view shows the \
-             older summary before and after it; `--overlap union` writes one summary for both",
+             older summary for the rest of its range; `--overlap union` writes one summary for both",
             "turns 3-5\nextended turns 3-4 to turns 3-5, to include older summaries completely",
         ],
     );

@@ -114,8 +114,8 @@ fn an_older_summary_of_steps_extends_the_range() {
     let extended = "extended turns 1-1.3 to turns 0-1.3, to include older summaries completely";
     check(&steps("-----").element(older.clone()), "1", "1.3", &format!("turns 0-1.3\n{extended}"));
     check(&steps("-----").element(older.clone()), "0", "1.3", "turns 0-1.3");
-    let note = "the summary of turns 1-1.1 is inside the summary of turns 0-1.2: the view shows the older summary before and after it; \
-                `--overlap union` writes one summary for both";
+    let note = "the summary of turns 1-1.1 is inside the summary of turns 0-1.2: the view shows the older summary for \
+                the rest of its range; `--overlap union` writes one summary for both";
     check(&steps("-----").element(older), "1", "1.1", &format!("turns 1-1.1\n{note}"));
     let whole = compaction(60, 0, 1, json!({"summary": {"summary": "S"}}));
     let grown = steps("---").say("end").turn().ask("next").call("n", "t").answer("n", "x").say("more");
