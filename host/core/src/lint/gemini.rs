@@ -49,11 +49,11 @@ fn member<'a>(part: &'a Value, api_name: &str, sdk_name: &str) -> Option<&'a Val
     part.get(api_name).or_else(|| part.get(sdk_name)).filter(|value| !value.is_null())
 }
 
-fn call(part: &Value) -> Option<&Value> {
+pub(super) fn call(part: &Value) -> Option<&Value> {
     member(part, "functionCall", "function_call")
 }
 
-fn response(part: &Value) -> Option<&Value> {
+pub(super) fn response(part: &Value) -> Option<&Value> {
     member(part, "functionResponse", "function_response")
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{BodyLinter, Rule, text};
+use super::{BodyLinter, Rule, gemini, text};
 use crate::render::{NameRules, Provider};
 
 pub(super) fn check(linter: &mut BodyLinter<'_>) {
@@ -48,7 +48,7 @@ fn blocks(provider: Provider, message: &Value) -> &[Value] {
 
 fn is_thought(block: &Value) -> bool {
     matches!(text(block, "type"), "thinking" | "redacted_thinking")
-        || (block.get("thought") == Some(&Value::Bool(true)) && block.get("functionCall").is_none())
+        || (block.get("thought") == Some(&Value::Bool(true)) && gemini::call(block).is_none())
 }
 
 /// Returns the calls and the responses in a message.
@@ -72,7 +72,7 @@ fn call_halves(provider: Provider, message: &Value) -> Vec<CallHalf<'_>> {
         Provider::OpenaiResponses => vec![call_half(message, Some("name"), Some("call_id"))],
         Provider::Gemini => array(message, "parts")
             .iter()
-            .flat_map(|part| ["functionCall", "functionResponse"].map(|name| part.get(name)))
+            .flat_map(|part| [gemini::call(part), gemini::response(part)])
             .flatten()
             .map(|half| call_half(half, Some("name"), None))
             .collect(),

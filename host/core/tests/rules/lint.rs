@@ -1,5 +1,5 @@
-//! The rules of docs/reference/lint-rules.md, with valid and invalid views or bodies. The tests of G7 and G8 are in the
-//! transcripts crate.
+//! The rules of docs/reference/lint-rules.md, with valid and invalid views or bodies. Most tests of G7 and G8 are in
+//! the transcripts crate.
 
 use jp_compact_core::lint::{self, Rule, Violation};
 use jp_compact_core::projection::project;
@@ -407,6 +407,21 @@ fn m2_call_follows_user_and_response_follows_call() {
     check_gemini(&[user.clone(), call.clone(), answer("g")], &[(Rule::M2, 1)]);
     check_gemini(&[answer("f")], &[(Rule::M2, 0)]);
     check_gemini(&[user, content("model", json!([{"function_call": {"name": "f"}}])), answer("f")], &[]);
+}
+
+#[test]
+fn g7_and_g8_accept_both_spellings_of_gemini() {
+    for [call, response] in [["functionCall", "functionResponse"], ["function_call", "function_response"]] {
+        let body = |call: Value, name| {
+            let user = content("user", json!([{"text": "q"}]));
+            [user, content("model", json!([call])), content("user", json!([function_part(name, response)]))]
+        };
+        check_gemini(&body(function_part("größe", call), "größe"), &[(Rule::G8, 1), (Rule::G8, 2)]);
+        let mut thought = function_part("f", call);
+        thought["thought"] = true.into();
+        thought["thoughtSignature"] = "s".into();
+        check_gemini(&body(thought, "f"), &[]);
+    }
 }
 
 #[test]
