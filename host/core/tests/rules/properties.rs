@@ -245,9 +245,10 @@ fn reset_bytes(bytes: &Bytes, kind: Reset) -> Bytes {
 /// Returns the elements without the receipts that have no overlay. `None` if all receipts have an overlay.
 fn without_orphans(bytes: &Bytes) -> Option<Vec<Value>> {
     let elements: Vec<Value> = serde_json::from_slice(bytes).unwrap();
-    let key = |element: &Value| ["timestamp", "from_turn", "to_turn"].map(|name| element[name].clone());
-    let is_overlay =
-        |element: &&Value| element["type"] == "compaction" || element["type"] == "jp_compact_overlay";
+    let members = ["timestamp", "from_turn", "to_turn", "from_step", "to_step"];
+    let key = |element: &Value| members.map(|name| element[name].clone());
+    let types = ["compaction", "jp_compact_overlay", "jp_compact_step_overlay"];
+    let is_overlay = |element: &&Value| types.iter().any(|kind| element["type"] == *kind);
     let overlays: Vec<_> = elements.iter().filter(is_overlay).map(key).collect();
     let mut remaining = elements.clone();
     remaining.retain(|element| element["type"] != "jp_compact_receipt" || overlays.contains(&key(element)));
