@@ -8,7 +8,7 @@ const DIVIDED_STEPS_MIN: usize = 5;
 /// The reason why there is nothing to collapse.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NothingToCollapse {
-    /// At least one turn to collapse and one to keep are required, or two steps of a turn.
+    /// At least one turn to collapse and one to keep are required, or [`DIVIDED_STEPS_MIN`] steps of the last turn.
     TooFewTurns,
     /// Tool calls with responses in later turns connect all turns.
     NoCut,

@@ -5,7 +5,7 @@
 //! the last turn. If the other turns have too few tokens, it also selects the oldest steps of the last turn. The model
 //! reads all raw events of these turns, even if an earlier summary replaces them in the view. The prompt also includes
 //! the earlier summaries, and the newest events as a reference. In the prompt, an earlier summary must never replace
-//! raw events. If the selected turns end inside an older summary, no model is asked, because nothing would be saved.
+//! raw events. If one older summary covers all selected turns, no model is asked, because nothing would be saved.
 //! Therefore, repeated runs merge summaries and then stop.
 
 mod cut;

@@ -130,7 +130,7 @@ struct ToolResult<'a> {
 }
 
 impl ToolResult<'_> {
-    /// Returns the replacement, or `None` if it would be longer than the result.
+    /// Returns the replacement, or `None` if it would not be shorter than the result.
     fn placeholder(&self) -> Option<SelectiveCall> {
         let text = format!("[Previous: used {}]", self.tool);
         let response = Some(ResponseAction::Replace(text.clone()));

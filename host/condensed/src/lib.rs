@@ -3,8 +3,8 @@
 //! one after the other. If the log becomes too large, the events after it are scanned again. So the memory is bounded for
 //! a file of any size.
 //!
-//! Overlays that begin inside a turn, or that list calls, depend on events of other turns. For these, the index of all
-//! events stays in memory, and only the texts do not.
+//! Overlays that begin or end inside a turn, and policies for tool calls that JP does not read, depend on more than the
+//! winner of each turn. For these, the index of all events stays in memory, and only the texts do not.
 //!
 //! The module `session` has a log for the sessions of other programs. Their readers add the events to this log.
 //!
@@ -187,8 +187,8 @@ impl Condensed {
     }
 }
 
-/// Reads the end of a file, in which the overlays usually are. Only the time depends on it: without this look, some files
-/// would be scanned twice, and others would be copied without need.
+/// Reads the end of a file, in which the overlays usually are. The result changes only the time and the memory:
+/// without this look, some files would be scanned twice, and others would be copied without need.
 fn read_end<E>(size: usize, read: &mut impl FnMut(u64, &mut [u8]) -> Result<usize, E>) -> Result<Vec<u8>, E> {
     let mut end = vec![0; size.min(END_BYTES)];
     if !end.is_empty() {

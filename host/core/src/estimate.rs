@@ -40,7 +40,7 @@ pub enum Estimator {
     /// The pieces of each text, weighed.
     #[default]
     Pieces,
-    /// The tokenizer `o200k`. The caller passes it, because its tables are larger than the rest of the program.
+    /// The tokenizer `o200k`. The caller passes it, because its tables are in a separate executable.
     Exact(fn(&str) -> u64),
 }
 

@@ -23,7 +23,7 @@ impl StaleItems {
         Self { first_changed_turn: first_changed_turn(stream, view), open: open_item(stream, view) }
     }
 
-    /// Returns whether the item with this index is after a change and before the open turn.
+    /// Returns whether the item with this index is in the first changed turn or after it, and before the open turn.
     #[must_use]
     pub fn contains(&self, index: usize, item: &Item) -> bool {
         index < self.open && self.first_changed_turn.is_some_and(|turn| item.origin.turn() >= turn)

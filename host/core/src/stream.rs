@@ -46,7 +46,7 @@ impl Stream {
     /// Parses the overlays of an index.
     ///
     /// # Errors
-    /// When an overlay is malformed. JP would not load the conversation either.
+    /// When an overlay is malformed. If it is a `compaction`, JP would not load the conversation either.
     pub fn from_index(index: Index) -> Result<Self, Unreadable> {
         Self::read_overlays(index, None)
     }

@@ -101,7 +101,8 @@ pub enum Part {
     Replaced(usize, String),
     /// The start of the synthetic turn of a summary.
     SummaryStart {
-        /// The time of the first event that the summary replaces.
+        /// The time of the first event that the summary replaces. If user events of the first turn stay after the pair,
+        /// the time of the first of them.
         timestamp: Timestamp,
     },
     /// The user's half of the synthetic pair: [`SUMMARY_REQUEST`].

@@ -21,10 +21,10 @@ pub struct EditSite {
 #[derive(Debug, Clone, Default)]
 pub struct JsonIndex {
     root: Node,
-    /// The nodes of all objects and arrays. The children of one value are neighbors, and the innermost value comes
-    /// first.
+    /// The members and items of the objects and arrays that have ended. Those of one value are neighbors, and those of
+    /// an inner value precede those of the outer value.
     nodes: Vec<Node>,
-    /// The nodes of objects and arrays that have not ended yet.
+    /// The members and items of the objects and arrays that have not ended yet.
     open: Vec<Node>,
     /// Whether a key contains escapes, which is rare.
     has_escaped_keys: bool,

@@ -76,7 +76,7 @@ impl EscapedBlocks {
     }
 
     /// Returns the bytes after the backslash of an escape, and these backslashes. In a run of backslashes, every second
-    /// backslash is escaped. An addition is faster than a loop, because its carry crosses the whole run, as in
+    /// backslash is escaped. A subtraction is faster than a loop, because its borrow crosses the whole run, as in
     /// simdjson.
     #[inline(always)]
     fn escapes(&mut self, backslashes: u64) -> (u64, u64) {

@@ -15,7 +15,7 @@ use crate::outcome::StrategyError;
 pub struct CallHistory {
     /// The calls, in the order of their requests.
     pub calls: Vec<CallPair>,
-    /// Messages of the user and the assistant, in order. Reasoning is left out.
+    /// The other texts, in order: messages, summaries, attachments, data, and inquiries. Reasoning is left out.
     pub messages: Vec<ShownText>,
 }
 

@@ -19,7 +19,7 @@ const STATUS_LINE_BYTES: usize = 32;
 /// The maximum size of one character in JSON, as in `\ud83d\ude00`.
 const CHARACTER_BYTES_MAX: usize = 12;
 
-/// A byte range of the session.
+/// A range of bytes of the session, or of rows of the log.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ShortSpan {
     pub(super) start: u32,
@@ -56,7 +56,7 @@ pub(super) struct EventRow {
     pub(super) span: ShortSpan,
     /// The line of the event. `None` for an event outside of all lines.
     line: u32,
-    /// The number of bytes of its text.
+    /// The size of its body as JSON, with quotes and escapes.
     body_bytes: u32,
     /// The index in `tools` for a half of a call, otherwise 0.
     pub(super) detail: u32,
@@ -217,7 +217,7 @@ impl SessionLog {
             Kind::TurnStart => RowClass::TurnStart,
             Kind::ChatRequest => RowClass::ChatRequest,
             Kind::Message => RowClass::Message { is_blank: is_blank(raw(event.body)) },
-            // The names of other signatures belong to other formats.
+            // The name of a signature is not checked: `render::is_signed` accepts all names in the logged formats.
             Kind::Reasoning => RowClass::Reasoning {
                 is_signed: external.signature.as_ref().is_some_and(|signature| signature.1.len() > 2),
             },

@@ -121,7 +121,7 @@ fn is_longer_than(row: &EventRow, tool: &ToolRow, line: &str) -> Option<bool> {
     Some(text.bytes as usize >= line.len() && text.chars as usize > chars)
 }
 
-/// Deletes the signed reasoning of turns after a change, except for the open turn.
+/// Deletes the signed reasoning from the first changed turn on, except for the open turn.
 fn delete_stale_reasoning(log: &SessionLog, first_turn: usize, outcomes: &mut [Outcome]) {
     let open = open_event(&log.events, outcomes);
     for ((turn, row), outcome) in log.turns().zip(outcomes).take(open) {

@@ -24,7 +24,7 @@ fn rounds_up_weights_of_pieces() {
 }
 
 /// Checks the tokens of an element. The tokenizer counts each character of the JSON as a token. The frame of a message
-/// has 15 tokens. The frame of a call or a result has 21.5 tokens, an id, and a name.
+/// has 15 tokens. The frame of a call or a result has 21.5 tokens and an id, and that of a call also a name.
 #[track_caller]
 fn check(mut element: Value, tokens: u64) {
     element["timestamp"] = timestamp_text(0).into();

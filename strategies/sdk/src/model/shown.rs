@@ -64,7 +64,7 @@ pub struct ShownEvent {
     pub size: ShownSize,
 }
 
-/// Shortens the texts of an event to about `chars_max` characters.
+/// Shortens the texts of an event to about `chars_max` characters. Messages, data, and inquiries stay complete.
 #[must_use]
 pub fn shorten_event(body: EventBody, chars_max: usize) -> ShownEvent {
     let (raw_bytes, raw_chars) = measured(&body);

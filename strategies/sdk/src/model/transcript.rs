@@ -34,7 +34,8 @@ impl TranscriptPiece {
     }
 }
 
-/// Formats the events of a range. Events without text are skipped. Long texts are shortened to `chars_max` characters.
+/// Formats the events of a range. Events without text are skipped. Long texts are shortened by [`shorten_event`] to
+/// about `chars_max` characters.
 ///
 /// # Errors
 ///
