@@ -1,6 +1,6 @@
 //! The facts of a range, collected event by event: requests, files, commands, open errors, and the last message.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use jp_compact_strategy::event::{EventBody, ToolCall, ToolOutput};
 use serde_json::Value;
@@ -26,8 +26,10 @@ pub(crate) struct Ledger {
     pub(crate) errors: Recent<Action, OpenError>,
     /// The last message of the assistant.
     pub(crate) last: Option<String>,
-    /// The tool calls without output so far.
-    pending: Vec<(usize, ToolCall)>,
+    /// The tool calls without output so far, with their turns, numbered in order.
+    pending: BTreeMap<usize, (usize, ToolCall)>,
+    /// The numbers of the calls that can still get an output, by id.
+    open: HashMap<String, VecDeque<usize>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,11 +74,21 @@ impl Ledger {
             EventBody::Attachment { name, .. } => self.attachments.put(name, turn),
             EventBody::Assistant(text) if !text.trim().is_empty() => self.last = Some(text),
             EventBody::Structured(data) => self.last = Some(data.to_string()),
-            EventBody::Call(call) => self.pending.push((turn, call)),
-            // Ids can be reused. The output belongs to the latest pending call.
+            EventBody::Call(call) => {
+                let number = self.pending.last_key_value().map_or(0, |(last, _)| last + 1);
+                let open = self.open.entry(call.id.clone()).or_default();
+                // A later turn that reuses the id of an open call abandons that call.
+                let oldest = open.front().and_then(|oldest| self.pending.get(oldest));
+                if oldest.is_some_and(|(earlier, _)| *earlier != turn) {
+                    open.clear();
+                }
+                open.push_back(number);
+                self.pending.insert(number, (turn, call));
+            }
+            // Ids can be reused. The output belongs to the oldest open call with its id.
             EventBody::Output(output) => {
-                if let Some(index) = self.pending.iter().rposition(|(_, call)| call.id == output.id) {
-                    let (_, call) = self.pending.remove(index);
+                let number = self.open.get_mut(&output.id).and_then(VecDeque::pop_front);
+                if let Some((_, call)) = number.and_then(|number| self.pending.remove(&number)) {
                     self.record_output(turn, &call, &output);
                 }
             }
@@ -86,7 +98,7 @@ impl Ledger {
 
     /// Ends the range. Commands without output are recorded, because they may have run.
     pub(crate) fn end(mut self) -> Self {
-        for (turn, call) in std::mem::take(&mut self.pending) {
+        for (turn, call) in std::mem::take(&mut self.pending).into_values() {
             if let CallKind::Command(line) = classify(&call) {
                 self.record_run(line, turn, None);
             }

@@ -98,7 +98,8 @@ impl Strategy for Digest {
             None => LIMITS.iter().map(|limits| render(range, &ledger, *limits)).find(fits),
         };
         let Some(digest) = digest else {
-            return Ok(Outcome::decline("the digest would exceed the size limit of a summary"));
+            let limit = if facts_tokens.is_some() { "`facts_tokens`" } else { "the size limit of a summary" };
+            return Ok(Outcome::decline(format!("the digest would exceed {limit}")));
         };
         let SummaryWithFacts { text: summary, diagnostic } = facts.append_to(&digest, section);
         if (summary.chars().count() as u64).div_ceil(4) >= request.context.tokens.in_range {

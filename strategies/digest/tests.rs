@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::file_op::FileOp;
-use crate::ledger::Action;
+use crate::ledger::{Action, CommandRuns};
 use crate::status::CallStatus;
 
 /// Returns a call and its output. A `!` before the content marks a failure.
@@ -142,6 +142,29 @@ fn handles_reused_ids_and_calls_without_output() {
 }
 
 #[test]
+fn output_belongs_to_the_oldest_open_call_with_its_id() {
+    #[track_caller]
+    fn check(bodies: Vec<(usize, EventBody)>, expected: &[(&str, Option<bool>)]) {
+        let mut ledger = Ledger::default();
+        bodies.into_iter().for_each(|(turn, body)| ledger.add(turn, body));
+        let ledger = ledger.end();
+        let commands = ledger.commands.in_order();
+        let exit = |runs: &CommandRuns| runs.status.map(|status| status.is_failure());
+        let commands: Vec<_> = commands.iter().map(|(line, runs)| (line.as_str(), exit(runs))).collect();
+        assert_eq!(commands, expected);
+    }
+    let [one, succeeds] = bash("make one", "Exit code: 0");
+    let [two, fails] = bash("make two", "!Exit code: 2");
+    let bodies = [one.clone(), two.clone(), succeeds, fails.clone()];
+    check(bodies.map(|body| (0, body)).to_vec(), &[("make one", Some(false)), ("make two", Some(true))]);
+    // A later turn reuses the id of a call without output.
+    check(
+        vec![(0, one), (1, two), (1, fails.clone()), (1, fails)],
+        &[("make two", Some(true)), ("make one", None)],
+    );
+}
+
+#[test]
 fn keeps_last_message_of_the_assistant() {
     let mut ledger = Ledger::default();
     for body in [
@@ -164,7 +187,17 @@ fn events(bodies: &[(usize, Value)]) -> Vec<EventLine> {
 }
 
 fn digest(turns: usize, in_range: u64, bodies: &[(usize, Value)]) -> Result<String, String> {
+    digest_with(json!({}), turns, in_range, bodies)
+}
+
+fn digest_with(
+    options: Value,
+    turns: usize,
+    in_range: u64,
+    bodies: &[(usize, Value)],
+) -> Result<String, String> {
     let mut request = request(0, turns - 1, &vec![Kinds::default(); turns]);
+    request.options = options.as_object().unwrap().clone();
     request.context.tokens.in_range = in_range;
     match ask(&Digest, &request, &events(bodies)).unwrap() {
         Outcome::Result { mut compactions, diagnostics, .. } => {
@@ -219,6 +252,19 @@ fn large_digest_is_reduced_and_counts_omissions() {
     let endless: Vec<_> = (0..4_000).map(|turn| (turn, user(&"word ".repeat(100)))).collect();
     let reason = "the digest would exceed the size limit of a summary".to_owned();
     assert_eq!(digest(4_000, 10_000_000, &endless), Err(reason));
+}
+
+#[test]
+fn refusal_names_the_option_that_limits_the_list() {
+    let read = |file: usize| {
+        let path = json!({ "path": format!("src/file_{file}.rs") });
+        let call = json!({"type": "tool_call_request", "id": "c", "name": "fs_read_file", "arguments": path});
+        [(0, call), (0, json!({"type": "tool_call_response", "id": "c", "content": "x", "is_error": false}))]
+    };
+    let bodies: Vec<_> = (0..6).flat_map(read).collect();
+    let reason = "the digest would exceed `facts_tokens`".to_owned();
+    assert_eq!(digest_with(json!({"facts_tokens": 100}), 1, 10_000, &bodies), Err(reason));
+    assert!(digest_with(json!({"facts_tokens": 1_000}), 1, 10_000, &bodies).is_ok());
 }
 
 #[test]

@@ -27,7 +27,8 @@ pub(crate) fn find<'a>(
         let is_newest = results_after < rule.keep_results;
         results_after += 1;
         let is_exempt = rule.exempt.contains(&call.tool) || (rule.keep_errors && result.is_error);
-        let is_recent = steps_after[index] < rule.keep_steps || call.turn + rule.keep_turns >= turns;
+        let is_recent =
+            steps_after[index] < rule.keep_steps || call.turn.saturating_add(rule.keep_turns) >= turns;
         if is_newest || is_exempt || is_recent || result.hidden {
             continue;
         }

@@ -55,7 +55,8 @@ impl TrimRule {
     /// Returns the text that replaces a result, or `None` if the result stays.
     pub(crate) fn shortened(&self, tool: &str, content: &str) -> Option<String> {
         let chars = content.chars().count();
-        let removed = chars.checked_sub(self.first + self.last).filter(|removed| *removed > 0)?;
+        let kept = self.first.saturating_add(self.last);
+        let removed = chars.checked_sub(kept).filter(|removed| *removed > 0)?;
         if chars <= self.min_chars {
             return None;
         }

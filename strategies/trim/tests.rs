@@ -80,6 +80,13 @@ fn check(rows: &[Row], options: Value, expect: &[u64]) {
     assert_eq!(found, expect, "{options}");
 }
 
+#[test]
+fn largest_options_keep_every_result() {
+    let rows = [row(1, 4_400), Row { turn: 1, ..row(1, 4_400) }];
+    check(&rows, json!({"keep_steps": 0, "first": usize::MAX, "last": 2}), &[]);
+    check(&rows, json!({"keep_steps": 0, "keep_turns": usize::MAX}), &[]);
+}
+
 #[track_caller]
 fn check_text(options: Value, content: &str, expect: &str) {
     let rows = [Row { content: content.to_owned(), ..row(1, 0) }];
