@@ -54,33 +54,45 @@ def facts(events: Iterable[Mapping[str, Any]]) -> list[Fact]:
 
 def _facts_of(event: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
     """Returns the kind, the text, and the rank of each fact of an event."""
-    match event.get("type"):
-        case "chat_request" if (event.get("metadata") or {}).get("attachment"):
-            yield from (("path", path, 2) for path in _PATH.findall(event["content"]))
-        case "chat_request" if event["content"].startswith(SUMMARY_NOTE):
-            yield from _facts_of_summary(event["content"])
-        case "chat_request":
-            yield from (("constraint", sentence, 0) for sentence in constraints(event["content"]))
-            yield from (("path", path, 1) for path in _PATH.findall(event["content"]))
-        case "chat_response":
-            yield from _facts_of_summary(str(event.get("message") or event.get("reasoning") or event.get("data") or ""))
-        case "tool_call_request":
+    match event:
+        case {"type": "chat_request", "content": str(text), "metadata": {"attachment": str(name)}}:
+            yield from _paths(text, 2)
+            yield from _paths(name, 1)
+        case {"type": "chat_request", "content": str(text)} if text.startswith(SUMMARY_NOTE):
+            yield from _facts_of_summary(text)
+        case {"type": "chat_request", "content": str(text)}:
+            yield from (("constraint", sentence, 0) for sentence in constraints(text))
+            yield from _paths(text, 1)
+        case {"type": "chat_response", "message": str(text)}:
+            yield from _facts_of_summary(text)
+        case {"type": "tool_call_request"}:
             arguments = event.get("arguments") or {}
             command = _command(arguments)
             if command:
                 yield "command", command, 1
-            yield from (("path", path, 1) for text in _texts(arguments) for path in _PATH.findall(text))
-        case "tool_call_response":
-            content, failed = event["content"], event.get("is_error")
-            lines = (line for line in content.split("\n") if failed or _ERROR_LINE.search(line))
+            yield from _paths(arguments, 1)
+        case {"type": "tool_call_response", "content": str(text)}:
+            failed = event.get("is_error")
+            lines = (line for line in text.split("\n") if failed or _ERROR_LINE.search(line))
             yield from (("error code", code, 1) for line in lines for code in _ERROR_CODE.findall(line))
-            yield from (("path", path, 2) for path in _PATH.findall(content))
+            yield from _paths(text, 2)
+        case (
+            {"type": "chat_response", "reasoning": str(value)}
+            | {"type": "chat_response", "data": value}
+            | {"type": "inquiry_request", "question": value}
+            | {"type": "inquiry_response", "answer": value}
+        ):
+            yield from _paths(value, 1)
 
 
 def _facts_of_summary(text: str) -> Iterator[tuple[str, str, int]]:
     """Returns the facts of a text of the assistant, with those of the section in a copied summary."""
     yield from ((kind, fact, int(kind != "constraint")) for kind, fact, _ in _lines(text) if kind and fact)
-    yield from (("path", path, 1) for path in _PATH.findall(text))
+    yield from _paths(text, 1)
+
+
+def _paths(value: Any, rank: int) -> Iterator[tuple[str, str, int]]:
+    yield from (("path", path, rank) for text in _texts(value) for path in _PATH.findall(text))
 
 
 def _texts(value: Any) -> Iterator[str]:
