@@ -312,6 +312,15 @@ def commands(session):
     assert small < 0.5 * size(whole["messages"]) < 0.9 * large < size(whole["messages"]), (small, large)
 
 
+def unknown_session(session):
+    """`undo` reports that a session has no transcript."""
+    (session.home / ".claude/projects").mkdir(parents=True, exist_ok=True)
+    words = ["sh", PLUGIN / "hooks/command.sh", "undo", "no-such-id", session.jp_compact, "agent"]
+    done = subprocess.run(words, env=session.env, capture_output=True, text=True)
+    expected = (0, "The transcript of session no-such-id was not found.\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == expected, done
+
+
 def resumed_size(session, text):
     (command,) = re.findall(r"claude --resume [-0-9a-f]{36}", text)
     session.run(session.with_prompt(command, run.PROMPT.format(7)))
@@ -347,6 +356,7 @@ CASES = {
     "small-saving": functools.partial(falls_back, options={"minimum_saving": 100}, reason="less than 100 %"),
     "give-back": give_back,
     "commands": commands,
+    "unknown-session": unknown_session,
     "without-function-hooks": without_function_hooks,
     "checks": checks,
     "latency": latency,

@@ -13,7 +13,12 @@ stats)
 undo)
     # All messages before the last compaction, as a new session.
     if [ ! -f "$session" ]; then
-        session=$(find "${CLAUDE_CONFIG_DIR:-$HOME/.claude}/projects" -name "$session.jsonl" | head -n 1)
+        path=$(find "${CLAUDE_CONFIG_DIR:-$HOME/.claude}/projects" -name "$session.jsonl" | head -n 1)
+        if [ -z "$path" ]; then
+            echo "The transcript of session $session was not found."
+            exit 0
+        fi
+        session=$path
     fi
     line=$(grep -n '"subtype":"compact_boundary"' "$session" | tail -n 1 | cut -d: -f1)
     if [ -z "$line" ]; then
