@@ -70,13 +70,14 @@ class Kept(unittest.TestCase):
         self.assertEqual(sorted(facts([copied])), sorted(fact for fact in facts(EVENTS) if fact[1] != "src/lib.rs"))
 
     def test_attachments_inquiries_and_structured_answers_have_paths(self) -> None:
-        for event, expected in [
+        cases: list[tuple[dict[str, Any], list[str]]] = [
             ({"type": "chat_request", "content": "let x = 1;", "metadata": {"attachment": "src/a.rs"}}, ["src/a.rs"]),
             ({"type": "chat_request", "content": "Never use b.rs", "metadata": {"attachment": "a.rs"}}, ["a.rs", "b.rs"]),
             ({"type": "inquiry_request", "question": {"text": "src/a.rs or b.rs?"}}, ["b.rs", "src/a.rs"]),
             ({"type": "inquiry_response", "answer": "use src/b.rs"}, ["src/b.rs"]),
             ({"type": "chat_response", "data": {"files": ["a.rs"]}}, ["a.rs"]),
             ({"type": "chat_response", "message": None, "reasoning": "I change a.rs." + SECTION}, ["src/b.rs", "doc/a.md", "a.rs"]),
-        ]:
+        ]
+        for event, expected in cases:
             with self.subTest(event=event):
                 self.assertEqual(facts([event]), [("path", path) for path in expected])

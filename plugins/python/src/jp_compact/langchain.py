@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_openai_messages
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, convert_to_openai_messages
 
 from ._view import Viewer
 
@@ -40,7 +40,8 @@ def _message(part: dict[str, Any], plain: list[dict[str, Any]], messages: list[A
     """Returns the original message of a part of the view, changed if the view changed it."""
     row = part.get("row")
     if row is None:
-        return HumanMessage(part["content"])
+        # A summary is in the assistant's half of a pair, so that its text never counts as the user's own words.
+        return AIMessage(part["content"]) if part["role"] == "assistant" else HumanMessage(part["content"])
     if part == plain[row]:
         return messages[row]
     message: BaseMessage = copy.deepcopy(messages[row])

@@ -27,15 +27,31 @@ class CompactHistory:
             return messages
         before, after = {block["row"]: block for block in sent}, blocks(view)
         kept = {block["row"]: block for block in after if "row" in block}
-        # The texts of summaries are the only blocks without a row. They precede all kept turns.
-        summaries = [UserPromptPart(block["text"]) for block in after if "row" not in block]
-        compacted: list[ModelMessage] = [ModelRequest(parts=summaries)] if summaries else []
+        summaries = _summaries(after)
+        compacted: list[ModelMessage] = []
         for at, message in enumerate(messages):
             rest = [(f"{at}.{number}", part) for number, part in enumerate(message.parts)]
+            compacted += [summary for row, _ in rest for summary in summaries.get(row, [])]
             left = [_part(part, before.get(row), kept.get(row)) for row, part in rest if row not in before or row in kept]
             if left:
                 compacted.append(dataclasses.replace(message, parts=left))  # type: ignore[arg-type]
-        return compacted
+        return compacted + summaries.get(None, [])
+
+
+def _summaries(view: list[dict[str, Any]]) -> dict[str | None, list[ModelMessage]]:
+    """Returns the messages of the summaries, with the row of the next block as the key. Only summaries have no row.
+
+    The text is in the assistant's half of a pair, so that it never counts as the user's own words.
+    """
+    summaries: dict[str | None, list[ModelMessage]] = {}
+    row: str | None = None
+    for block in reversed(view):
+        row = block.get("row", row)
+        if "row" not in block:
+            is_answer, text = block["role"] == "assistant", block["text"]
+            message = ModelResponse(parts=[TextPart(text)]) if is_answer else ModelRequest(parts=[UserPromptPart(text)])
+            summaries.setdefault(row, []).insert(0, message)
+    return summaries
 
 
 def _blocks(row: str, part: Any) -> list[dict[str, Any]]:
@@ -50,6 +66,10 @@ def _blocks(row: str, part: Any) -> list[dict[str, Any]]:
         arguments = part.args_as_dict()
         return [{"role": "assistant", "type": "tool_use", "id": part.tool_call_id, "name": part.tool_name, "input": arguments, "row": row}]
     return []
+
+
+def _with_parts(message: ModelMessage, parts: list[Any]) -> ModelMessage:
+    return dataclasses.replace(message, parts=parts)  # type: ignore[arg-type]
 
 
 def _part(part: Any, before: dict[str, Any] | None, after: dict[str, Any] | None) -> Any:

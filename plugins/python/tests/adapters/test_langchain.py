@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 
@@ -68,6 +68,17 @@ class LangChain(unittest.TestCase):
     def test_summary_is_a_message(self) -> None:
         request, _ = run("--strategy", "digest", "--keep-steps", "2")
         self.assertTrue(any("No model wrote this" in str(message.content) for message in request), request)
+
+    def test_summary_of_turns_is_not_the_words_of_the_user(self) -> None:
+        messages: list[AnyMessage] = []
+        for turn in range(5):
+            messages += [HumanMessage(f"Question {turn}."), AIMessage(f"Answer {turn}. " + OUTPUT)]
+        middleware = CompactMiddleware("--strategy", "digest", "--keep-first", "1", "--keep-last", "1", threshold=1)
+        compacted = middleware.compact(messages)
+        kinds = [type(message) for message in compacted]
+        self.assertEqual(kinds, [HumanMessage, AIMessage] * 3)
+        self.assertEqual(compacted[2].content, "[Summary of previous conversation]")
+        self.assertIn("No model wrote this", str(compacted[3].content))
 
     def test_missing_executable_changes_nothing(self) -> None:
         with self.assertLogs("jp_compact", "WARNING"):

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import ProcessHistory
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from jp_compact.pydantic_ai import CompactHistory
@@ -45,6 +45,17 @@ def size(messages: list[ModelMessage]) -> int:
     return sum(len(str(part.content)) for part in parts(messages, ToolReturnPart))
 
 
+def step(number: int) -> list[ModelMessage]:
+    call = ToolCallPart("read_file", {"path": f"src/{number}.rs"}, tool_call_id=f"call_{number}")
+    return [ModelResponse(parts=[call]), ModelRequest(parts=[ToolReturnPart("read_file", OUTPUT, f"call_{number}")])]
+
+
+def outline(messages: list[ModelMessage]) -> list[str]:
+    """Returns the role of each part, and its id or the start of its text."""
+    roles = [("assistant" if isinstance(message, ModelResponse) else "user", part) for message in messages for part in message.parts]
+    return [f"{role}: {getattr(part, 'tool_call_id', None) or part.content[:34]}" for role, part in roles]
+
+
 class PydanticAi(unittest.TestCase):
     def test_request_is_smaller(self) -> None:
         request, _ = run()
@@ -53,6 +64,25 @@ class PydanticAi(unittest.TestCase):
         self.assertEqual([part.content for part in parts(request, TextPart)], [f"I read {step}." for step in range(STEPS)])
         calls = [part.tool_call_id for part in parts(request, ToolCallPart)]
         self.assertEqual(calls, [part.tool_call_id for part in parts(request, ToolReturnPart)])
+
+    def test_summary_is_between_the_kept_turns_and_is_not_the_words_of_the_user(self) -> None:
+        messages: list[ModelMessage] = []
+        for turn in range(5):
+            messages += [ModelRequest(parts=[UserPromptPart(f"Question {turn}.")]), ModelResponse(parts=[TextPart(f"Answer {turn}.")])]
+        messages[5:5] = step(0)
+        history = CompactHistory("--strategy", "digest", "--keep-first", "1", "--keep-last", "1", threshold=1)
+        summary = ["user: [Summary of previous conversation]", "assistant: Turns 1 to 3 of this conversation,"]
+        expected = ["user: Question 0.", "assistant: Answer 0.", *summary, "user: Question 4.", "assistant: Answer 4."]
+        self.assertEqual(outline(history(messages)), expected)
+
+    def test_summary_of_steps_is_before_the_request_of_the_open_turn(self) -> None:
+        messages: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart("Never write to vendor.")])]
+        for number in range(5):
+            messages += step(number)
+        history = CompactHistory("--strategy", "digest", "--keep-steps", "1", threshold=1)
+        summary = ["user: [Summary of previous conversation]", "assistant: Turns 0 to 0.3 of this conversatio"]
+        expected = [*summary, "user: Never write to vendor.", "assistant: call_4", "user: call_4"]
+        self.assertEqual(outline(history(messages)), expected)
 
     def test_missing_executable_changes_nothing(self) -> None:
         with self.assertLogs("jp_compact", "WARNING"):
