@@ -42,6 +42,8 @@ pub(crate) struct Report {
     pub(crate) causes: Vec<String>,
     /// The next step.
     pub(crate) hint: Option<ErrorHint>,
+    /// Whether the same input fails again, although most failures of this kind are temporary.
+    pub(crate) is_permanent: bool,
     /// Whether a document with this failure was already printed.
     pub(crate) is_printed: bool,
 }
@@ -50,7 +52,7 @@ impl Report {
     /// Creates a report without causes.
     pub(crate) fn new(exit: Exit, message: impl Into<String>, hint: Option<&str>) -> Self {
         let (message, hint) = (message.into(), hint.map(ErrorHint::line));
-        Self { exit, message, causes: Vec::new(), hint, is_printed: false }
+        Self { exit, message, causes: Vec::new(), hint, is_permanent: false, is_printed: false }
     }
 
     /// Returns the report of a failure that is already a part of a document.
@@ -58,7 +60,8 @@ impl Report {
         let exit = Exit::ALL.into_iter().map(|(exit, _)| exit).find(|exit| exit.code() == document.code);
         let hint = document.hint.clone().map(ErrorHint::line);
         let (message, causes) = (document.message.clone(), document.causes.clone());
-        Self { exit: exit.unwrap_or(Exit::Bug), message, causes, hint, is_printed: false }
+        let is_permanent = !document.retryable;
+        Self { exit: exit.unwrap_or(Exit::Bug), message, causes, hint, is_permanent, is_printed: false }
     }
 
     /// Replaces the hint.
@@ -109,7 +112,8 @@ impl Report {
     pub(crate) fn document(&self) -> ErrorReport {
         let hint = self.hint.as_ref().map(ErrorHint::text);
         let error = ErrorReport::new(self.exit.kind(), self.message.as_str());
-        ErrorReport { causes: self.causes.clone(), hint, ..error }
+        let retryable = error.retryable && !self.is_permanent;
+        ErrorReport { causes: self.causes.clone(), hint, retryable, ..error }
     }
 
     /// Returns the failure as a whole JSON document. Without a transcript, it is a failure of the command.
@@ -144,13 +148,15 @@ fn causes(error: &dyn Error) -> Vec<String> {
 
 /// Makes a report from an error of a library.
 fn from_library(error: &dyn Error, exit: Exit, hint: Option<ErrorHint>) -> Report {
-    Report { exit, message: error.to_string(), causes: causes(error), hint, is_printed: false }
+    let (message, causes) = (error.to_string(), causes(error));
+    Report { exit, message, causes, hint, is_permanent: false, is_printed: false }
 }
 
 impl From<compact::Error> for Report {
     fn from(error: compact::Error) -> Self {
         let plain = error.plain();
         let mut report = from_library(plain, run_exit(plain), run_hint(plain));
+        report.is_permanent = matches!(plain, compact::Error::Store(error) if !error.is_temporary());
         report.causes.extend(stderr_tail(plain));
         let texts = error.lost_summaries();
         report

@@ -154,6 +154,10 @@ fn dot_title_and_beginning_of_id_name_a_conversation() {
         assert_eq!(document["conversation_id"], id, "{name}");
     }
     assert!(jp.run(&["show", "177383"]).exits(5).contains("matches several conversations"));
+    let messages = jp.run(&["show", "177383", "--json"]);
+    messages.exits(5);
+    let failure: Value = serde_json::from_str(&messages.printed()).unwrap();
+    assert_eq!(failure["error"]["retryable"], false, "the same text matches both later too");
     assert!(jp.run(&["show", "No such title"]).exits(4).contains("failed to find a transcript"));
 }
 

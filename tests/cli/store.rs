@@ -123,6 +123,8 @@ fn rejects_copies_that_disagree() {
             assert!(output.stderr.contains(&path), "{path} is not in:\n{}", output.stderr);
         }
     }
+    let failure = world.run(&[ID, "--json"]).exits(5).line();
+    assert_eq!(failure["error"]["retryable"], false, "the copies disagree until the user changes one");
     in_workspace.assert_untouched();
     in_user_storage.assert_untouched();
     world.run(&["print", ID]).exits(0);
@@ -155,6 +157,8 @@ fn lock_timeout_leaves_conversation_untouched() {
     let holder = format!("is locked by process {} (", std::process::id());
     first.exits(5).reports(&message).reports(&holder);
     second.exits(5).reports("failed to lock /here/conversation within 10 s");
+    let failure = world.run(&[ID, "--json", "--lock-timeout", "0s"]).exits(5).line();
+    assert_eq!(failure["error"]["retryable"], true);
     in_workspace.assert_untouched();
     lone.assert_untouched();
 

@@ -93,7 +93,7 @@ pub enum StoreError {
 pub enum StoreErrorKind {
     /// The transcript does not exist or cannot be read.
     Unreadable,
-    /// The transcript cannot be written now, because of another writer or copy.
+    /// The transcript cannot be written now, because of another writer, another copy, or several matches.
     Conflict,
     /// The transcript cannot be written.
     Unwritable,
@@ -123,6 +123,12 @@ impl StoreError {
             | Self::Unwritable { .. }
             | Self::NotDurable { .. } => StoreErrorKind::Unwritable,
         }
+    }
+
+    /// Returns whether the same operation may succeed later. Only a writer of the file goes away by itself.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Self::Locked { .. } | Self::Changed { .. })
     }
 
     /// Returns a hint for the user, if there is one.

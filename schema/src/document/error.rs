@@ -145,7 +145,7 @@ impl ErrorKind {
         }
     }
 
-    /// Returns whether the same input may succeed later.
+    /// Returns whether the same input may succeed later, for most failures of this kind. See [`ErrorReport::retryable`].
     #[must_use]
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::Conflict | Self::Deadline | Self::ModelUnavailable | Self::StrategyCrashed)
