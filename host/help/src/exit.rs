@@ -33,7 +33,7 @@ pub enum Exit {
     Reported = 16,
     /// reply of the strategy rejected
     Refused = 17,
-    /// model unavailable, request refused, or budget exhausted
+    /// model unavailable, request rejected by its provider, or budget exhausted
     Model = 18,
     /// some of several transcripts failed
     SomeFailed = 19,
@@ -62,7 +62,7 @@ impl Exit {
         (Self::Violation, "strategy violated the protocol"),
         (Self::Reported, "strategy reported an error"),
         (Self::Refused, "reply of the strategy rejected"),
-        (Self::Model, "model unavailable, request refused, or budget exhausted"),
+        (Self::Model, "model unavailable, request rejected by its provider, or budget exhausted"),
         (Self::SomeFailed, "some of several transcripts failed"),
         (Self::TooOld, "strategy's protocol is too old"),
         (Self::TooNew, "strategy's protocol is too new"),
