@@ -155,6 +155,7 @@ fn io_in_core_is_reported() {
     check("#[cfg(not(test))] use std::fs;", &["std::fs"]);
     check("/// `std::fs` and println!()\nfn f() { \"std::fs::read\"; }", &[]);
     check_wall(side_effects_in_pure_crates, "schema/src/line.rs", "use std::env;", &["std::env"]);
+    check_wall(side_effects_in_pure_crates, "host/evidence/src/recall.rs", "use std::fs;", &["std::fs"]);
     check_wall(side_effects_in_pure_crates, "host/runtime/src/clock.rs", "use std::env;", &[]);
 }
 

@@ -7,13 +7,14 @@ use crate::doors::PRINTING;
 use crate::sources::{Name, Source};
 
 /// The folders of the crates whose functions depend on nothing but their arguments.
-const PURE_FOLDERS: [&str; 10] = [
+const PURE_FOLDERS: [&str; 11] = [
     "schema/src/",
     "host/json/src/",
     "host/tokens/src/",
     "host/core/src/",
     "host/transcripts/src/",
     "host/diff/src/",
+    "host/evidence/src/",
     "host/folders/src/",
     "host/images/src/",
     "host/condensed/src/",
