@@ -1,13 +1,18 @@
 //! Tests with `aimock`, an independent mock of the providers' APIs that also simulates their failures. It needs Node,
 //! so these tests are ignored by default. CI runs them: it sets `JP_COMPACT_TEST_AIMOCK` to the path of `aimock`.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
 
 use crate::llm::{REPORT_ERROR, strategy_command, summary_strategy};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/aimock/fixtures.json");
+/// The number of requests for an answer that always fails: the first one and its retries.
+const ATTEMPTS: usize = 4;
 
 /// A running server.
 struct Aimock {
@@ -31,6 +36,16 @@ impl Aimock {
         // Keep reading. The server would block on a full pipe.
         std::thread::spawn(move || lines.count());
         Self { process, address: address.expect("aimock printed no address") }
+    }
+
+    /// Returns the number of requests that the server got.
+    fn requests(&self) -> usize {
+        let mut stream = TcpStream::connect(self.address.strip_prefix("http://").unwrap()).unwrap();
+        stream.write_all(b"GET /v1/_requests HTTP/1.0\r\n\r\n").unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        let (_, body) = response.split_once("\r\n\r\n").unwrap();
+        serde_json::from_str::<Vec<Value>>(body).unwrap().len()
     }
 
     /// Runs a summary with a model of this server, and checks the exit code and a part of stderr.
@@ -66,16 +81,18 @@ impl Drop for Aimock {
     }
 }
 
-/// Checks that every provider fails with this message after all retries.
+/// Checks that each provider except Ollama fails with this message after this number of requests.
 #[track_caller]
-fn check_failure(flags: &[&str], message: &str) {
+fn check_failure(flags: &[&str], message: &str, requests: usize) {
     let server = Aimock::start(flags);
+    let models = ["openai/m", "anthropic/m", "gemini/m"];
     std::thread::scope(|scope| {
-        for model in ["openai/m", "anthropic/m", "gemini/m"] {
+        for model in models {
             let server = &server;
             scope.spawn(move || server.check(model, 18, message));
         }
     });
+    assert_eq!(server.requests(), models.len() * requests);
 }
 
 #[test]
@@ -90,23 +107,23 @@ fn every_provider_answers() {
 #[test]
 #[ignore = "needs Node and aimock; CI runs it"]
 fn retries_dropped_requests() {
-    check_failure(&["--chaos-drop", "1"], "HTTP 500");
+    check_failure(&["--chaos-drop", "1"], "HTTP 500", ATTEMPTS);
 }
 
 #[test]
 #[ignore = "needs Node and aimock; CI runs it"]
 fn retries_broken_connections() {
-    check_failure(&["--chaos-disconnect", "1"], "the connection was lost");
+    check_failure(&["--chaos-disconnect", "1"], "the connection was lost", ATTEMPTS);
 }
 
 #[test]
 #[ignore = "needs Node and aimock; CI runs it"]
 fn retries_rate_limited_requests() {
-    check_failure(&["--chaos-ratelimit", "1"], "HTTP 429");
+    check_failure(&["--chaos-ratelimit", "1"], "HTTP 429", ATTEMPTS);
 }
 
 #[test]
 #[ignore = "needs Node and aimock; CI runs it"]
-fn rejects_malformed_answers() {
-    check_failure(&["--chaos-malformed", "1"], "is not valid JSON");
+fn rejects_malformed_answers_without_retrying() {
+    check_failure(&["--chaos-malformed", "1"], "is not valid JSON", 1);
 }
