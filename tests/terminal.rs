@@ -74,6 +74,7 @@ fn several_transcripts_are_reported_in_order() {
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let output = world.jp_compact(&[&names[..], &NOW, &["--json"]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout).lines().count(), names.len());
     for (copy, line) in text(&output.stdout).lines().enumerate() {
         let report: Value = serde_json::from_str(line).unwrap();
         assert!(report["path"].as_str().unwrap().ends_with(&format!("/c{copy}/events.json")), "{line}");

@@ -83,7 +83,9 @@ fn compact(world: &World, model: &Model, extra: &[&str]) -> CommandOutput {
 
 #[test]
 fn every_bundled_strategy_keeps_15_constraints() {
-    for strategy in ["strip-tools", "strip-reasoning", "micro", "digest", "summarize", "collapse"] {
+    for strategy in
+        ["strip-tools", "strip-reasoning", "micro", "extract", "trim", "digest", "summarize", "collapse"]
+    {
         let (world, model) = (World::new(), Model::with_answer(SUMMARY));
         let transcript = world.write_conversation("conversation", &conversation(2_000));
         compact(&world, &model, &["--strategy", strategy, "--keep-last", "1"]).exits(0);
@@ -173,7 +175,7 @@ fn summaries_of_an_open_turn_keep_one_section() {
     }
 }
 
-/// Writes a strategy whose summary of turns 0 to 15 loses everything.
+/// Writes a strategy whose summary of turns 0 to 15 has only one of the constraints.
 fn write_lossy(world: &World, folder: &str) {
     let reply = r#"echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":15,"summary":{"summary":"Done. Do not push branch 3 without asking me."}}]}'"#;
     let script = plugin_script("lossy", &json!({"produces": ["summary"]}), reply);

@@ -88,7 +88,7 @@ fn jails_plugins_by_default() {
     let text = format!("#!/bin/sh\ncase \"$1\" in\ndescribe) echo '{describe}' ;;\nrun) {run} ;;\nesac\n");
     world.write_script("plugins/mine", &text);
     let arguments = ["conversation", "--strategy", "mine", "--trust-dir", "plugins", "--keep-last", "0"];
-    let line = world.run(&[&arguments[..], &["--json", "--sandbox=require"]].concat()).exits(0).line();
+    let line = world.run(&[&arguments[..], &["--json"]].concat()).exits(0).line();
     assert_eq!(line["tier"], "isolated", "{line}");
     assert!(!outside.exists(), "the plugin wrote outside its jail");
     let line = world.run(&[&arguments[..], &["--json", CONTAINED]].concat()).exits(0).line();

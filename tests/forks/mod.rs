@@ -75,14 +75,14 @@ fn crash_at_any_call_of_a_fork_leaves_all_or_nothing() {
         trace_fork(&world, &strace, options)
     };
     let creates_a_folder = |call: &Call| call.name.starts_with("mkdir");
-    crash_walk(creates_a_folder, run, |traced, _is_new_step| {
+    crash_walk(creates_a_folder, run, |traced, is_new_step| {
         match files(&world) {
             None => {
-                without_fork += 1;
+                without_fork += usize::from(is_new_step);
                 assert!(!traced.status.success());
             }
             found => {
-                with_fork += 1;
+                with_fork += usize::from(is_new_step);
                 assert!(
                     found == expected,
                     "killed at\n{}",

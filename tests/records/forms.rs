@@ -44,7 +44,9 @@ fn text_is_returned_as_the_file_that_compacting_writes() {
     let arguments = [&["c"], &STRIP[2..]].concat();
     world.run(&arguments).exits(0);
     let written = fs::read_to_string(&transcript.path).unwrap();
-    for answer in output.lines() {
+    let answers = output.lines();
+    assert_eq!(answers.len(), 2);
+    for answer in answers {
         assert_eq!(answer["transcript"].as_str(), Some(&*written), "{}", answer["id"]);
     }
 }
