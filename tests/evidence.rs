@@ -119,7 +119,7 @@ fn table_of_generated_sessions_is_current() {
 const SESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data/transcripts");
 
 /// `JP_COMPACT_TEST_SESSIONS` is the folder that `tests/evidence/public.py` gets as `--checkout`.
-/// Without it, two tables are not compared.
+/// Without it, three tables are not compared.
 #[test]
 #[ignore = "needs public sessions and a release build; `.ci/nightly` runs it"]
 fn tables_of_public_sessions_are_current() {

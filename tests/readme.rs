@@ -130,7 +130,7 @@ fn formats_match_the_help() {
     let formats = help.split_once("--format").unwrap().1.split_once("[possible values: ").unwrap().1;
     let formats = one_line(formats.split_once(']').unwrap().0).split(", ").count();
     let listed_names = readme.split_once("The other formats are ").unwrap().1.split_once(". ").unwrap().0;
-    // OpenAI has two formats in one item, and JP's own is not in the list.
+    // `OpenAI (chat, responses)` has a comma, so it counts as two. JP's own format is not in the list.
     assert_eq!(one_line(listed_names).split(", ").count() + 1, formats, "{listed_names}");
 }
 

@@ -84,7 +84,7 @@ fn each_side_effect_has_one_door() {
 }
 
 #[test]
-fn unsafe_code_is_only_in_the_runner_and_short() {
+fn unsafe_code_is_short_and_only_in_the_runner_and_the_sdk() {
     assert_none(unsafe_violations(&SOURCES));
 }
 

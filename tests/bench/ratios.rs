@@ -1,8 +1,8 @@
 //! Benchmark of `jp-compact`. It compares the cost of commands with the cost of system tools in the same run, and
 //! prints the ratios as a table. A ratio that misses its target does not fail the run. Run it with `cargo bench --bench
 //! ratios`, optionally with `-- --mb 100 --runs 7 --batch 2000` or `-- --only-batch`. With `-- --write FOLDER` it only
-//! writes the inputs, for a profiler. Without `--bench`, as in `cargo test --all-targets`, each measurement runs once on
-//! a small stream, so that the code stays tested.
+//! writes the inputs, for a profiler. Without `--bench`, as in `cargo test --all-targets`, it measures a small stream
+//! with `--runs 1`, so that the code stays tested.
 #![expect(clippy::print_stdout, reason = "a bench prints its measurements")]
 
 mod batch;

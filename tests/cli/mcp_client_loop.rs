@@ -16,7 +16,7 @@ use crate::support::World;
 const CALLS: usize = 30;
 /// The numbers of the calls that call `compact`.
 const COMPACT_CALLS: [usize; 2] = [14, 24];
-/// The number of newest steps that `compact` keeps.
+/// The number of newest finished steps that `compact` keeps, in addition to the step of its own call.
 const KEEP_STEPS: usize = 4;
 /// The number of newest results that `micro` keeps by default.
 const KEEP_RECENT: usize = 10;

@@ -1,5 +1,5 @@
-//! End-to-end tests of RFD 064. Most tests are named after a section of the RFD. The unit tests in core use
-//! the same names.
+//! End-to-end tests of RFD 064. Most tests are named after a section of the RFD, like those in
+//! `host/core/tests/rules/rfd_064.rs`.
 
 use serde_json::{Value, json};
 use wiremock::MockServer;

@@ -8,7 +8,7 @@ use crate::support::{Conversation, Model, World, plugin_script};
 
 const SUMMARY: &str = "The first files were read; the parser is in src/3.rs.";
 
-/// Writes a session with one open turn, and runs a summarizer on all but its last five steps.
+/// Runs a summarizer on all but the last five steps of the session. Returns stderr.
 #[track_caller]
 fn run(world: &World, model: &Model, strategy: &str) -> String {
     let arguments = ["s.jsonl", "--strategy", strategy, "--keep-steps", "5", "--provider", "anthropic"];
@@ -79,7 +79,7 @@ fn collapse_and_digest_compact_steps_too() {
     world.write_file("s.jsonl", &session());
     let (before, violations_before) = (messages(&world, "s.jsonl"), violations(&world, "s.jsonl"));
     let stderr = run(&world, &model, "collapse");
-    // 70 % of the 26 steps in range.
+    // The fewest of the 26 steps in range that have 70 % of its tokens.
     assert!(stderr.contains("turns 0-0.18: summary"), "{stderr}");
     check_view(&world, CALLS - 18, SUMMARY, &before, &violations_before);
     world.run(&["s.jsonl", "--reset"]).exits(0);

@@ -204,7 +204,7 @@ fn crash_at_any_call_of_a_rename_leaves_a_valid_sidecar() {
 }
 
 #[test]
-fn crash_at_any_call_of_a_reset_leaves_the_old_sidecar_or_none() {
+fn crash_at_any_call_of_a_reset_leaves_the_state_before_or_after() {
     check(&Scenario::new(&format!("{SESSION} --reset")).after(&append_command()), (5, 2));
     let one_of_two =
         Scenario::new(&format!("{SESSION} --reset=1")).after(&append_command()).after(&append_command());

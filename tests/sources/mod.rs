@@ -2,7 +2,7 @@
 //! inside macros and attributes.
 //!
 //! It parses the syntax, because a search in the text finds words in comments and misses `use a::{b::c}`. It must
-//! report every path in the file, and may report more. The rules about paths are in `tests/walls.rs`.
+//! report every path in the file, and may report more. The rules about paths are in `tests/walls/`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
