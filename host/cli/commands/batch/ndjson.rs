@@ -50,7 +50,7 @@ pub(crate) struct RecordArgs {
     ///
     /// Kinds of errors: bad_record, record_too_large, transcript_invalid, strategy_error, strategy_invalid,
     /// strategy_not_found, strategy_not_trusted, protocol_violation, protocol_too_old, protocol_too_new, refused,
-    /// gate_not_met, usage, bug. Retryable kinds: conflict, deadline, model_unavailable, strategy_crashed.
+    /// gate_not_met, usage, bug. Kinds that can be retryable: conflict, deadline, model_unavailable, strategy_crashed.
     #[arg(long, conflicts_with_all = ["paths", "jobs", "out", "report", "junit", "shard", "resume", "require_saving", "require_valid", "require_fit", "forbid_growth", "max_failures", "json"])]
     pub(crate) ndjson: bool,
     /// Answer with the `view` instead of the transcript
