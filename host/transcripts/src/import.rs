@@ -47,11 +47,11 @@ pub fn import(transcript: &Transcript) -> Imported {
             Some(jp) if overlay.has_steps() => imported_range(transcript, jp, &sources, overlay),
             _ => overlay.range(),
         };
-        // A receipt directly follows its overlay.
-        let receipt = transcript.events().get(overlay.element + 1).filter(|next| next.kind == Kind::Receipt);
-        let spans = [Some(transcript.events()[overlay.element].span), receipt.map(|receipt| receipt.span)];
-        for span in spans.into_iter().flatten() {
-            let Some(Value::Object(mut members)) = transcript.value(span) else { continue };
+        // The receipts directly follow their overlay, one for each strategy.
+        let (overlay_event, following) = (&transcript.events()[overlay.element], overlay.element + 1);
+        let receipts = transcript.events()[following..].iter().take_while(|next| next.kind == Kind::Receipt);
+        for event in std::iter::once(overlay_event).chain(receipts) {
+            let Some(Value::Object(mut members)) = transcript.value(event.span) else { continue };
             if overlay.has_steps() {
                 let Some(range) = range else { continue };
                 set_range(&mut members, range);
@@ -61,9 +61,8 @@ pub fn import(transcript: &Transcript) -> Imported {
     }
     let events = array(&elements);
     let title = transcript.source().and_then(|map| title(transcript.bytes(), map.format));
-    let source = transcript.source();
-    let model = source.and_then(|source| source.model.as_deref());
-    let system = source.and_then(|source| source.system.as_deref());
+    let model = transcript.model().map(|(_, name)| name);
+    let system = transcript.source().and_then(|source| source.system.as_deref());
     Imported { events, base_config: base_config(model, system), metadata: metadata(transcript, title) }
 }
 
