@@ -67,13 +67,14 @@ impl Reader for Gemini {
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         if builder.is_document() {
             return builder.read_document(WANTED, |builder, document| {
-                read_metadata(builder, document);
+                read_metadata(builder, body_of(document));
                 read_contents(builder, contents_of(document).unwrap_or(document))
             });
         }
         builder.read_lines(WANTED, |builder, _, line| match contents_of(line) {
             Some(list) => {
                 builder.start_conversation(line)?;
+                read_metadata(builder, body_of(line));
                 read_contents(builder, list)
             }
             None => Err(format_error(NAME, line, "a line has no `contents`")),
@@ -100,10 +101,15 @@ fn read_metadata(builder: &mut EventBuilder, body: JsonNode<'_>) {
     }
 }
 
+/// Returns the body in a line of a batch. Any other value is the body itself.
+fn body_of(value: JsonNode<'_>) -> JsonNode<'_> {
+    value.get("request").filter(|body| body.get("contents").is_some()).unwrap_or(value)
+}
+
 /// Returns the contents of a body, of a request in a batch, or of a checkpoint.
 fn contents_of(value: JsonNode<'_>) -> Option<JsonNode<'_>> {
-    let request = value.inner("request", "contents");
-    value.get("contents").or(value.get("history")).or(request)
+    let list = value.get("contents").or(value.get("history"));
+    list.or_else(|| body_of(value).get("contents"))
 }
 
 fn read_contents(builder: &mut EventBuilder, contents: JsonNode<'_>) -> Result<(), Unreadable> {
@@ -318,7 +324,7 @@ pub(super) fn user_events(
     calls: &mut Calls,
 ) -> Vec<NewEvent> {
     let mut events = Vec::new();
-    let mut request: Option<(Span, Vec<Span>)> = None;
+    let mut request: Option<(Span, Vec<Span>, Vec<Deletion>)> = None;
     for (part, deletion) in parts {
         if let Some(response) = response(*part) {
             let call = calls.take_for_result(response);
@@ -329,14 +335,16 @@ pub(super) fn user_events(
             let EventDraft { record, time, .. } = *draft;
             events.push((kind, EventDraft { id, deletion: deletion.clone(), record, time, ..answer }));
         } else if let Some(text) = part_text(builder, *part) {
-            let (span, texts) = request.get_or_insert_with(|| (part.span(), Vec::new()));
+            let empty = || (part.span(), Vec::new(), Vec::new());
+            let (span, texts, deletions) = request.get_or_insert_with(empty);
             span.end = part.span().end;
             texts.push(text);
+            deletions.push(deletion.clone());
         }
     }
-    if let Some((span, texts)) = request {
-        let body = builder.one_or_joined(&texts);
-        events.push((Kind::ChatRequest, EventDraft { span, body, ..draft.clone() }));
+    if let Some((span, texts, deletions)) = request {
+        let (body, deletion) = (builder.one_or_joined(&texts), Deletion::Several(deletions));
+        events.push((Kind::ChatRequest, EventDraft { span, body, deletion, ..draft.clone() }));
     }
     events
 }

@@ -2,7 +2,10 @@
 
 use jp_compact_transcripts::{self as transcripts, Format};
 
+use serde_json::json;
+
 use crate::check_format;
+use crate::event_list::assistant;
 use crate::event_text::{
     events, metadata, new_lines, sample, stripped, summarized, without_calls, without_reasoning,
 };
@@ -136,6 +139,17 @@ fn empty_contents_are_deleted_and_neighbors_merged() {
 fn system_prompt_is_read() {
     let imported = jp_compact_transcripts::import::import(&sample(Format::Gemini, "gemini.json"));
     assert!(String::from_utf8(imported.base_config).unwrap().contains("You tend a garden."));
+}
+
+#[test]
+fn model_and_system_prompt_of_a_batch_are_read() {
+    let line = r#"{"key":"k","request":{"model":"models/gemini-9-pro","systemInstruction":{"parts":[{"text":"Be brief."}]},"contents":[{"role":"user","parts":[{"text":"hi"}]}]}}"#;
+    for text in [line.to_owned(), format!("{line}\n"), format!("{line}\n{{\"cut")] {
+        let stream = transcripts::read(Format::Gemini, text.into_bytes().into()).unwrap();
+        let assistant = assistant(&stream);
+        assert_eq!(assistant["model"]["id"], json!({"provider": "google", "name": "gemini-9-pro"}));
+        assert_eq!(assistant["system_prompt"], "Be brief.");
+    }
 }
 
 #[test]
