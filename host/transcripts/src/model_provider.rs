@@ -16,23 +16,3 @@ pub(crate) fn infer(model: &str) -> &'static str {
         _ => "ollama",
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn provider_follows_from_the_name() {
-        for (name, expect) in [
-            ("claude-opus-9", "anthropic"),
-            ("us.anthropic.claude-opus-9-v1:0", "anthropic"),
-            ("gemini-9", "google"),
-            ("gpt-9", "openai"),
-            ("o9-mini", "openai"),
-            ("orca-mini", "ollama"),
-            ("anthropic/claude-opus-9", "openrouter"),
-        ] {
-            assert_eq!(infer(name), expect, "{name}");
-        }
-    }
-}

@@ -20,7 +20,7 @@ pub fn title(bytes: &[u8], format: Format) -> Option<String> {
         })
         .last(),
         Format::Opencode => parse(bytes)?["info"]["title"].as_str().map(str::to_owned),
-        Format::GeminiCli => parse(bytes)?["summary"].as_str().map(str::to_owned),
+        Format::GeminiCli => gemini_cli(bytes),
         _ => None,
     }?;
     let words = title.split(|char: char| char.is_whitespace() || char.is_control());
@@ -33,6 +33,15 @@ pub fn title(bytes: &[u8], format: Format) -> Option<String> {
 fn claude_code(bytes: &[u8]) -> Option<String> {
     let kinds = [("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary")];
     kinds.iter().find_map(|(kind, member)| lines(bytes, |line| text(line, kind, member)).last())
+}
+
+/// Returns the title of a document, otherwise the last title of a log.
+fn gemini_cli(bytes: &[u8]) -> Option<String> {
+    let summary = |record: &Value| {
+        let title = record["$set"]["summary"].as_str().or(record["summary"].as_str());
+        title.map(str::to_owned)
+    };
+    parse(bytes).and_then(|document| summary(&document)).or_else(|| lines(bytes, summary).last())
 }
 
 fn text(line: &Value, kind: &str, member: &str) -> Option<String> {
@@ -49,46 +58,4 @@ fn lines<'a>(
 
 fn parse(bytes: &[u8]) -> Option<Value> {
     serde_json::from_slice(bytes).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(format: Format, bytes: &str, expected: Option<&str>) {
-        assert_eq!(title(bytes.as_bytes(), format).as_deref(), expected);
-    }
-
-    #[test]
-    fn reads_the_title_of_each_format() {
-        let summary = r#"{"type":"summary","summary":"Water the garden","leafUuid":"u"}"#;
-        check(Format::ClaudeCode, summary, Some("Water the garden"));
-        check(Format::Pi, "{\"type\":\"session\"}\n{\"type\":\"session_info\",\"name\":\"a\"}\n", Some("a"));
-        check(Format::Opencode, r#"{"info":{"title":"New session"},"messages":[]}"#, Some("New session"));
-        check(Format::GeminiCli, r#"{"summary":"s","messages":[]}"#, Some("s"));
-        check(Format::GeminiCli, r#"{"messages":[]}"#, None);
-        check(Format::OpenaiChat, r#"{"title":"t"}"#, None);
-        check(Format::ClaudeCode, "not JSON", None);
-    }
-
-    #[test]
-    fn users_title_wins_then_the_latest_generated_title() {
-        let lines = [
-            r#"{"type":"custom-title","customTitle":"mine"}"#,
-            r#"{"type":"ai-title","aiTitle":"its first"}"#,
-            r#"{"type":"ai-title","aiTitle":"its second"}"#,
-            r#"{"type":"summary","summary":"s","leafUuid":"u"}"#,
-        ];
-        check(Format::ClaudeCode, &lines.join("\n"), Some("mine"));
-        check(Format::ClaudeCode, &lines[1..].join("\n"), Some("its second"));
-    }
-
-    #[test]
-    fn title_is_one_line_of_limited_length() {
-        check(Format::Pi, r#"{"type":"session_info","name":" a\n\u001b b\t"}"#, Some("a b"));
-        check(Format::Pi, r#"{"type":"session_info","name":" \n "}"#, None);
-        let long = format!(r#"{{"type":"session_info","name":"{}"}}"#, "ä".repeat(999));
-        check(Format::Pi, &long, Some(&"ä".repeat(200)));
-    }
 }

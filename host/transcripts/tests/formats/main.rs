@@ -22,6 +22,7 @@ mod irregular;
 mod j_cli;
 mod kimi_cli;
 mod model_input;
+mod model_provider;
 mod ollama;
 mod openai_chat;
 mod openai_responses;
@@ -37,6 +38,7 @@ mod steps;
 mod strip_length;
 mod surrogates;
 mod swe_agent;
+mod title;
 mod windows;
 
 use check::check;
