@@ -14,36 +14,11 @@ const LINES_MAX: usize = 40;
 const SECOND_LINES_MAX: usize = 4000;
 
 /// The members that the detection of formats reads.
-const WANTED: MemberFilter = |key| {
-    matches!(
-        key,
-        b"message"
-            | b"messages"
-            | b"content"
-            | b"contents"
-            | b"parts"
-            | b"payload"
-            | b"info"
-            | b"input"
-            | b"output"
-            | b"items"
-            | b"steps"
-            | b"history"
-            | b"trajectory"
-            | b"tool_calls"
-            | b"function"
-            | b"agent"
-            | b"args"
-            | b"$set"
-            | b"request"
-            | b"body"
-            | b"params"
-            | b"thinking"
-            | b"data"
-            | b"systemPayload"
-            | b"conversations"
-    )
-};
+const WANTED: MemberFilter = |key| MEMBERS.split(' ').any(|member| member.as_bytes() == key);
+
+const MEMBERS: &str = "message messages content contents parts payload info input output items steps \
+    history trajectory tool_calls function agent args $set request body params thinking data \
+    systemPayload conversations";
 
 pub(crate) struct Sample<'a> {
     /// The first lines that are JSON values. Empty for a document with line breaks.
@@ -67,19 +42,27 @@ impl<'a> Sample<'a> {
 
 /// Calls `detect` with a sample of these bytes. If `detect` returns `None`, calls it again with a larger sample.
 pub(crate) fn with_samples<T>(bytes: &[u8], detect: impl Fn(&Sample<'_>) -> Option<T>) -> Option<T> {
-    let mut lines = 0;
+    let mut is_document = false;
     let first = with_sample(bytes, LINES_MAX, |sample| {
-        lines = sample.lines.len();
+        is_document = sample.document.is_some();
         detect(sample)
     });
-    if lines < LINES_MAX { first } else { first.or_else(|| with_sample(bytes, SECOND_LINES_MAX, detect)) }
+    if first.is_some() || is_document || full_lines(bytes).nth(LINES_MAX).is_none() {
+        return first;
+    }
+    with_sample(bytes, SECOND_LINES_MAX, detect)
+}
+
+/// Returns the lines that are not blank.
+fn full_lines(bytes: &[u8]) -> impl Iterator<Item = Span> + Clone + '_ {
+    lines(bytes).filter(|line| !line.slice(bytes).trim_ascii().is_empty())
 }
 
 /// Calls `detect` with the first sample of a file that begins with these bytes. Returns `None` if the sample is not
 /// complete, or if the file may be a document.
 pub(crate) fn with_lines<T>(bytes: &[u8], detect: impl Fn(&Sample<'_>) -> Option<T>) -> Option<T> {
     let complete = &bytes[..memchr::memrchr(b'\n', bytes)? + 1];
-    let first = lines(complete).find(|line| !line.slice(complete).trim_ascii().is_empty())?;
+    let first = full_lines(complete).next()?;
     JsonIndex::new(complete, first, |_| false).ok()?;
     with_sample(
         complete,
@@ -95,8 +78,7 @@ fn with_sample<T>(
     lines_max: usize,
     detect: impl FnOnce(&Sample<'_>) -> Option<T>,
 ) -> Option<T> {
-    let sample_lines =
-        || lines(bytes).filter(|line| !line.slice(bytes).trim_ascii().is_empty()).take(lines_max);
+    let sample_lines = || full_lines(bytes).take(lines_max);
     let index = |line| JsonIndex::new(bytes, line, WANTED);
     let is_first_line_json = sample_lines().next().is_some_and(|first| index(first).is_ok());
     let document = match is_first_line_json {
@@ -145,28 +127,17 @@ pub fn malformed(bytes: &[u8]) -> Option<Unreadable> {
     })
 }
 
-/// Types of elements that identify a file of JP. `jp-compact` writes the last two.
-const JP_TYPES: [&str; 11] = [
-    "turn_start",
-    "chat_request",
-    "chat_response",
-    "tool_call_request",
-    "tool_call_response",
-    "inquiry_request",
-    "inquiry_response",
-    "config_delta",
-    "compaction",
-    "jp_compact_overlay",
-    "jp_compact_receipt",
-];
+/// Types of elements that identify a file of JP. Only `jp-compact` writes the last two.
+const JP_TYPES: &str = "turn_start chat_request chat_response tool_call_request tool_call_response \
+    inquiry_request inquiry_response config_delta compaction jp_compact_overlay jp_compact_receipt";
 
-/// Returns whether this is JP's format: an array of elements with a time and one of JP's types.
+/// Returns whether this is JP's format: an empty array, or an array with an element of JP's types that has a time.
 pub(crate) fn is_jp(sample: &Sample<'_>) -> bool {
     let Some(document) = sample.document.filter(|document| document.is_array()) else { return false };
     let mut elements = document.items();
     let is_element = |element: JsonNode<'_>| {
         element.string("timestamp").is_some()
-            && element.text_of("type").is_some_and(|kind| JP_TYPES.contains(&&*kind))
+            && element.text_of("type").is_some_and(|kind| JP_TYPES.split(' ').any(|known| known == kind))
     };
     elements.len() == 0 || elements.any(is_element)
 }

@@ -95,6 +95,16 @@ fn session_is_detected_after_many_titles() {
 }
 
 #[test]
+fn malformed_line_does_not_prevent_the_detection() {
+    let note = "{\"type\":\"note\",\"of\":\"nothing\"}\n";
+    let line = r#"{"parentUuid":null,"isSidechain":false,"sessionId":"s","type":"user","message":{"role":"user","content":"hi"},"uuid":"u","timestamp":"2026-03-01T09:00:00.000Z"}"#;
+    for malformed in ["", "{\"type\";\"note\"}\n"] {
+        let session = format!("{}{malformed}{}{line}\n", note.repeat(10), note.repeat(40));
+        assert_eq!(transcripts::detect(session.as_bytes()), Some(Format::ClaudeCode), "{malformed}");
+    }
+}
+
+#[test]
 fn request_bodies_are_distinguished_from_other_documents() {
     let hi = r#"{"role":"user","content":"hi"}"#;
     let reply = r#"{"type":"message","role":"assistant","content":"hi"}"#;
