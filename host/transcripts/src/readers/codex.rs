@@ -46,27 +46,12 @@ const WANTED: MemberFilter = |key| {
 const RECORDS: [&str; 5] = ["session_meta", "response_item", "event_msg", "turn_context", "compacted"];
 
 /// Record types that the model does not receive.
-const IGNORED_RECORDS: [&str; 6] = [
-    "event_msg",
-    "inter_agent_communication",
-    "inter_agent_communication_metadata",
-    "session_state",
-    "token_usage_record",
-    "world_state",
-];
+const IGNORED_RECORDS: &str = "event_msg inter_agent_communication inter_agent_communication_metadata \
+    session_state token_usage_record world_state";
 
 /// Item types without an event: the provider's own calls, discovered tools, compactions, and snapshots.
-const IGNORED_ITEMS: [&str; 9] = [
-    "compaction",
-    "compaction_summary",
-    "compaction_trigger",
-    "context_compaction",
-    "ghost_snapshot",
-    "image_generation_call",
-    "tool_search_call",
-    "tool_search_output",
-    "web_search_call",
-];
+const IGNORED_ITEMS: &str = "compaction compaction_summary compaction_trigger context_compaction \
+    ghost_snapshot image_generation_call tool_search_call tool_search_output web_search_call";
 
 struct FoundEvent {
     kind: Kind,
@@ -94,6 +79,8 @@ struct Rollout {
     is_turn_pending: bool,
     /// Whether the current task has a message of the user.
     has_user_message: bool,
+    /// Whether a compaction followed the beginning of the task. Its content is a turn, so the task needs another one.
+    is_after_compaction: bool,
     turn: usize,
     /// The length of the text that the model no longer receives.
     unsent_text: u64,
@@ -201,7 +188,7 @@ impl Rollout {
                 }
             }
             "compacted" => self.read_compaction(builder, at, payload, draft),
-            kind if IGNORED_RECORDS.contains(&kind) => {}
+            kind if IGNORED_RECORDS.split(' ').any(|ignored| ignored == kind) => {}
             _ => builder.count_unknown(node),
         }
     }
@@ -217,14 +204,14 @@ impl Rollout {
         if id.is_none() || id.as_deref() != self.task.as_deref() {
             self.task = id.map(Cow::into_owned);
             self.is_turn_pending = true;
-            self.has_user_message = false;
+            (self.has_user_message, self.is_after_compaction) = (false, false);
         }
     }
 
     fn add(&mut self, kind: Kind, draft: EventDraft, is_by_user: bool, keys: Vec<Key>) {
         let is_by_user = is_by_user && !self.in_history;
-        let starts_turn =
-            self.is_turn_pending || (is_by_user && (!self.has_task_marks || !self.has_user_message));
+        let needs_turn = !self.has_task_marks || (self.is_after_compaction && !self.has_user_message);
+        let starts_turn = self.is_turn_pending || (is_by_user && needs_turn);
         self.has_user_message |= is_by_user;
         self.is_turn_pending = false;
         self.turn += usize::from(starts_turn);
@@ -243,7 +230,7 @@ impl Rollout {
     ) {
         self.drop_events(0);
         self.twins.clear();
-        self.is_turn_pending = true;
+        (self.is_turn_pending, self.is_after_compaction) = (true, true);
         builder.pin(at);
         let message = payload.non_empty_string("message");
         let empty_message = message.map(|message| Deletion::Value(message.span(), "\"\""));
@@ -317,7 +304,7 @@ impl Rollout {
             "web_search_call" | "image_generation_call" if !self.in_history => {
                 self.twins.extend(draft.record.map(|at| Twin::for_turn(at, self.turn)));
             }
-            kind if IGNORED_ITEMS.contains(&kind) => {}
+            kind if IGNORED_ITEMS.split(' ').any(|ignored| ignored == kind) => {}
             _ => builder.count_unknown(item),
         }
     }

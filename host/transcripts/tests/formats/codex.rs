@@ -39,6 +39,25 @@ fn task_begins_a_turn_and_injected_messages_do_not() {
 }
 
 #[test]
+fn task_is_one_turn_after_an_injected_message() {
+    let message = |role: &str, kind: &str, text: &str| {
+        format!(
+            r#"{{"type":"response_item","payload":{{"type":"message","role":"{role}","content":[{{"type":"{kind}","text":"{text}"}}]}}}}"#
+        )
+    };
+    let lines = [
+        r#"{"type":"session_meta","payload":{"id":"s"}}"#.to_owned(),
+        r#"{"type":"event_msg","payload":{"type":"task_started","turn_id":"t"}}"#.to_owned(),
+        message("user", "input_text", "<subagent_notification>done</subagent_notification>"),
+        message("user", "input_text", "Go on please"),
+        message("assistant", "output_text", "Yes."),
+    ];
+    let stream = transcripts::read(Format::Codex, lines.join("\n").into_bytes().into()).unwrap();
+    let turns: Vec<_> = events(&stream).iter().map(|event| event[..3].to_owned()).collect();
+    assert_eq!(turns, ["0 u", "0 u", "0 a"]);
+}
+
+#[test]
 fn instructions_are_the_system_prompt() {
     let actual = assistant(&sample(Format::Codex, "codex.jsonl"));
     assert_eq!(actual["model"]["id"]["name"], "gpt-5");
@@ -118,7 +137,7 @@ fn strip_applies_to_twins_too() {
     for line in expected {
         assert!(changed.contains(&line), "{line}\n{changed:#?}");
     }
-    for removed in ["cat tap.log", "ls shed", "drip\\n", "washer\\n", "Monday", "12.7\\n", "closed"] {
+    for removed in ["cat tap.log", "ls shed", "drip\\n", "washer\\n", "Monday", r"12.7\\n", "closed"] {
         assert!(!stripped.contains(removed), "{removed} is still there");
     }
 }

@@ -11,8 +11,9 @@ pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
     let passthrough = item.get("internal_chat_message_metadata_passthrough");
     let turn = passthrough.and_then(|passthrough| passthrough.text_of("turn_id"));
     // Ordinals must rise. The user's message is followed by its twin, which is deleted too, so the next number is
-    // free.
-    let ordinal = pair.first.get("ordinal").and_then(JsonNode::number::<usize>);
+    // free. No number is free before a record that stays.
+    let ordinal = pair.first.get("ordinal").filter(|_| pair.next.is_none());
+    let ordinal = ordinal.and_then(JsonNode::number::<usize>);
     let record = |role: &str, kind: &str, text: &str, half: usize| {
         let mut message = Map::new();
         message.insert("type".into(), "message".into());
