@@ -1,6 +1,7 @@
-//! The amount of text that a reader understood. The reader counts the text of the events that it found, even if the
-//! model no longer receives them (side chains, rewound branches). It also counts the text of records that it does not
-//! know. Known records without events (snapshots, progress, usage, system prompts) are not counted.
+//! The amount of text that a reader understood. The reader counts the text of the events that it found. The readers of
+//! trees and of Codex also count events that the model no longer receives (side chains, rewound branches). Each reader
+//! counts the text of records that it does not know. Known records without events (snapshots, progress, usage, system
+//! prompts) are not counted.
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Coverage {

@@ -15,7 +15,7 @@ pub(crate) type NewEvent = (Kind, EventDraft);
 pub(crate) struct EventDraft {
     /// The part of the source whose bytes decide whether the event has changed. May be empty.
     pub(crate) span: Span,
-    /// A JSON string, for calls and responses. An id is invented if it is empty.
+    /// The id of a call, for the call and its result. A JSON string. An id is invented if it is empty.
     pub(crate) id: Span,
     pub(crate) name: Span,
     /// A JSON string. For a call, an object or a string that contains one.

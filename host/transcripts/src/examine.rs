@@ -47,7 +47,8 @@ impl std::error::Error for NotUnderstood {}
 /// Checks that enough of a transcript was understood. Returns a warning if less than 90 % of its text was.
 ///
 /// # Errors
-/// Less than half of the text was understood, or the transcript has no turn.
+/// Less than half of the text was understood, or nothing: a file of another program that is not blank has no turn, or
+/// all elements of a JP file are unknown.
 pub fn examine(transcript: &Transcript) -> Result<Option<String>, NotUnderstood> {
     let (coverage, is_empty) = match transcript.source() {
         Some(map) => {

@@ -83,7 +83,7 @@ fn format_of(sample: &Sample<'_>) -> Option<Option<Format>> {
     Format::ALL.into_iter().find(matches).map(Some)
 }
 
-/// Returns whether lines, or the items of an array, are certainly J-CLI's. Bare messages could be `OpenAI`'s.
+/// Returns whether lines are certainly J-CLI's. Bare messages could be `OpenAI`'s.
 #[must_use]
 pub fn is_surely_j_cli(lines: &[u8]) -> bool {
     sample::with_samples(lines, |sample| j_cli::is_sure(sample).then_some(())).is_some()

@@ -19,6 +19,7 @@ fn part_is_call_and_result_and_results_follow_their_step() {
         "0 thought: Look at the log.",
         "0 thought: ",
         "0 assistant: I look.",
+        // Both calls precede the first result.
         r#"0 call call_1: bash {"command":"cat tap.log","description":"the log"}"#,
         r#"0 call call_2: edit {"filePath":"/home/ada/tap.txt","oldString":"a","newString":"b"}"#,
         "0 answer call_1: drip\ndrip\n",
@@ -33,7 +34,6 @@ fn part_is_call_and_result_and_results_follow_their_step() {
         r#"1 call call_6: grep {"pattern":"x"}"#,
         "1 answer call_3: [Old tool result content cleared]",
         "1 error call_4: so far\n",
-        // Both calls precede the first result.
         "2 user: And the rose?",
         "2 thought: A rose",
         "2 assistant: Water it.",

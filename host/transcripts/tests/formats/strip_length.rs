@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::check::{overlay, read, written};
 
-/// Returns a conversation with one call in each form that a format has for it.
+/// Returns one conversation for each of six formats, with a call and its result: two in `openai-responses`.
 fn sources(tool: &str, argument: &str, result: &str) -> Vec<(Format, String)> {
     let time = "2026-03-01T09:00:00.000Z";
     let lines = |lines: &[Value]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();

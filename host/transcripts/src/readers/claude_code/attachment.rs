@@ -36,7 +36,7 @@ pub(super) fn event(builder: &mut EventBuilder, line: JsonNode<'_>, draft: Event
     Some((Kind::ChatRequest, EventDraft { span: attachment.span(), body, metadata, ..draft }))
 }
 
-/// Collects the texts inside a value, in order.
+/// Collects the texts inside a value. The members of an object come in the order of [`TEXTS`].
 fn collect_texts(builder: &mut EventBuilder, value: JsonNode<'_>, depth: usize, texts: &mut Vec<Span>) {
     if depth == 0 {
         return;

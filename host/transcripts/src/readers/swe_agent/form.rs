@@ -160,7 +160,7 @@ impl Form {
     }
 }
 
-/// Returns the reasoning of a message: members for reasoning, otherwise the text before its command.
+/// Returns the reasoning of a message: its thinking blocks or else `reasoning_content`, and then its `thought`.
 pub(super) fn thought_drafts(
     builder: &mut EventBuilder,
     message: JsonNode<'_>,
