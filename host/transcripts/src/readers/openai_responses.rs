@@ -38,28 +38,10 @@ const WANTED: MemberFilter = |key| {
 const PARTS: [&str; 4] = ["input_text", "input_image", "input_file", "output_text"];
 
 /// Types of items that no other format has.
-const ITEMS: [&str; 20] = [
-    "function_call",
-    "function_call_output",
-    "custom_tool_call",
-    "custom_tool_call_output",
-    "reasoning",
-    "local_shell_call",
-    "local_shell_call_output",
-    "shell_call",
-    "shell_call_output",
-    "mcp_call",
-    "mcp_list_tools",
-    "web_search_call",
-    "file_search_call",
-    "code_interpreter_call",
-    "image_generation_call",
-    "computer_call",
-    "computer_call_output",
-    "apply_patch_call",
-    "apply_patch_call_output",
-    "item_reference",
-];
+const ITEMS: &str = "function_call function_call_output custom_tool_call custom_tool_call_output \
+    reasoning local_shell_call local_shell_call_output shell_call shell_call_output mcp_call \
+    mcp_list_tools web_search_call file_search_call code_interpreter_call image_generation_call \
+    computer_call computer_call_output apply_patch_call apply_patch_call_output item_reference";
 
 impl Reader for OpenaiResponses {
     fn detects(&self, sample: &Sample<'_>) -> bool {
@@ -105,9 +87,9 @@ fn body_of(value: JsonNode<'_>) -> JsonNode<'_> {
 
 /// Returns whether only this format has such an item, by its type or by the types of its parts.
 fn is_responses_item(item: JsonNode<'_>) -> bool {
-    let has_kind = item
-        .text_of("type")
-        .is_some_and(|kind| ITEMS.contains(&&*kind) || (kind == "message" && item.string("role").is_some()));
+    let has_kind = item.text_of("type").is_some_and(|kind| {
+        ITEMS.split(' ').any(|known| known == kind) || (kind == "message" && item.string("role").is_some())
+    });
     let is_part = |part: JsonNode<'_>| part.text_of("type").is_some_and(|kind| PARTS.contains(&&*kind));
     has_kind || item.get("content").is_some_and(|content| content.items().any(is_part))
 }

@@ -13,43 +13,15 @@ use jp_compact_core::external::EditSite;
 use jp_compact_json::{JsonNode, span_of};
 
 /// Actions that are not calls.
-const NOT_CALLS: [&str; 14] = [
-    "message",
-    "system",
-    "finish",
-    "reject",
-    "null",
-    "recall",
-    "start",
-    "pause",
-    "resume",
-    "stop",
-    "change_agent_state",
-    "condensation",
-    "condensation_request",
-    "loop_recovery",
-];
+const NOT_CALLS: &str = "message system finish reject null recall start pause resume stop \
+    change_agent_state condensation condensation_request loop_recovery";
 
 /// Observations that are not results.
 const NOT_RESULTS: [&str; 4] = ["null", "agent_state_changed", "recall", "condense"];
 
 /// Arguments that the program adds, or whose values are limited to a few words.
-const SETTINGS: [&str; 14] = [
-    "thought",
-    "reasoning_content",
-    "name",
-    "impl_source",
-    "confirmation_state",
-    "is_confirmed",
-    "security_risk",
-    "hidden",
-    "blocking",
-    "is_input",
-    "is_static",
-    "keep_prompt",
-    "image_urls",
-    "wait_for_response",
-];
+const SETTINGS: &str = "thought reasoning_content name impl_source confirmation_state is_confirmed \
+    security_risk hidden blocking is_input is_static keep_prompt image_urls wait_for_response";
 
 /// Members of an observation that repeat arguments of its call.
 const COMMANDS: [&str; 2] = ["command", "code"];
@@ -75,7 +47,7 @@ pub(super) fn read(builder: &mut EventBuilder, event: JsonNode<'_>, record: &mut
                     record.add_forgotten(builder, ids);
                 }
             }
-            action if is_user || NOT_CALLS.contains(&action) => {}
+            action if is_user || NOT_CALLS.split(' ').any(|known| known == action) => {}
             action => {
                 add_thoughts(event, args, record);
                 // A `think` action without a call remains if an edit deleted the call.
@@ -186,7 +158,7 @@ fn add_call(builder: &mut EventBuilder, event: JsonNode<'_>, args: JsonNode<'_>,
 
 fn arguments_of_model(args: JsonNode<'_>) -> impl Iterator<Item = (String, JsonNode<'_>)> {
     let members = args.members().map(|(key, value)| (String::from_utf8_lossy(&key).into_owned(), value));
-    members.filter(|(key, _)| !SETTINGS.contains(&&**key))
+    members.filter(|(key, _)| !SETTINGS.split(' ').any(|setting| setting == &**key))
 }
 
 /// Returns the arguments as JSON. If only numbers and flags remain, the arguments were emptied.
