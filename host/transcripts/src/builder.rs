@@ -221,8 +221,8 @@ impl EventBuilder {
     }
 
     /// Stores a value that names the first of several records. If that record is deleted, the value names the next.
-    pub(crate) fn add_first_record(&mut self, span: Span, records: Vec<ElementRef>) {
-        self.map.first_records.push(FirstRecord { span, records });
+    pub(crate) fn add_first_record(&mut self, first: FirstRecord) {
+        self.map.first_records.push(first);
     }
 
     /// Marks the beginning of a conversation. A file must contain only one conversation, because a second
@@ -465,7 +465,8 @@ impl EventBuilder {
         Ok(Transcript::new(Stream::from_external(index, external)?, map))
     }
 
-    /// Returns a transcript with only the starts of the turns, and the events. `None` without a log, or after an error.
+    /// Returns a transcript that has only the starts of the turns, and the session that has the events. `None` without
+    /// a log, or after an error.
     pub(crate) fn finish_condensed(mut self) -> Option<(Transcript, CondensedSession)> {
         let session = CondensedSession::new(self.log.take()?, self.source.take_kept()?, self.size());
         (0..session.turns()).for_each(|_| self.start_turn(None));

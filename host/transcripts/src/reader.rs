@@ -37,6 +37,22 @@ pub(crate) trait Reader: Sync {
         None
     }
 
+    /// Returns the id of the first record of a summary if it is not `SummaryPair::ids[0]`.
+    fn first_id(&self, _records: &[String]) -> Option<String> {
+        None
+    }
+
+    /// Returns whether a record can contain a list of messages, each of which is the holder of its parts. If a summary
+    /// replaces only some of these messages, it is inserted into that list.
+    fn has_nested_messages(&self) -> bool {
+        false
+    }
+
+    /// Returns whether a summary of events of a pinned record follows that record.
+    fn adds_after_pinned(&self) -> bool {
+        true
+    }
+
     /// Returns whether the reader needs the bytes of a line only while it reads the line, except for kept spans.
     fn reads_lines_once(&self) -> bool {
         false
@@ -50,13 +66,13 @@ pub(crate) trait Reader: Sync {
 }
 
 pub(crate) struct SummaryPair<'a> {
-    /// The first record that the summary replaces, with the members that the reader's filter selects. The pair copies
-    /// shared members (session, version, model) from it.
+    /// The first record that the summary replaces, with the contents of all its members. The pair copies shared members
+    /// (session, version, model) from it.
     pub(crate) first: JsonNode<'a>,
     pub(crate) last: JsonNode<'a>,
     /// Bytes of the replaced records that the pair must contain.
     pub(crate) carried: Vec<&'a [u8]>,
-    /// The time of the first replaced event.
+    /// The time of the first replaced event, or of `next` if the pair precedes it.
     pub(crate) at: Timestamp,
     pub(crate) request: &'a str,
     pub(crate) response: &'a str,
@@ -68,4 +84,6 @@ pub(crate) struct SummaryPair<'a> {
     pub(crate) number: Option<usize>,
     /// The record that follows, if it stays: the user's request of the turn whose first steps the summary replaces.
     pub(crate) next: Option<JsonNode<'a>>,
+    /// Whether the pair goes into a list of messages inside of `first`, which stays.
+    pub(crate) is_nested: bool,
 }

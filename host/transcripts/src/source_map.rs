@@ -54,7 +54,8 @@ pub(crate) struct EventSource {
     /// The record, which is deleted when none of its events is left. `None` for an event outside of all records.
     pub(crate) record: Option<ElementRef>,
     pub(crate) deletion: Deletion,
-    /// Deletions of copies of the event in other records. They are also applied if the event's own record is deleted.
+    /// Deletions outside of the event: its copies, and values that are invalid without it. They are also applied if the
+    /// event's own record is deleted.
     pub(crate) further_deletions: Box<[Deletion]>,
 }
 
@@ -77,10 +78,13 @@ pub(crate) struct Link {
 /// A value that names the first of several records.
 #[derive(Debug, Clone)]
 pub(crate) struct FirstRecord {
-    /// The span of the value, which is JSON.
+    /// The span of the value, which is JSON. With a key, the span of the object that lacks this member.
     pub(crate) span: Span,
-    /// The records. Each has a link.
-    pub(crate) records: Vec<ElementRef>,
+    pub(crate) key: Option<&'static str>,
+    /// The records, each with its id.
+    pub(crate) records: Vec<(ElementRef, Span)>,
+    /// Whether the model receives nothing before the first record, so a summary before it must be named instead.
+    pub(crate) is_start: bool,
 }
 
 /// The relation of a stream to its source file, for all formats but JP's.

@@ -10,7 +10,7 @@ pub(super) struct Deletions<'a> {
     len: usize,
 }
 
-/// `Ok` if an event of the record stays, otherwise the disposition of its first event.
+/// `Ok` if the record is pinned or one of its events stays, otherwise the disposition of its first event.
 type RecordState<'a> = Result<(), Disposition<'a>>;
 
 impl<'a> Deletions<'a> {

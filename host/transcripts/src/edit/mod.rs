@@ -52,7 +52,8 @@ pub fn render(transcript: &Transcript, view: &View) -> Vec<Piece> {
         edits.add_event(source, event, *disposition);
     }
     let mut pair_names = PairNames::default();
-    let mut pairs = pairs(stream, map, &dispositions, &summaries, &deletions, &mut pair_names);
+    let written = &mut edits.written;
+    let mut pairs = pairs(stream, map, &dispositions, &summaries, &deletions, &mut pair_names, written);
     edits.deleted.extend(deletions.records());
     for (record, element) in &map.deleted_with {
         if edits.deleted.contains(record) {
@@ -89,7 +90,9 @@ fn dispositions<'a>(
             Part::SummaryResponse { timestamp, text } => {
                 ranges.extend(item.origin.summarized().map(|range| (range, summaries.len())));
                 let mut following = view.items()[index + 1..].iter().filter_map(|next| next.part.element());
-                let next = following.find(|next| stream.events()[*next].kind.is_provider_visible());
+                let is_visible = |element: usize| stream.events()[element].kind.is_provider_visible();
+                // pi's own summary has no record.
+                let next = following.find(|next| is_visible(*next) && map.sources[*next].record.is_some());
                 summaries.push(Summary { at: *timestamp, text: Cow::Borrowed(text), is_note: false, next });
             }
             Part::SummaryNote { timestamp, text } => {
@@ -186,7 +189,12 @@ impl Edits {
         let link_index = LinkIndex::new(stream, map);
         for (index, link) in map.links.iter().enumerate() {
             if let Some(name) = pair_names.before.get(&link.record).filter(|_| !link.id.is_empty()) {
-                self.written.push((link.parent, name.clone()));
+                let line = map.lists[link.record.list].elements[link.record.element];
+                self.written.push(match link.parent.is_empty() {
+                    // Only lines of Claude Code and Qwen Code may lack a parent.
+                    true => new_member(stream.bytes(), line, "parentUuid", name),
+                    false => (link.parent, name.clone()),
+                });
                 continue;
             }
             let follows_deleted =
@@ -199,7 +207,7 @@ impl Edits {
     }
 
     /// Changes the values that name the first of several records, if that record is deleted. They then name the first
-    /// remaining record, or the pair before it.
+    /// remaining record, or the pair before it. A value that names the first sent record also names a pair before it.
     fn rename_first_records(
         &mut self,
         stream: &Stream,
@@ -207,14 +215,19 @@ impl Edits {
         deletions: &Deletions<'_>,
         pair_names: &PairNames,
     ) {
-        let is_deleted = |record: &ElementRef| deletions.contains(*record);
-        for first in map.first_records.iter().filter(|first| first.records.first().is_some_and(is_deleted)) {
-            let name = first.records.iter().find_map(|record| {
-                let link = || map.links.iter().find(|link| link.record == *record && !is_deleted(record));
-                let current_name = || Some(String::from_utf8_lossy(stream.bytes_at(link()?.id)).into_owned());
-                pair_names.first_names.get(record).cloned().or_else(current_name)
+        for first in &map.first_records {
+            let is_renamed = first.records.first().is_some_and(|(record, _)| {
+                deletions.contains(*record) || (first.is_start && pair_names.first_names.contains_key(record))
             });
-            self.written.extend(name.map(|name| (first.span, name)));
+            let name = first.records.iter().filter(|_| is_renamed).find_map(|(record, id)| {
+                let current_name = || String::from_utf8_lossy(stream.bytes_at(*id)).into_owned();
+                let current_name = (!deletions.contains(*record)).then(current_name);
+                pair_names.first_names.get(record).cloned().or(current_name)
+            });
+            self.written.extend(name.map(|name| match first.key {
+                Some(key) => new_member(stream.bytes(), first.span, key, &name),
+                None => (first.span, name),
+            }));
         }
     }
 
@@ -276,6 +289,12 @@ impl Edits {
         pieces.push_old(offset..stream.size());
         pieces.into_pieces()
     }
+}
+
+/// Returns an edit that adds a member to an object that has other members.
+fn new_member(source: &[u8], object: Span, key: &str, value: &str) -> (Span, String) {
+    let start = object.start + memchr::memchr(b'{', object.slice(source)).map_or(0, |brace| brace + 1);
+    (Span { start, end: start }, format!("\"{key}\":{value},"))
 }
 
 impl List {

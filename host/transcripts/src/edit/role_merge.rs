@@ -30,13 +30,14 @@ struct Message {
     is_text: bool,
 }
 
-/// Messages that are merged, and blocks of summaries that are appended to them.
+/// Messages that are merged, and blocks of summaries between or after them.
 struct Group {
     messages: Vec<Message>,
-    new_blocks: Vec<String>,
+    /// Each with the number of messages before it.
+    new_blocks: Vec<(usize, String)>,
 }
 
-/// Deletes the signed reasoning of turns after a change, except for the open turn.
+/// Deletes the signed reasoning from the first changed turn up to the open turn.
 pub(super) fn delete_stale_reasoning(stream: &Stream, view: &View, dispositions: &mut [Disposition<'_>]) {
     let stale = StaleItems::new(stream, view);
     for (_, item) in view.items().iter().enumerate().filter(|(index, item)| stale.contains(*index, item)) {
@@ -96,7 +97,7 @@ pub(super) fn merge(
                 if let Some(block) = new_records.first().and_then(|first| user_block(first, member))
                     && let Some(open) = group.as_mut().filter(|group| group.role() == Some("user"))
                 {
-                    open.new_blocks.push(block);
+                    open.new_blocks.push((open.messages.len(), block));
                     new_records.remove(0);
                 }
                 // A note has no answer, so the next message can still be merged into the group.
@@ -121,7 +122,7 @@ pub(super) fn merge(
 }
 
 /// Returns the blocks of a new message if the user is its author.
-fn user_block(message: &str, member: &str) -> Option<String> {
+pub(super) fn user_block(message: &str, member: &str) -> Option<String> {
     let bytes = message.as_bytes();
     let parsed = message_at(bytes, Span { start: 0, end: bytes.len() }, 0, member)?;
     let blocks = message.get(parsed.blocks.start..parsed.blocks.end)?;
@@ -177,16 +178,16 @@ impl Group {
         if head.is_text {
             written.push((insert_at(head.content.start), format!("[{}", head.open())));
         }
-        for pair in self.messages.windows(2) {
+        let new_blocks = |messages: usize| -> String {
+            let blocks = self.new_blocks.iter().filter(|(before, _)| *before == messages);
+            blocks.map(|(_, block)| format!(", {block}")).collect()
+        };
+        for (index, pair) in self.messages.windows(2).enumerate() {
             let [before, after] = pair else { continue };
             let span = Span { start: before.blocks.end, end: after.blocks.start };
-            written.push((span, format!("{}, {}", before.close(), after.open())));
+            written.push((span, format!("{}{}, {}", before.close(), new_blocks(index + 1), after.open())));
         }
-        let mut end = last.close().to_owned();
-        for block in &self.new_blocks {
-            end.push_str(", ");
-            end.push_str(block);
-        }
+        let mut end = format!("{}{}", last.close(), new_blocks(self.messages.len()));
         if last.is_text {
             end.push(']');
         }

@@ -8,14 +8,15 @@ use jiff::Timestamp;
 
 use super::deletions::Deletions;
 use super::record_name::name;
+use super::role_merge::user_block;
 use crate::disposition::Disposition;
 use crate::reader::SummaryPair;
 use crate::readers::reader;
-use crate::source_map::{ElementRef, EventSource, Link, SourceMap};
+use crate::source_map::{Deletion, ElementRef, EventSource, Link, SourceMap};
 use jp_compact_core::stream::Stream;
 use jp_compact_core::text;
 use jp_compact_core::view::SUMMARY_REQUEST;
-use jp_compact_json::{JsonIndex, JsonNode};
+use jp_compact_json::{JsonIndex, JsonNode, Span};
 
 /// Names, as JSON, that replace the names of deleted records.
 #[derive(Default)]
@@ -47,7 +48,7 @@ impl Summary<'_> {
 }
 
 /// Returns the pairs, by the record that each precedes. Adds the names that replace each deleted record to
-/// `pair_names`.
+/// `pair_names`, and the edits that split a message to `written`.
 pub(super) fn pairs(
     stream: &Stream,
     map: &SourceMap,
@@ -55,9 +56,11 @@ pub(super) fn pairs(
     summaries: &[Summary<'_>],
     deletions: &Deletions<'_>,
     pair_names: &mut PairNames,
+    written: &mut Vec<(Span, String)>,
 ) -> BTreeMap<ElementRef, Vec<String>> {
     let mut pairs: BTreeMap<ElementRef, Vec<String>> = BTreeMap::new();
-    let mut by_summary: HashMap<usize, (ElementRef, String)> = HashMap::new();
+    // `None` if the pair is inside of a record.
+    let mut by_summary: HashMap<usize, Option<(ElementRef, String)>> = HashMap::new();
     let Some(reader) = reader(map.format) else { return pairs };
     let is_tree = !map.links.is_empty();
     let end = map.sources.iter().rev().find_map(|source| source.record);
@@ -65,7 +68,11 @@ pub(super) fn pairs(
         Some(Disposition::Summarized(number)) => Some(*number),
         _ => None,
     };
-    for (source, disposition) in map.sources.iter().zip(dispositions) {
+    let stays_before = |record: ElementRef, element: usize| {
+        let mut events = map.sources[..element].iter().zip(dispositions);
+        events.any(|(source, disposition)| source.record == Some(record) && !disposition.is_removed())
+    };
+    for (element, (source, disposition)) in map.sources.iter().zip(dispositions).enumerate() {
         let (Some(record), Disposition::Summarized(number)) = (source.record, disposition) else { continue };
         let last = by_summary.entry(*number).or_insert_with(|| {
             let summary = &summaries[*number];
@@ -83,10 +90,12 @@ pub(super) fn pairs(
             let next = summary.next_record(map, record);
             let next_index =
                 next.map(|at| JsonIndex::new(stream.bytes(), span(at), |_| true).unwrap_or_default());
+            let can_nest = reader.has_nested_messages() && !deletions.contains(record);
+            let nested = can_nest.then(|| nested_position(map, source, summary.next)).flatten();
             // A tree is followed from its last record, so a summary at the end must follow all rewound records.
-            let at = if let Some(next) = next {
-                next
-            } else if is_tree && Some(*number) == summary_at_end {
+            let at = if let Some(at) = nested.or(next) {
+                at
+            } else if is_tree && Some(*number) == summary_at_end && summary.next.is_none() {
                 end.unwrap_or(record)
             } else {
                 record
@@ -103,37 +112,77 @@ pub(super) fn pairs(
                 parent: &parent,
                 number: new_number(stream, map, next.unwrap_or(record), deletions, &pairs),
                 next: next_index.as_ref().map(|index| JsonNode::new(stream.bytes(), index)),
+                is_nested: nested.is_some(),
             };
+            let follows_pinned = map.pinned.contains(&at) && reader.adds_after_pinned();
             let is_after = next.is_none()
-                && (map.pinned.contains(&at) || begins_before(map, dispositions, record, *number));
+                && nested.is_none()
+                && (follows_pinned || (at == record && stays_before(record, element)));
             let at = ElementRef { element: at.element + usize::from(is_after), ..at };
             let records = if summary.is_note { reader.note(&pair) } else { reader.pair(&pair) };
+            if let (Some(member), Some(next), Some(request)) = (reader.blocks(), next, summary.next)
+                && stays_before(next, request)
+                && let Some(edit) = split(stream, map, member, next, request, &records)
+            {
+                written.push(edit);
+                return None;
+            }
+            let first_id = reader.first_id(&records);
             pairs.entry(at).or_default().extend(records);
-            let [first, second] = ids.map(|id| serde_json::Value::from(id).to_string());
+            if nested.is_some() {
+                return None;
+            }
+            let [first, second] = ids;
+            let [first, second] =
+                [first_id.unwrap_or(first), second].map(|id| serde_json::Value::from(id).to_string());
             let last = if summary.is_note { first.clone() } else { second };
             if next.is_some() {
                 pair_names.before.insert(at, last.clone());
             }
             pair_names.first_names.insert(at, first);
-            (at, last)
+            Some((at, last))
         });
-        pair_names.last_names.insert(record, last.clone());
+        pair_names.last_names.extend(last.clone().map(|last| (record, last)));
     }
     pairs
 }
 
-/// Returns whether a part of the record remains that precedes the events of the summary.
-fn begins_before(
+/// Returns the position of a summary in the list of messages inside its first record: before the request `next` if it
+/// is in that list and stays, otherwise in place of the first message that the summary replaces.
+fn nested_position(map: &SourceMap, first: &EventSource, next: Option<usize>) -> Option<ElementRef> {
+    let message = |source: &EventSource| map.lists[first_element(&source.deletion)?.list].holder;
+    let first = message(first)?;
+    let next = next.and_then(|next| message(map.sources.get(next)?));
+    Some(next.filter(|next| next.list == first.list).map_or(first, |next| next.min(first)))
+}
+
+fn first_element(deletion: &Deletion) -> Option<ElementRef> {
+    match deletion {
+        Deletion::Element(element) => Some(*element),
+        Deletion::Several(deletions) => deletions.iter().find_map(first_element),
+        Deletion::Nothing | Deletion::Value(..) => None,
+    }
+}
+
+/// Returns the edit that splits a message between results of the previous turn and the request of the next turn. The
+/// pair is inserted there, and its request is joined to the results, because results must directly follow their calls.
+fn split(
+    stream: &Stream,
     map: &SourceMap,
-    dispositions: &[Disposition<'_>],
+    member: &str,
     record: ElementRef,
-    summary: usize,
-) -> bool {
-    let events = map.sources.iter().zip(dispositions).filter(|(source, _)| source.record == Some(record));
-    let mut events_before = events
-        .map(|(_, disposition)| disposition)
-        .take_while(|disposition| **disposition != Disposition::Summarized(summary));
-    events_before.any(|disposition| !matches!(disposition, Disposition::Deleted | Disposition::Summarized(_)))
+    request: usize,
+    pair: &[String],
+) -> Option<(Span, String)> {
+    let (source, [summary_request, response]) = (stream.bytes(), pair) else { return None };
+    let block = first_element(&map.sources.get(request)?.deletion)?;
+    let (blocks, list) = (&map.lists[block.list].elements, &map.lists[record.list]);
+    let (message, start) = (list.elements[record.element], blocks.get(block.element)?.start);
+    let head = String::from_utf8_lossy(&source[message.start..blocks.first()?.start]);
+    let tail = String::from_utf8_lossy(&source[blocks.last()?.end..message.end]);
+    let (summary_block, separator) = (user_block(summary_request, member)?, list.separator(source));
+    let text = format!("{summary_block}{tail}{separator}{response}{separator}{head}");
+    Some((Span { start, end: start }, text))
 }
 
 /// Returns the new number of a record, after deletions and insertions before it.

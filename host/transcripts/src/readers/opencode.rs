@@ -14,7 +14,7 @@ use super::values;
 use crate::builder::{EventBuilder, EventDraft, NewEvent};
 use crate::reader::{Reader, SummaryPair};
 use crate::sample::{Sample, ensure, format_error};
-use crate::source_map::{Deletion, ElementRef};
+use crate::source_map::{Deletion, ElementRef, FirstRecord};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
 use jp_compact_core::index::Unreadable;
@@ -47,20 +47,8 @@ const COMPACTED: &str = "What did we do so far?";
 const RUN_BY_USER: &str = "The following tool was executed by the user";
 const CLEARED: &str = "[Old tool result content cleared]";
 
-const PARTS: [&str; 12] = [
-    "agent",
-    "compaction",
-    "file",
-    "patch",
-    "reasoning",
-    "retry",
-    "snapshot",
-    "step-finish",
-    "step-start",
-    "subtask",
-    "text",
-    "tool",
-];
+const PARTS: &str = "agent compaction file patch reasoning retry snapshot step-finish step-start subtask \
+    text tool";
 
 /// A message that the model may have received.
 struct Message<'a> {
@@ -136,6 +124,14 @@ impl Reader for Opencode {
         })
     }
 
+    fn adds_after_pinned(&self) -> bool {
+        false
+    }
+
+    fn first_id(&self, records: &[String]) -> Option<String> {
+        pair::first_id(records)
+    }
+
     fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
         pair::records(pair)
     }
@@ -203,13 +199,34 @@ fn sent_messages<'a>(
     };
     if let Some(boundary) = messages.iter().rposition(is_compaction) {
         let part = messages[boundary].compaction();
-        // Without this part OpenCode would send the compacted messages again.
+        // Without this part and a complete answer OpenCode would send the compacted messages again.
         part.iter().for_each(|part| builder.carry_over(messages[boundary].at, part.span()));
-        let tail = part.and_then(|part| part.text_of("tail_start_id"));
-        let tail = tail.and_then(|id| messages[..boundary].iter().position(|message| message.id() == id));
-        messages.drain(..tail.unwrap_or(boundary));
+        let request = messages[boundary].id();
+        let is_answer = |message: &&Message<'_>| summarized_request(message).is_some_and(|id| id == request);
+        for answer in messages.iter().filter(is_answer) {
+            builder.pin(answer.at);
+            builder.add_mention(messages[boundary].at, answer.at);
+        }
+        let tail_id = part.and_then(|part| part.string("tail_start_id"));
+        let tail =
+            tail_id.and_then(|id| messages[..boundary].iter().position(|message| message.id() == id.text()));
+        let start = tail.unwrap_or(boundary);
+        let ids =
+            messages[start..=boundary].iter().map(|message| (message.at, message.info.string_span("id")));
+        let records = ids.filter(|(_, id)| !id.is_empty()).collect();
+        let key = tail_id.is_none().then_some("tail_start_id");
+        if let Some(span) = tail_id.or(part).map(JsonNode::span) {
+            builder.add_first_record(FirstRecord { span, key, records, is_start: true });
+        }
+        messages.drain(..start);
     }
     messages
+}
+
+/// Returns the turn of the request whose id begins the id of a note.
+fn noted_turn(note: &Message<'_>, turns: &HashMap<Cow<'_, str>, usize>) -> Option<usize> {
+    let requests = turns.iter().filter(|(id, _)| !id.is_empty() && note.id().starts_with(&***id));
+    requests.max_by_key(|(id, _)| id.len()).map(|(_, turn)| *turn)
 }
 
 /// Groups messages by request. The first group has no request.
@@ -220,8 +237,8 @@ fn group_by_request<'m, 'a>(
     let mut by_user: HashMap<Cow<'_, str>, usize> = HashMap::new();
     for message in messages {
         if message.is_note() {
-            let last = turns.len() - 1;
-            turns[last].1.push(message);
+            let turn = noted_turn(message, &by_user).unwrap_or(turns.len() - 1);
+            turns[turn].1.push(message);
             continue;
         }
         if message.is_user() {
@@ -276,7 +293,7 @@ fn request_draft(builder: &mut EventBuilder, message: &Message<'_>) -> Option<Ev
             }
             Some("subtask") => texts.push(builder.new_string(RUN_BY_USER)),
             kind => {
-                if !kind.is_some_and(|kind| PARTS.contains(&kind)) {
+                if !kind.is_some_and(|kind| PARTS.split(' ').any(|part| part == kind)) {
                     builder.count_unknown(part);
                 }
             }
@@ -316,7 +333,7 @@ fn collect_events(builder: &mut EventBuilder, message: &Message<'_>, events: &mu
             }
             (Some("tool"), _) => collect_tool_events(builder, part, draft, events, &mut results),
             (kind, _) => {
-                if !kind.is_some_and(|kind| PARTS.contains(&kind)) {
+                if !kind.is_some_and(|kind| PARTS.split(' ').any(|part| part == kind)) {
                     builder.count_unknown(part);
                 }
             }

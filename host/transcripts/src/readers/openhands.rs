@@ -212,7 +212,7 @@ fn read_list(builder: &mut EventBuilder, document: JsonNode<'_>) -> Result<(), U
 fn read_record(builder: &mut EventBuilder, at: ElementRef, event: JsonNode<'_>) -> Record {
     let mut record = Record::new(at, event);
     if event.string("kind").is_some() {
-        if let (Some(id), Some(parent)) = (event.get("id"), event.string("parent_id")) {
+        if let (Some(id), Some(parent)) = (event.get("id"), event.get("parent_id")) {
             builder.add_link(at, id.span(), parent.span());
         }
         sdk::read(builder, event, &mut record);

@@ -152,6 +152,7 @@ fn read_entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) ->
     let mut entry = PiEntry {
         at,
         id: node.text_of("id").map(Into::into),
+        id_span: node.string_span("id"),
         parent: node.text_of("parentId").map(Into::into),
         ..PiEntry::default()
     };

@@ -4,13 +4,14 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::builder::{EventBuilder, EventDraft, NewEvent};
-use crate::source_map::ElementRef;
+use crate::source_map::{ElementRef, FirstRecord};
 use jp_compact_json::Span;
 
 #[derive(Default)]
 pub(super) struct PiEntry {
     pub(super) at: ElementRef,
     pub(super) id: Option<String>,
+    pub(super) id_span: Span,
     pub(super) parent: Option<String>,
     pub(super) events: Vec<NewEvent>,
     /// Whether the entry begins a turn.
@@ -78,19 +79,21 @@ pub(super) fn redirect_references(
     let records = |path: &[usize]| {
         let stays = path.iter().position(|index| entries[*index].events.is_empty());
         let deletable = path.iter().take(stays.map_or(path.len(), |stays| stays + 1));
-        deletable.map(|index| entries[*index].at).collect()
+        deletable.map(|index| (entries[*index].at, entries[*index].id_span)).collect()
     };
     if let Some(compaction) = compaction
         && let Reference::Kept { first: FirstKept::Id(span, _), .. } = &entries[path[compaction]].reference
         && from < compaction
     {
-        builder.add_first_record(*span, records(&path[from..=compaction]));
+        let records = records(&path[from..=compaction]);
+        builder.add_first_record(FirstRecord { span: *span, key: None, records, is_start: true });
     }
     for entry in entries {
         if let Reference::Marked { span, id } = &entry.reference
             && let Some(marked) = path.iter().position(|index| entries[*index].id.as_ref() == Some(id))
         {
-            builder.add_first_record(*span, records(&path[marked..]));
+            let records = records(&path[marked..]);
+            builder.add_first_record(FirstRecord { span: *span, key: None, records, is_start: false });
         }
     }
 }

@@ -83,9 +83,16 @@ impl Reader for QwenCode {
         Ok(())
     }
 
+    fn has_nested_messages(&self) -> bool {
+        true
+    }
+
     fn note(&self, note: &SummaryPair<'_>) -> Vec<String> {
         let [id, _] = &note.ids;
         let contents = [content("user", note.request)];
+        if note.is_nested {
+            return contents.iter().map(Value::to_string).collect();
+        }
         match compression(note, &contents, id) {
             Some(record) => vec![record],
             None => vec![record(note, id, parent(note), ("message", &contents[0]))],
@@ -95,6 +102,9 @@ impl Reader for QwenCode {
     fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
         let [first, second] = &pair.ids;
         let contents = [content("user", pair.request), content("model", pair.response)];
+        if pair.is_nested {
+            return contents.iter().map(Value::to_string).collect();
+        }
         if let Some(record) = compression(pair, &contents, second) {
             return vec![record];
         }

@@ -28,6 +28,7 @@ mod openai_chat;
 mod openai_responses;
 mod opencode;
 mod openhands;
+mod partial_summaries;
 mod pi;
 mod qwen_code;
 mod record;

@@ -118,6 +118,12 @@ pub(super) fn note(note: &SummaryPair<'_>) -> Vec<String> {
     vec![json!({ "info": user, "parts": [part] }).to_string()]
 }
 
+/// Returns the id of the first message.
+pub(super) fn first_id(records: &[String]) -> Option<String> {
+    let message: Value = serde_json::from_str(records.first()?).ok()?;
+    Some(message["info"]["id"].as_str()?.to_owned())
+}
+
 fn json_of(value: JsonNode<'_>) -> Option<Value> {
     serde_json::from_slice(value.raw()).ok()
 }

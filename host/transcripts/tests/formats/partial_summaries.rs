@@ -1,0 +1,191 @@
+//! Summaries that end inside of a turn, so that the request of the turn follows them, and summaries of single steps:
+//! written back, and read again.
+
+use jp_compact_core::lint;
+use jp_compact_core::overlay::Overlay;
+use jp_compact_core::render::{Provider, Rendered};
+use jp_compact_transcripts::{Format, Transcript};
+use serde_json::{Value, json};
+
+use crate::check::{overlay, read, written};
+use crate::event_list::{events, lines_only_in, sample, source};
+
+const REQUEST: &str = "user: [Summary of previous conversation]";
+
+/// Writes a transcript with the summary `Short.` from a step or the beginning of a turn up to the step `to`.
+#[track_caller]
+fn summarized(stream: &Transcript, from: (usize, Option<usize>), to: (usize, usize)) -> String {
+    let summary = Some("Short.".into());
+    let overlay = Overlay { summary, from_step: from.1, to_step: Some(to.1), ..overlay(from.0, to.0) };
+    String::from_utf8(written(stream, &[overlay])).unwrap()
+}
+
+/// Returns the events of a written transcript.
+#[track_caller]
+fn reread(stream: &Transcript, from: (usize, Option<usize>), to: (usize, usize)) -> Vec<String> {
+    let text = summarized(stream, from, to);
+    events(&read(stream.format(), "partial", text.as_bytes()))
+}
+
+/// Returns a session of Claude Code in which each turn has calls in `steps` steps.
+fn claude_code(turns: usize, steps: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let mut add = |kind: &str, message: Value| {
+        let parent = lines.len().checked_sub(1).map(|parent| format!("u{parent}"));
+        let line = json!({
+            "parentUuid": parent, "isSidechain": false, "sessionId": "s", "version": "2.1.0", "type": kind,
+            "message": message, "uuid": format!("u{}", lines.len()), "timestamp": "2026-03-01T09:00:00.120Z",
+        });
+        lines.push(format!("{line}\n"));
+    };
+    for turn in 0..turns {
+        add("user", json!({"role": "user", "content": format!("Go on {turn}.")}));
+        for step in 0..steps {
+            let id = format!("t{turn}_{step}");
+            let call = json!({"type": "tool_use", "id": id, "name": "Read", "input": {}});
+            add("assistant", json!({"id": format!("m{id}"), "role": "assistant", "content": [call]}));
+            let result = json!({"type": "tool_result", "tool_use_id": id, "content": "text"});
+            add("user", json!({"role": "user", "content": [result]}));
+        }
+    }
+    lines.concat()
+}
+
+#[test]
+fn first_line_without_a_parent_gets_one() {
+    let session = claude_code(1, 3).replacen(r#""parentUuid":null,"#, "", 1);
+    let stream = read(Format::ClaudeCode, "partial", session.as_bytes());
+    let text = summarized(&stream, (0, None), (0, 1));
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[2]["parentUuid"], lines[1]["uuid"], "{text}");
+    let actual = reread(&stream, (0, None), (0, 1));
+    assert_eq!(actual[..3], [&format!("0 {REQUEST}"), "0 assistant: Short.", "1 user: Go on 0."]);
+}
+
+#[test]
+fn summary_of_all_steps_of_the_last_turn_precedes_its_request() {
+    let stream = read(Format::ClaudeCode, "partial", claude_code(2, 1).as_bytes());
+    let expected = [&format!("0 {REQUEST}"), "0 assistant: Short.", "1 user: Go on 1."];
+    assert_eq!(reread(&stream, (0, None), (1, 0)), expected);
+}
+
+#[test]
+fn summary_goes_between_results_and_the_request_in_their_message() {
+    let stream = sample(Format::Anthropic, "anthropic-list.json");
+    let text = summarized(&stream, (1, None), (1, 0));
+    let messages: Value = serde_json::from_str(&text).unwrap();
+    let block = |text: &str| json!({"type": "text", "text": text});
+    let result = json!({"type": "tool_result", "tool_use_id": "a", "content": "7"});
+    assert_eq!(
+        messages.as_array().unwrap()[2..5],
+        [
+            json!({"role": "user", "content": [result, block("[Summary of previous conversation]")]}),
+            json!({"role": "assistant", "content": [block("Short.")]}),
+            json!({"role": "user", "content": [block("No, terns.")]}),
+        ]
+    );
+    let violations =
+        lint::check_body(Provider::Anthropic, &Rendered::from_body(json!({ "messages": messages })));
+    let is_about_results = |violation: &&lint::Violation| violation.rule == lint::Rule::G2;
+    assert_eq!(violations.iter().filter(is_about_results).count(), 0, "{violations:?}");
+}
+
+#[test]
+fn summary_of_steps_precedes_the_next_request_in_a_merged_message() {
+    let text = summarized(&sample(Format::Anthropic, "anthropic-list.json"), (0, Some(0)), (0, 1));
+    assert!(text.find("Short.") < text.find("No, terns."), "{text}");
+}
+
+#[test]
+fn summary_of_a_part_of_a_compression_goes_into_it() {
+    let stream = sample(Format::QwenCode, "qwen-code-compressed.jsonl");
+    let actual = reread(&stream, (0, None), (0, 0));
+    assert_eq!(actual[..2], [&format!("0 {REQUEST}"), "0 assistant: Short."]);
+    assert!(actual[2].starts_with("1 user: <state_snapshot>") && actual[3] == "2 user: And the rose?");
+    let actual = reread(&stream, (0, Some(0)), (0, 0));
+    assert!(actual[0].starts_with("0 user: <state_snapshot>") && actual[1].ends_with("Short."), "{actual:?}");
+    // A compression with two turns, of which one is summarized.
+    let answer = r#",{"role":"model","parts":[{"text":"Got it. Thanks for the context."}]}"#;
+    let turn = format!(r#"{answer},{{"role":"user","parts":[{{"text":"Dig."}}]}}{answer}"#);
+    let two = source(&stream).replace(answer, &turn);
+    let stream = read(Format::QwenCode, "partial", two.as_bytes());
+    let overlay = Overlay { summary: Some("Short.".into()), ..overlay(0, 0) };
+    let text = written(&stream, &[overlay]);
+    let actual = events(&read(Format::QwenCode, "partial", &text));
+    let expected = [&format!("0 {REQUEST}"), "0 assistant: Short.", "1 user: Dig."];
+    assert_eq!(actual[..3], expected);
+}
+
+#[test]
+fn summary_does_not_undo_a_compaction_of_opencode() {
+    let stream = sample(Format::Opencode, "opencode-compacted.json");
+    for (from, to) in [((1, None), (1, 0)), ((1, Some(0)), (1, 0)), ((0, None), (0, 0))] {
+        let actual = reread(&stream, from, to).join("\n");
+        assert!(!actual.contains("Long ago") && actual.contains("Short."), "{actual}");
+    }
+    // Without kept messages, the compaction itself is the first turn.
+    let no_tail = source(&stream).replace(r#""tail_start_id": "msg_050", "#, "");
+    let stream = read(Format::Opencode, "partial", no_tail.as_bytes());
+    let actual = reread(&stream, (0, None), (0, 0));
+    let expected = [&format!("0 {REQUEST}"), "0 assistant: Short.", "1 user: What did we do so far?"];
+    assert_eq!(actual[..3], expected);
+}
+
+#[test]
+fn summary_of_a_partly_reverted_message_is_not_reverted() {
+    for name in ["opencode-taken-back.json", "opencode-taken-back-part.json"] {
+        let actual = reread(&sample(Format::Opencode, name), (1, Some(0)), (1, 0));
+        assert!(actual.last().unwrap().ends_with("Short."), "{name}: {actual:?}");
+    }
+}
+
+#[test]
+fn summary_of_steps_stays_in_its_turn_if_another_request_came_early() {
+    let actual = reread(&sample(Format::Opencode, "opencode.json"), (2, Some(0)), (2, 0));
+    let note = actual.iter().find(|event| event.ends_with("Short.")).unwrap();
+    assert!(note.starts_with("2 "), "{actual:?}");
+}
+
+#[test]
+fn branch_of_openhands_is_linked_after_its_root_is_replaced() {
+    let event = |id: &str, parent: Option<&str>, source: &str, role: &str| {
+        let event = json!({
+            "kind": "MessageEvent", "id": id, "parent_id": parent, "timestamp": "2026-03-01T09:00:00",
+            "source": source, "llm_message": {"role": role, "content": [{"type": "text", "text": format!("The text {id}")}]},
+        });
+        format!("{event}\n")
+    };
+    let session = [
+        event("e1", None, "user", "user"),
+        event("e2", Some("e1"), "agent", "assistant"),
+        event("e3", Some("e2"), "user", "user"),
+        event("e4", Some("e1"), "user", "user"),
+        event("e5", Some("e4"), "agent", "assistant"),
+    ];
+    let stream = read(Format::OpenHands, "partial", session.concat().as_bytes());
+    let overlay = Overlay { summary: Some("Short.".into()), ..overlay(0, 0) };
+    let actual = events(&read(Format::OpenHands, "partial", &written(&stream, &[overlay])));
+    let expected =
+        [&format!("0 {REQUEST}"), "0 assistant: Short.", "1 user: The text e4", "1 assistant: The text e5"];
+    assert_eq!(actual, expected);
+}
+
+#[test]
+fn summary_of_pi_names_the_pair_as_its_first_kept_entry() {
+    let actual = reread(&sample(Format::Pi, "pi.jsonl"), (0, None), (0, 0));
+    assert!(actual[1].ends_with(REQUEST), "{actual:?}");
+    assert_eq!(actual[2], "0 assistant: Short.");
+    assert!(actual[3].starts_with("1 user: "), "{actual:?}");
+}
+
+#[test]
+fn ordinals_of_codex_rise() {
+    let stream = sample(Format::Codex, "codex.jsonl");
+    for turn in 0..3 {
+        let text = summarized(&stream, (turn, None), (turn, 0));
+        assert_eq!(lines_only_in(&text, &source(&stream)).len(), 2);
+        let ordinal = |line: &str| serde_json::from_str::<Value>(line).unwrap()["ordinal"].as_u64();
+        let ordinals: Vec<u64> = text.lines().filter_map(ordinal).collect();
+        assert!(ordinals.is_sorted_by(|left, right| left < right), "{ordinals:?}");
+    }
+}
