@@ -92,7 +92,9 @@ fn dispositions<'a>(
                 let mut following = view.items()[index + 1..].iter().filter_map(|next| next.part.element());
                 let is_visible = |element: usize| stream.events()[element].kind.is_provider_visible();
                 // pi's own summary has no record.
-                let next = following.find(|next| is_visible(*next) && map.sources[*next].record.is_some());
+                let next = following.find(|next| {
+                    is_visible(*next) && map.sources.get(*next).is_some_and(|source| source.record.is_some())
+                });
                 summaries.push(Summary { at: *timestamp, text: Cow::Borrowed(text), is_note: false, next });
             }
             Part::SummaryNote { timestamp, text } => {
