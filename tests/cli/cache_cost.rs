@@ -321,3 +321,31 @@ fn waiting_writes_nothing_and_asks_no_model() {
     output.reports("prompt cache (anthropic, cold): the summary costs as much as");
     assert_eq!(transcript.overlays().len(), 1);
 }
+
+#[test]
+fn request_whose_answer_waits_is_repeated_with_a_cold_cache() {
+    let (world, model) = (World::new(), Model::with_answer(&"word ".repeat(400)));
+    let transcript = world.write_conversation("talk", &Conversation::bulky(8));
+    let arguments = [
+        "auto",
+        "talk",
+        "--profile=heavy",
+        "--model=openai/g",
+        "--context-window=20000",
+        PREFER_COLD,
+        "--sandbox=contained",
+        "--set=conversation.compaction.auto.trigger_ratio=0.05",
+    ];
+    let run = |now: &str| {
+        let mut command = world.command(&[&arguments[..], &[now]].concat());
+        world.finish(model.configure(&mut command)).exits(0)
+    };
+    for now in [NOW, "--now=2026-03-18T11:59:30Z"] {
+        run(now)
+            .reports("; the compaction waits for a cold prompt cache: it would pay back after 54 requests");
+        assert_eq!(model.requests().len(), 1);
+        transcript.assert_untouched();
+    }
+    run(LATER);
+    assert_eq!((model.requests().len(), transcript.overlays().len()), (2, 1));
+}

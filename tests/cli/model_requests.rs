@@ -217,3 +217,33 @@ fn auto_does_not_repeat_request_with_small_saving() {
     scene.assert_requests(2);
     assert_eq!(scene.transcript.overlays().len(), 1);
 }
+
+/// Returns a scene whose view is much smaller than the raw events.
+fn stripped_scene(answer: &str) -> Scene {
+    let scene = Scene::with_conversation(Model::with_answer(answer), &Conversation::bulky(8));
+    scene.run(&["conversation", "--strategy=strip-tools", "--keep-last=0"]).exits(0);
+    scene
+}
+
+#[test]
+fn auto_does_not_repeat_request_that_makes_the_view_larger() {
+    let scene = stripped_scene(&"word ".repeat(1200));
+    let declined = scene.auto(&[]).exits(0);
+    declined
+        .reports("declined: it would make the view larger by ")
+        .reports("; only a command without `auto` may do that (`jp-compact TRANSCRIPT --profile NAME`)");
+    scene.auto(&[]).exits(0).reports("no model was asked again: it would make the view larger by ");
+    scene.assert_requests(1);
+    assert_eq!(scene.transcript.overlays().len(), 1);
+}
+
+#[test]
+fn small_saving_counts_only_for_the_same_view() {
+    let scene = stripped_scene(&"word ".repeat(400));
+    let min_saving = "--set=conversation.compaction.min_saving=0.3";
+    scene.auto(&[min_saving]).exits(0).reports("declined: it would save ");
+    scene.assert_requests(1);
+    scene.run(&["conversation", "--reset"]).exits(0);
+    scene.auto(&[min_saving]).exits(0).reports("1 overlay appended");
+    scene.assert_requests(2);
+}

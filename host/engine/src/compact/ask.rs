@@ -8,7 +8,7 @@ use jp_compact_core::select::{self, NothingToCompact, Selected};
 use jp_compact_core::validate::{self, Compaction, Refusal, ValidationContext};
 use jp_compact_core::{Pairs, Stream, Survey, TurnRange};
 use jp_compact_runtime::session::Body;
-use jp_compact_schema::document::AutoWait;
+use jp_compact_schema::document::{AutoWait, CacheCost};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
 use jp_compact_schema::{Input, Limits, Llm, Payload, ResultReply};
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ use super::effect::Effect;
 use super::error::Error;
 use super::events::EventLinesCache;
 use super::large::InputDigest;
-use super::llm_failure_cache::{self, LlmFailure};
+use super::llm_failure_cache::{self, LlmFailure, RequestContext};
 use super::receipt::{self, summary_texts};
 use super::strategy_error::StrategyRunError;
 use super::wait::wait_text;
@@ -42,7 +42,8 @@ pub(super) struct ProposalCollector<'a> {
     proposals: Vec<Proposal<'a>>,
     /// The receipts in the stream, parsed on first use.
     pub(super) receipts: Option<Vec<Vec<Map<String, Value>>>>,
-    answered_requests: Vec<AnsweredRequest>,
+    /// The keys of the requests whose answers this run proposes.
+    answered_requests: Vec<String>,
     /// The entries to append.
     pub(super) entries: Vec<Entry>,
     /// For each entry, the index of its step in the report.
@@ -60,11 +61,14 @@ struct Proposal<'a> {
     step_index: usize,
 }
 
-/// A request that a model answered.
-struct AnsweredRequest {
-    /// The index of its step in the report.
-    step_index: usize,
-    cache_key: String,
+/// The host's verdict on a reply.
+enum Verdict {
+    /// The run proposes its overlays.
+    Accepted,
+    /// The reply is declined with this reason, because the view would be larger.
+    LargerView(String),
+    /// There is nothing to propose.
+    Nothing,
 }
 
 impl<'a> ProposalCollector<'a> {
@@ -171,13 +175,13 @@ impl<'a> ProposalCollector<'a> {
     ) -> Result<(), StrategyRunError> {
         let min_saving = self.run.limits.min_saving;
         if !strategy.needs_model() {
-            return self.request_proposal(strategy, None, selected, step_index, step).await;
+            return self.request_proposal(strategy, None, selected, step_index, step).await.map(drop);
         }
         if let Some(reason) = preflight::reason_to_decline(self.survey, &selected, min_saving) {
             step.outcome = StrategyOutcome::Declined(reason);
             return Ok(());
         }
-        if let Some(wait) = self.reason_to_wait(selected.range) {
+        if let Some(wait) = self.reason_to_wait(selected.range, |_| {}) {
             step.outcome = StrategyOutcome::Declined(wait_text(&wait));
             self.wait = Some(wait);
             return Ok(());
@@ -191,46 +195,61 @@ impl<'a> ProposalCollector<'a> {
             return self.request_needs(strategy, llm, &selected, step).await;
         }
         let Some(failures) = &self.run.io.llm_failures else {
-            return self.request_proposal(strategy, llm, selected, step_index, step).await;
+            return self.request_proposal(strategy, llm, selected, step_index, step).await.map(drop);
         };
         let input_sha256 = self.input_sha256().to_owned();
-        let model = llm.map(|llm| &*llm.model);
-        let cache_key = llm_failure_cache::key(strategy, &selected, model, &input_sha256, min_saving);
+        let context = RequestContext {
+            input_sha256: &input_sha256,
+            view_tokens: self.survey.estimate.view_tokens(&self.survey.view),
+            llm,
+            conversation_window: self.conversation_window(llm).await,
+        };
+        let cache_key = llm_failure_cache::key(self.run, strategy, &selected, context);
         match failures.get(&cache_key) {
             Some(LlmFailure::LowSaving(reason)) => {
                 step.outcome = StrategyOutcome::Declined(format!("no model was asked again: {reason}"));
                 return Ok(());
             }
             Some(LlmFailure::Refused(reason)) => return Err(StrategyRunError::RefusedBefore { reason }),
+            Some(LlmFailure::Waiting { break_even_requests }) => {
+                let with_answer = |cost: &mut CacheCost| cost.break_even_requests = break_even_requests;
+                if let Some(wait) = self.reason_to_wait(selected.range, with_answer) {
+                    step.outcome = StrategyOutcome::Declined(wait_text(&wait));
+                    self.wait = Some(wait);
+                    return Ok(());
+                }
+            }
             None => {}
         }
         let result = self.request_proposal(strategy, llm, selected, step_index, step).await;
         match &result {
-            Ok(()) => self.answered_requests.push(AnsweredRequest { step_index, cache_key }),
+            Ok(Verdict::Accepted) => self.answered_requests.push(cache_key),
+            Ok(Verdict::LargerView(reason)) => {
+                failures.put(&cache_key, &LlmFailure::LowSaving(reason.clone()))
+            }
             Err(error) if error.is_rejected_answer() => {
                 failures.put(&cache_key, &LlmFailure::Refused(error.to_string()));
             }
-            Err(_) => {}
+            Ok(Verdict::Nothing) | Err(_) => {}
         }
-        result
+        result.map(drop)
     }
 
     /// Returns the reason to wait before a model is asked, if even a summary without text would not pay back.
-    fn reason_to_wait(&self, range: TurnRange) -> Option<AutoWait> {
+    /// `with_answer` corrects the cost if an earlier answer is known.
+    fn reason_to_wait(&self, range: TurnRange, with_answer: impl FnOnce(&mut CacheCost)) -> Option<AutoWait> {
         let rule = self.run.policy.wait?;
         let model = self.conversation_model.as_ref();
-        let cost = cache_cost::least_cost_of_summary(self.run, self.survey, model, range)?;
+        let mut cost = cache_cost::least_cost_of_summary(self.run, self.survey, model, range)?;
+        with_answer(&mut cost);
         rule.reason(&cost, self.survey, self.survey.estimate.view_tokens(&self.survey.view))
     }
 
-    /// Records the paid answers of this run that saved too little.
-    pub(super) fn record_low_savings(&self, report: &RunReport) {
+    /// Records why the run does not append the answers that it proposed.
+    pub(super) fn record_failures(&self, failure: &LlmFailure) {
         let Some(failures) = &self.run.io.llm_failures else { return };
-        for request in &self.answered_requests {
-            let step = report.steps.get(request.step_index);
-            if let Some(StrategyOutcome::Declined(reason)) = step.map(|step| &step.outcome) {
-                failures.put(&request.cache_key, &LlmFailure::LowSaving(reason.clone()));
-            }
+        for cache_key in &self.answered_requests {
+            failures.put(cache_key, failure);
         }
     }
 
@@ -258,7 +277,7 @@ impl<'a> ProposalCollector<'a> {
         mut selected: Selected,
         step_index: usize,
         step: &mut Step,
-    ) -> Result<(), StrategyRunError> {
+    ) -> Result<Verdict, StrategyRunError> {
         let id = self.run.io.sessions.id();
         let mut reply = self.send_request(strategy, llm, &selected, &id, false).await?;
         if let Some(wider_range) = self.wider_range(strategy, &selected, &reply) {
@@ -268,7 +287,7 @@ impl<'a> ProposalCollector<'a> {
         }
         step.add_logs(reply.logs);
         match reply.terminal {
-            Terminal::Result(result) => self.accept(strategy, selected, result, step_index, step)?,
+            Terminal::Result(result) => return self.accept(strategy, selected, result, step_index, step),
             Terminal::Decline(decline) => step.outcome = StrategyOutcome::Declined(decline.reason),
             // A session never returns these two.
             Terminal::Needs(_) => {
@@ -276,7 +295,7 @@ impl<'a> ProposalCollector<'a> {
             }
             Terminal::Error(error) => step.outcome = StrategyOutcome::Declined(error.message),
         }
-        Ok(())
+        Ok(Verdict::Nothing)
     }
 
     /// Reports the requests to a model that a dry run does not send.
@@ -315,12 +334,7 @@ impl<'a> ProposalCollector<'a> {
         if description.wants("digest") {
             self.input_sha256();
         }
-        let conversation_window = match (llm, &self.conversation_model) {
-            (Some(_), Some(model)) => {
-                window::look_up(&run.io.models, model, !run.io.dry_run).await.map(|window| window.tokens)
-            }
-            _ => None,
-        };
+        let conversation_window = self.conversation_window(llm).await;
         let deadline_ms = run.io.sessions.deadline(&strategy.described).as_millis();
         let parameters = RequestParameters {
             conversation: self.place.id(),
@@ -373,6 +387,13 @@ impl<'a> ProposalCollector<'a> {
         Llm { context_window: window.map(|window| window.tokens), ..llm.clone() }
     }
 
+    /// Returns the window of the conversation's model, for a strategy that asks a model.
+    async fn conversation_window(&self, llm: Option<&Llm>) -> Option<u64> {
+        let model = self.conversation_model.as_ref().filter(|_| llm.is_some())?;
+        let window = window::look_up(&self.run.io.models, model, !self.run.io.dry_run).await;
+        window.map(|window| window.tokens)
+    }
+
     /// Returns the range that includes older summaries completely, if the only error in the reply is that a summary
     /// includes an older summary partially.
     fn wider_range(
@@ -414,27 +435,27 @@ impl<'a> ProposalCollector<'a> {
         result: ResultReply,
         step_index: usize,
         step: &mut Step,
-    ) -> Result<(), StrategyRunError> {
+    ) -> Result<Verdict, StrategyRunError> {
         step.diagnostics.extend(result.diagnostics);
         let compactions = self
             .validate(strategy, &selected, result.compactions.clone())
             .map_err(|refusal| refused(refusal, strategy, &result.compactions))?;
         if let Some(number) = self.find_equal_overlays(strategy, &compactions) {
             step.outcome = StrategyOutcome::AlreadyExists(number);
-            return Ok(());
+            return Ok(Verdict::Nothing);
         }
         let effect = Effect { survey: self.survey, earlier: &self.entries, compactions: &compactions };
         if effect.adds_nothing() {
             let reason = "it adds nothing to the overlays that this run already proposes";
             step.outcome = StrategyOutcome::Declined(reason.to_owned());
-            return Ok(());
+            return Ok(Verdict::Nothing);
         }
         let growth = effect.growth();
         if growth > 0 {
             if let Some(reason) = self.run.policy.on_growth.reason_to_decline(growth) {
-                step.outcome = StrategyOutcome::Declined(reason);
+                step.outcome = StrategyOutcome::Declined(reason.clone());
                 step.add_declined_summaries(strategy, &result.compactions);
-                return Ok(());
+                return Ok(Verdict::LargerView(reason));
             }
             step.restored_tokens = if effect.replaces_policy() { growth } else { 0 };
         }
@@ -446,7 +467,7 @@ impl<'a> ProposalCollector<'a> {
             self.entry_steps.push(step_index);
         }
         self.proposals.push(Proposal { strategy, selected, payloads: result.compactions, step_index });
-        Ok(())
+        Ok(Verdict::Accepted)
     }
 
     fn input_sha256(&mut self) -> &str {

@@ -31,6 +31,8 @@ pub enum OnGrowth {
     Append,
     /// Decline it, because the configuration named the strategy or the profile.
     DeclineConfigured,
+    /// Decline it, because an automatic compaction must save tokens, even if the user named its profile.
+    DeclineInAuto,
     /// Decline it, because in a batch only an option allows growth.
     DeclineInBatch,
 }
@@ -48,6 +50,9 @@ impl OnGrowth {
             Self::Append => return None,
             Self::DeclineConfigured => {
                 "only a strategy or a profile that is named in the command may do that (`--profile NAME`)"
+            }
+            Self::DeclineInAuto => {
+                "only a command without `auto` may do that (`jp-compact TRANSCRIPT --profile NAME`)"
             }
             Self::DeclineInBatch => "`--restore` allows that",
         };
@@ -166,6 +171,12 @@ pub(super) fn saved_part(before: u64, after: u64) -> f64 {
     1.0 - after as f64 / before as f64
 }
 
+/// Returns a part in percent, without the rounding error of the multiplication: 0.57 is 57, not 56.99999999999999.
+#[must_use]
+pub fn percent_of(part: f64) -> f64 {
+    (part * 1e8).round() / 1e6
+}
+
 #[cfg(test)]
 mod tests {
     use jp_compact_transcripts::Format;
@@ -186,6 +197,12 @@ mod tests {
         check(200, 200, 0.0);
         check(200, 250, -0.25);
         check(0, 10, 0.0);
+    }
+
+    #[test]
+    fn percentage_has_no_rounding_error() {
+        let texts = [0.01, 0.07, 0.29, 0.57, 0.125, 0.00001].map(|part| percent_of(part).to_string());
+        assert_eq!(texts, ["1", "7", "29", "57", "12.5", "0.001"]);
     }
 
     #[test]

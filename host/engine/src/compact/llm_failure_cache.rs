@@ -1,5 +1,6 @@
-//! The cache of requests without a usable answer of a model: a summary was rejected, or saved too little. `auto` and
-//! `query` must not pay for the same request twice. All other commands always send their requests.
+//! The cache of requests without a usable answer of a model: a summary was rejected, saved too little, or waits for a
+//! cold prompt cache. `auto` and `query` must not pay for the same request twice. All other commands always send their
+//! requests.
 
 use jp_compact_runtime::digest;
 use jp_compact_runtime::environment::Environment;
@@ -8,9 +9,10 @@ use jp_compact_runtime::small_file;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::PreparedStrategy;
+use super::{OnGrowth, PreparedStrategy, RunSettings};
 use jp_compact_core::TurnRange;
 use jp_compact_core::select::Selected;
+use jp_compact_schema::Llm;
 
 /// The failures of earlier requests, by the digest of the request. If a failure cannot be stored, the same request is
 /// sent and paid again.
@@ -18,7 +20,7 @@ use jp_compact_core::select::Selected;
 pub struct LlmFailureCache(Cache<String, LlmFailure>);
 
 /// The failure of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum LlmFailure {
     /// The answer was rejected, with the reason.
@@ -26,6 +28,11 @@ pub(super) enum LlmFailure {
     /// The answer would have saved too little, with the reason.
     #[serde(rename = "low")]
     LowSaving(String),
+    /// The compaction waits for a cold prompt cache. With a cold cache, the request is sent again.
+    Waiting {
+        /// The number of requests after which it would pay back. `None` if it never does.
+        break_even_requests: Option<f64>,
+    },
 }
 
 impl LlmFailureCache {
@@ -45,23 +52,42 @@ impl LlmFailureCache {
     }
 }
 
-/// Returns the digest of all values that determine the answer and the check of its saving.
+/// The transcript before the run, and what the request has from the model's configuration.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RequestContext<'a> {
+    /// The digest of the raw input.
+    pub(super) input_sha256: &'a str,
+    /// The tokens of the view, which depend on the existing overlays.
+    pub(super) view_tokens: u64,
+    /// The model that is asked, with its window.
+    pub(super) llm: Option<&'a Llm>,
+    /// The window of the conversation's model.
+    pub(super) conversation_window: Option<u64>,
+}
+
+/// Returns the digest of all values that determine the answer and the check of its saving. The other strategies count,
+/// because the saving is that of the whole run.
 pub(super) fn key(
+    run: &RunSettings,
     strategy: &PreparedStrategy,
     selected: &Selected,
-    model: Option<&str>,
-    input_sha256: &str,
-    min_saving: f64,
+    context: RequestContext<'_>,
 ) -> String {
     let bounds = |range: TurnRange| [range.start(), range.end()];
+    let described =
+        |strategy: &PreparedStrategy| json!([strategy.described.confined.cleared.sha256, strategy.options]);
     let request = json!([
-        strategy.described.confined.cleared.sha256,
-        strategy.options,
+        described(strategy),
+        run.strategies.iter().map(described).collect::<Vec<_>>(),
         bounds(selected.range),
         bounds(selected.requested),
-        model,
-        input_sha256,
-        min_saving,
+        context.llm,
+        context.conversation_window,
+        context.input_sha256,
+        context.view_tokens,
+        run.policy.hints,
+        run.policy.on_growth == OnGrowth::Append,
+        run.limits.min_saving,
     ]);
     digest::of_bytes(request.to_string().as_bytes())
 }

@@ -37,7 +37,8 @@ use jp_compact_core::{Pairs, Stream, Survey, TurnRange, View, splice};
 use jp_compact_transcripts::Format;
 
 pub use error::{Error, StaleSnapshot};
-pub use guard::{ConstraintsLost, LintFailed, MIN_SAVING, OnGrowth, OnLowSaving};
+pub use guard::{ConstraintsLost, LintFailed, MIN_SAVING, OnGrowth, OnLowSaving, percent_of};
+use llm_failure_cache::LlmFailure;
 pub use llm_failure_cache::LlmFailureCache;
 pub use losses::lost_paths;
 pub(crate) use open::require_jp;
@@ -245,13 +246,17 @@ async fn propose<'a>(
     if let Some(reason) = wait.as_ref().map(wait::wait_text).or(reason) {
         report.decline_all(&reason);
         report.sent_by_jp = jp_before;
+        let failure = match &wait {
+            Some(wait) => LlmFailure::Waiting { break_even_requests: wait.break_even_requests },
+            None => LlmFailure::LowSaving(reason),
+        };
         if wait.is_some() {
             report.wait = wait;
         } else {
             report.cache_cost = None;
         }
         collector.log_declined_summaries(&mut report);
-        collector.record_low_savings(&report);
+        collector.record_failures(&failure);
         return Ok((report, None));
     }
     if run.policy.require_constraints {

@@ -12,7 +12,7 @@ use jp_compact_schema::{ContentKind, Description, STEPS};
 
 use super::{Error, Planner};
 use crate::compact::{
-    self, OnLowSaving, Opened, PreparedStrategy, RunReport, RunSettings, StrategyRunError, WaitRule,
+    self, OnGrowth, OnLowSaving, Opened, PreparedStrategy, RunReport, RunSettings, StrategyRunError, WaitRule,
 };
 use jp_compact_config::{Config, CostPolicy, ForeignValue, OnFailure, PlannedCalls};
 use jp_compact_llm::{ContextWindow, ModelName, WindowSource};
@@ -81,6 +81,7 @@ impl Planner<'_> {
         let selection = selection.with(keep);
         let mut run = self.run_settings(strategies, config, selection, OnLowSaving::Decline);
         run.policy.wait = wait;
+        run.policy.on_growth = OnGrowth::DeclineInAuto;
         let (stream, now, estimator) = (opened.stream.stream(), run.io.now, run.io.estimator);
         let estimate = OnceCell::new();
         let weight_of = |element| estimate.get_or_init(|| Estimate::new(stream, estimator)).weight(element);
