@@ -108,7 +108,7 @@ fn notes(report: &compact::RunReport, run: &RunSettings) -> Vec<String> {
 fn low_saving_note(saved: f64, run: &RunSettings) -> String {
     if saved > 0.0 {
         let verb = if run.io.dry_run { "would shrink" } else { "shrank" };
-        let (saved, minimum) = (saved * 100.0, run.limits.min_saving * 100.0);
+        let (saved, minimum) = (saved * 100.0, compact::percent_of(run.limits.min_saving));
         return format!("the view {verb} by only {saved:.1} %, less than {minimum} % (min_saving)");
     }
     if run.io.dry_run {

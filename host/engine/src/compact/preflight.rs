@@ -5,7 +5,7 @@ use jp_compact_core::projection::shown_in_range;
 use jp_compact_core::select::Selected;
 use jp_compact_core::{Survey, TurnRange};
 
-use super::PreparedStrategy;
+use super::{PreparedStrategy, percent_of};
 
 /// Returns the reason to decline a summary of these turns without asking a model.
 pub(super) fn reason_to_decline(survey: &Survey<'_>, selected: &Selected, min_saving: f64) -> Option<String> {
@@ -33,7 +33,7 @@ pub(super) fn reason_to_decline(survey: &Survey<'_>, selected: &Selected, min_sa
             "no model was asked: a summary of {} could save at most {max_saving} of the view's {view_tokens} tokens; \
              the minimum is {} % (min_saving)",
             selected.range,
-            min_saving * 100.0
+            percent_of(min_saving)
         )
     })
 }

@@ -207,7 +207,7 @@ impl RunReport {
 
     /// Returns the reason to decline overlays that save too little.
     pub(super) fn low_saving_reason(&self, min_saving: f64) -> String {
-        let (saved, minimum) = (self.saved() * 100.0, min_saving * 100.0);
+        let (saved, minimum) = (self.saved() * 100.0, guard::percent_of(min_saving));
         format!("it would save {saved:.1} % of the view; the minimum is {minimum} % (min_saving)")
     }
 
