@@ -1,5 +1,6 @@
 //! The report of a batch. When a transcript is finished, its line is written to a separate file, so a crash loses no
-//! line. The final report has the lines in the order of the transcripts.
+//! line. The final report has the lines in the order of the transcripts. Only the user may read the files, because
+//! errors and reasons of strategies can quote a conversation.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -12,9 +13,6 @@ use jp_compact_runtime::private_file;
 use jp_compact_schema::document::ErrorReport;
 use jp_compact_schema::report::{BatchTotal, GateReport, REPORT, ShardOf};
 use serde::Serialize;
-
-/// The mode of the files. Everyone may read them, because a report contains no text of a conversation.
-const MODE: u32 = 0o644;
 
 /// The first line.
 #[derive(Debug, Clone, Serialize)]
@@ -97,7 +95,7 @@ impl ReportLines {
         let mut file = match &part_path {
             None => tempfile::tempfile_in(temp_dir)?,
             // The user did not name this file, so it could be anything.
-            Some(path) => private_file::open_or_make(path, MODE)?,
+            Some(path) => private_file::open_or_make(path, private_file::PRIVATE)?,
         };
         if !resume {
             file.set_len(0)?;
@@ -226,6 +224,6 @@ fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     out.flush()?;
     drop(out);
     file.as_file().sync_all()?;
-    private_file::finish(file, path, MODE)?;
+    private_file::finish(file, path, private_file::PRIVATE)?;
     private_file::sync_folder_of(path)
 }
