@@ -13,16 +13,16 @@ use crate::set::Set;
 use crate::support::CommandOutput;
 
 /// Starts a batch whose strategy writes its process id and waits for the pipe `go`. Interrupts the batch once, then
-/// calls `after_interrupt`.
+/// calls `after_interrupt`. The strategy replies with these members.
 #[track_caller]
-fn run_interrupted(set: &Set, after_interrupt: impl FnOnce(Pid)) -> CommandOutput {
+fn run_interrupted(set: &Set, reply: &str, after_interrupt: impl FnOnce(Pid)) -> CommandOutput {
     let (started_pipe, continue_pipe) = (set.path("started"), set.path("go"));
     for fifo in [&started_pipe, &continue_pipe] {
         assert!(Command::new("/bin/mkfifo").arg(fifo).status().unwrap().success());
     }
     let run = format!(
         "if [ ! -e {0}.done ]; then : > {0}.done; echo $$ > {0}; read line < {1}; fi\n\
-         sed -n 's/^{{\"type\":\"compact\",\"id\":\"\\([^\"]*\\)\".*/{{\"type\":\"decline\",\"id\":\"\\1\",\"reason\":\"no\"}}/p'",
+         sed -n 's/^{{\"type\":\"compact\",\"id\":\"\\([^\"]*\\)\".*/{{\"id\":\"\\1\",{reply}}}/p'",
         started_pipe.display(),
         continue_pipe.display()
     );
@@ -43,12 +43,25 @@ fn run_interrupted(set: &Set, after_interrupt: impl FnOnce(Pid)) -> CommandOutpu
     output
 }
 
+const DECLINE: &str = r#""type":"decline","reason":"no""#;
+
+#[test]
+fn errors_after_an_interrupt_are_reported() {
+    let set = Set::new(1);
+    let continue_pipe = set.path("go");
+    let reply = r#""type":"error","code":"broken","message":"it is broken""#;
+    let output = run_interrupted(&set, reply, |_| fs::write(&continue_pipe, "go\n").unwrap());
+    output.exits(130).reports("it is broken");
+    assert_eq!(set.report("r.json").total.failed, 1);
+    set.assert_untouched();
+}
+
 #[test]
 fn interrupt_finishes_work_in_progress_and_resume_continues() {
     // More transcripts than the batch works on at the same time.
     let set = Set::new(60);
     let continue_pipe = set.path("go");
-    let output = run_interrupted(&set, |_| fs::write(&continue_pipe, "go\n").unwrap()).exits(130);
+    let output = run_interrupted(&set, DECLINE, |_| fs::write(&continue_pipe, "go\n").unwrap()).exits(130);
     let output = output
         .reports("interrupted: finishing the requests in progress")
         .reports("same command with --resume");
@@ -135,7 +148,7 @@ fn interrupt_finishes_only_the_request_in_progress() {
 #[test]
 fn second_interrupt_stops_immediately() {
     let set = Set::new(3);
-    let output = run_interrupted(&set, |pid| {
+    let output = run_interrupted(&set, DECLINE, |pid| {
         // The system may merge two early signals into one. Therefore send until the batch has handled the
         // second one.
         let partial_report = set.path("r.json.part");

@@ -1,6 +1,7 @@
 //! `--resume`: a run that continues an earlier one.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use jp_compact_schema::report::BatchReport;
 use jp_compact_schema::report::Status::{Compacted, Failed};
@@ -70,4 +71,22 @@ fn resume_rejects_a_file_that_is_not_a_batch_report() {
     set.batch(&["--report", "dry.json", "-n"]).exits(0);
     set.batch(&["--report", "dry.json", "--resume"]).exits(4).reports("cannot resume from a dry-run report");
     set.batch(&["--resume"]).exits(2);
+}
+
+#[test]
+fn resume_without_out_appends_what_a_run_with_out_did_not() {
+    let set = Set::new(2);
+    set.batch(&["--out", "views", "--report", "r.json"]).exits(0);
+    set.assert_untouched();
+    set.batch(&["--report", "r.json", "--resume"]).exits(0).reports("2 transcripts: 2 compacted");
+    assert!(set.transcripts.iter().all(|transcript| transcript.overlays().len() == 1));
+}
+
+#[test]
+fn only_the_user_may_read_reports() {
+    let set = Set::new(1);
+    set.batch(&["--report", "r.json", "--junit", "j.xml"]).exits(0);
+    for name in ["r.json", "j.xml"] {
+        assert_eq!(fs::metadata(set.path(name)).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+    }
 }

@@ -1,6 +1,7 @@
 //! The threads of a batch that wait for the disk. A sync takes longer than all other work on a small transcript, and
 //! several syncs at the same time share one write of the file system's journal. No process may be started here.
 
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -61,7 +62,7 @@ impl Job {
 }
 
 fn stopped_error(path: &Path) -> StoreError {
-    let source = std::io::Error::other("the run was stopped");
+    let source = std::io::Error::new(ErrorKind::Interrupted, "the run was stopped");
     StoreError::Unwritable { doing: "replace", path: path.to_path_buf(), source }
 }
 

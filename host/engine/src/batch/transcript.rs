@@ -47,8 +47,6 @@ pub(super) async fn run_transcript(
     // A panic fails only this transcript.
     let completion = match AssertUnwindSafe(result).catch_unwind().await {
         Ok(Ok(completion)) => completion,
-        // After an interrupt, a request that no worker has taken fails. Its transcript is unchanged.
-        Ok(Err(_)) if shared.stop.load(Ordering::Relaxed) => Completion::Ignored,
         Ok(Err(error)) => fail(&mut entry, error),
         Err(_) => {
             let message = "failed to finish a transcript: a bug in jp-compact";
@@ -78,7 +76,7 @@ enum Completion {
     /// An earlier run processed it. Contains the raw and the parsed line.
     Earlier(Vec<u8>, Box<TranscriptReport>),
     /// The file is not a transcript, it is a copy of another file that JP would load instead, or it was not started
-    /// before an interrupt.
+    /// before an interrupt. Its transcript is unchanged.
     Ignored,
 }
 
@@ -140,8 +138,11 @@ impl Job<'_, '_> {
         if self.shared.stop.load(Ordering::Relaxed) {
             return Ok(Completion::Ignored);
         }
-        let outcome =
-            compact::compact_with_view(&run, &opened).await.map_err(|error| self.run_error(error))?;
+        let outcome = match compact::compact_with_view(&run, &opened).await {
+            // An interrupt stopped it before its request was sent, or before it appended.
+            Err(error) if error.is_stopped() => return Ok(Completion::Ignored),
+            result => result.map_err(|error| self.run_error(error))?,
+        };
         entry::add_outcome(entry, &outcome, &run, config.report_lines.is_some());
         entry.warnings = compact::warnings(&opened.stream);
         if config.checks_lint {
@@ -186,7 +187,8 @@ impl Job<'_, '_> {
     ) -> Result<Option<Completion>, ErrorReport> {
         let Some(previous_report) = self.config.previous else { return Ok(None) };
         let has_view = match target {
-            None => true,
+            // If the earlier run wrote a view, it did not append the overlays.
+            None => previous_report.out(entry).is_none(),
             Some(ViewTarget { out, relative_path, previous: Some(previous) }) => {
                 out.has_unchanged_view(relative_path, previous)
             }

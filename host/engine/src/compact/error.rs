@@ -1,5 +1,6 @@
 //! The errors of a run on one transcript: it cannot be read or written, a strategy fails, or a result is invalid.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use jp_compact_core::append::NotAppendable;
@@ -110,6 +111,19 @@ impl Error {
     #[must_use]
     pub fn strategy(name: &str, source: impl Into<StrategyRunError>) -> Self {
         Self::Strategy { name: name.to_owned(), source: Box::new(source.into()) }
+    }
+
+    /// Returns whether the run was stopped before its request was sent, or before its overlays were appended. A run
+    /// with summaries that the user has paid for does not count.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        match self {
+            Self::Store(StoreError::Unwritable { source, .. }) => source.kind() == ErrorKind::Interrupted,
+            Self::Strategy { source, .. } => {
+                matches!(&**source, StrategyRunError::Session(error) if error.is_stopped())
+            }
+            _ => false,
+        }
     }
 
     /// Returns the error without its summaries.

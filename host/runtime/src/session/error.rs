@@ -1,6 +1,7 @@
 //! Errors of a session: the process of a strategy cannot be started, fails, or violates the protocol.
 
 use std::fmt;
+use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -98,6 +99,18 @@ fn model_message(answer: &AnswerError, reason: &str) -> String {
 }
 
 impl Error {
+    /// Creates the error of a request that no process has received, because the sessions were stopped.
+    pub(super) fn stopped(reason: &'static str) -> Self {
+        Self::Process(ProcessError::Io(io::Error::new(io::ErrorKind::Interrupted, reason)))
+    }
+
+    /// Returns whether no process has received the request, because the sessions were stopped.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        // A read or write that a signal interrupts is repeated, so it never causes this error.
+        matches!(self.plain(), Self::Process(ProcessError::Io(error)) if error.kind() == io::ErrorKind::Interrupted)
+    }
+
     /// Returns the failure without the guess at its reason.
     #[must_use]
     pub fn plain(&self) -> &Self {

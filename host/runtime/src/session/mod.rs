@@ -26,7 +26,6 @@ use jp_compact_schema::version::COMPACT_DEADLINE_MS;
 use jp_compact_schema::{CompactRequest, Description, Events, EventsEnd, Mode};
 
 use crate::describe_cache::CheckedDescription;
-use crate::process::ProcessError;
 use pool::Pool;
 
 pub use confined::Confined;
@@ -190,7 +189,7 @@ impl Sessions {
         let mut logs = Vec::new();
         let mut unanswered = None;
         if self.is_stopping.load(Ordering::Relaxed) && self.has_workers(described) {
-            return Err(Error::Process(ProcessError::Io(std::io::Error::other("the run is stopping"))));
+            return Err(Error::stopped("the run is stopping"));
         }
         for rounds_before in 0.. {
             self.watch.waits(&header.id, &described.description.name);

@@ -78,10 +78,7 @@ impl Pool {
     pub(super) async fn ask(&self, id: &str, request: Vec<Bytes>, deadline: Duration) -> Reply {
         let (reply_sender, reply) = oneshot::channel();
         self.queue.push(Job { id: id.to_owned(), request, deadline, failed_attempts: 0, reply_sender });
-        reply.await.unwrap_or_else(|_| {
-            let error = std::io::Error::other("the worker was stopped");
-            Err(Error::Process(ProcessError::Io(error)))
-        })
+        reply.await.unwrap_or_else(|_| Err(Error::stopped("the worker was stopped")))
     }
 
     /// Starts a worker before the first request.
