@@ -140,3 +140,13 @@ fn stream_without_records_is_an_error_like_an_empty_folder() {
     // An error answer counts as an answer.
     world.run_with_stdin(&args, b"x\n").exits(0);
 }
+
+#[test]
+fn missing_path_is_a_failure_even_if_an_empty_batch_is_allowed() {
+    let world = world_without_transcripts();
+    let args = ["batch", "missing", "-s", "strip-tools", "--max-failures", "0"];
+    for extra in [&[][..], &["--allow-empty"]] {
+        let output = world.run(&[&args[..], extra].concat());
+        output.exits(3).reports("gate max-failures not met: wanted 0, found 1 transcript failed");
+    }
+}

@@ -60,3 +60,15 @@ fn profile_missing_everywhere_is_one_error() {
     world.run(&args).exits(19).reports("failed: set/one/").reports("1 compacted, 1 failed");
     transcripts[0].assert_untouched();
 }
+
+#[test]
+fn settings_of_a_conversation_can_define_the_profile() {
+    let world = World::new();
+    let folder = ".jp/conversations/17738399469-c";
+    world.write_conversation(".jp/conversations/17738399468-c", &Conversation::bulky(6));
+    world.write_conversation(folder, &Conversation::bulky(6));
+    let profile = "conversation.compaction.profiles.mine.strategies=[\"strip-tools\"]";
+    world.run(&["config", "set", "--conversation", folder, profile]).exits(0);
+    world.run(&["batch", folder, "--profile", "mine", "-n"]).exits(0).reports("1 compacted");
+    world.run(&["batch", ".", "--profile", "mine", "-n"]).exits(19).reports("1 compacted, 1 failed");
+}

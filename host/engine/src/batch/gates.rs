@@ -64,14 +64,14 @@ pub struct Gates {
     pub max_failures: Option<u64>,
 }
 
-/// The part of the shards that a batch searches. It decides whether the gates are met without transcripts.
+/// Decides whether the gates are met if the batch finds no transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateScope {
-    /// All shards. Without transcripts, the gates are not met.
+    /// The gates are not met.
     All,
-    /// All shards, which may be empty. Without transcripts, the gates are met.
+    /// The gates are met, because the user allowed an empty batch.
     AllOrEmpty,
-    /// One shard. Without transcripts, the gates are met, because the shards with transcripts evaluate them.
+    /// The gates are met, because only this shard is empty. The shards with transcripts evaluate them.
     Shard,
 }
 
@@ -130,8 +130,9 @@ impl Gates {
         let mut reports = Vec::new();
         let mut add = |gate: Gate, wanted: String, met: bool, found: String| {
             let (met, found) = match result_without_successes {
-                // The number of failures is known even if no transcript succeeded.
-                Some(_) if gate == Gate::MaxFailures && !tally.is_empty() => (met, found),
+                // The number of failures is known even if no transcript succeeded. A path that cannot be searched is a
+                // failure, too.
+                Some(_) if gate == Gate::MaxFailures && (!tally.is_empty() || !met) => (met, found),
                 Some((met, found)) => (met, found.to_owned()),
                 None => (met, found),
             };

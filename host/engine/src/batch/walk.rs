@@ -162,11 +162,14 @@ impl FoundFiles {
         &self.faults
     }
 
-    /// Returns whether another entry of the list is the file `real_path`, a path with all links resolved.
+    /// Returns whether another entry of the list, or an entry of another shard, is the file `real_path`, a path with
+    /// all links resolved.
     #[must_use]
     pub fn contains_other(&self, index: usize, real_path: &Path) -> bool {
-        let other = self.found.binary_search_by(|found| self.real_path(found).as_path().cmp(real_path));
-        other.is_ok_and(|other| other != index)
+        let find = |list: &[FoundTranscript]| {
+            list.binary_search_by(|found| self.real_path(found).as_path().cmp(real_path))
+        };
+        find(&self.found).is_ok_and(|other| other != index) || find(&self.in_other_shards).is_ok()
     }
 
     /// Returns the path of the view in the output folder: the path of the transcript relative to its root. If the user
@@ -196,11 +199,9 @@ impl FoundFiles {
         self.same_view_paths.iter().find(|(later, _)| *later == path).map(|(_, earlier)| earlier.as_path())
     }
 
-    /// Finds relative paths that occur below two roots. Paths below one root are unique.
+    /// Finds views that would have the same path. Their transcripts are below two roots, or one of them is the
+    /// `events.json` of its root, because the path of its view starts with the name of the root.
     fn find_same_view_paths(&mut self) {
-        if self.roots.len() < 2 {
-            return;
-        }
         let mut view_paths: Vec<(PathBuf, usize)> =
             (0..self.len()).map(|index| (self.relative_path(index), index)).collect();
         view_paths.sort_unstable();
@@ -280,29 +281,34 @@ impl FoundFiles {
             self.found.push(FoundTranscript { root, needs_detection: false, bytes, relative_path });
             return;
         }
+        let matcher = match pattern.map(|pattern| path_matcher(&real, pattern)).transpose() {
+            Ok(matcher) => matcher.unwrap_or_else(Override::empty),
+            Err(error) => {
+                return self.add_fault(&typed.join(pattern.unwrap_or_default()), error.to_string());
+            }
+        };
         let mut builder = WalkBuilder::new(&real);
         builder.require_git(false).git_global(false);
-        if let Some(pattern) = pattern {
-            match overrides(&real, pattern) {
-                Ok(overrides) => drop(builder.overrides(overrides)),
-                Err(error) => return self.add_fault(&typed.join(pattern), error.to_string()),
-            }
-        }
-        self.collect(root, builder, out);
+        self.collect(root, builder, matcher, out);
         let conversations = real.join(CONVERSATIONS);
         if pattern.is_none() && conversations.is_dir() {
             // The user named the workspace, so its conversations count even if git ignores them.
             let mut builder = WalkBuilder::new(conversations);
             builder.standard_filters(false);
-            self.collect(root, builder, out);
+            self.collect(root, builder, Override::empty(), out);
         }
     }
 
     /// Adds the transcripts and the faults of one search.
-    fn collect(&mut self, root: u32, mut builder: WalkBuilder, out: Option<&Path>) {
+    fn collect(&mut self, root: u32, mut builder: WalkBuilder, matcher: Override, out: Option<&Path>) {
         let out = out.map(Path::to_path_buf);
+        // The pattern is not an override of the search, because an override would find files that git ignores.
         builder.hidden(false).filter_entry(move |entry| {
-            entry.depth() == 0 || !is_hidden(entry.file_name()) && Some(entry.path()) != out.as_deref()
+            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            entry.depth() == 0
+                || !is_hidden(entry.file_name())
+                    && Some(entry.path()) != out.as_deref()
+                    && !matcher.matched(entry.path(), is_folder).is_ignore()
         });
         let Root { typed, real } = &self.roots[root as usize];
         let (found, faults) = (Mutex::new(&mut self.found), Mutex::new(&mut self.faults));
@@ -366,8 +372,8 @@ fn is_record_folder(entry: &DirEntry) -> bool {
         && store::is_record_folder(entry.path())
 }
 
-/// Limits a search to the paths that match `pattern`, and everything below them.
-fn overrides(folder: &Path, pattern: &str) -> Result<Override, ignore::Error> {
+/// Returns the matcher of the paths that match `pattern`, and of everything below them.
+fn path_matcher(folder: &Path, pattern: &str) -> Result<Override, ignore::Error> {
     let mut builder = OverrideBuilder::new(folder);
     builder.add(&format!("/{pattern}"))?;
     builder.add(&format!("/{pattern}/**"))?;

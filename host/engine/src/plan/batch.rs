@@ -155,7 +155,9 @@ impl<'a> BatchPlanner<'a> {
         let Err(no_such_profile) = current_folder_config.profile(name) else { return Ok(()) };
         let mut checked_roots = HashSet::from([self.config_root(None)]);
         for place in paths.filter_map(|path| store::locate(path.as_os_str(), self.environment).ok()) {
-            if !checked_roots.insert(self.config_root(Some(&place))) {
+            let is_new_root = checked_roots.insert(self.config_root(Some(&place)));
+            // The settings of a conversation can define profiles, too. Unreadable settings are reported later.
+            if !is_new_root && matches!(config::conversation_settings(self.environment, &place), Ok(None)) {
                 continue;
             }
             // An invalid configuration is reported later, with each transcript that uses it.

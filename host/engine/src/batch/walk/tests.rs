@@ -112,3 +112,39 @@ fn a_missing_path_is_reported_once() {
     let paths: Vec<_> = found.faults().iter().map(|fault| fault.path.to_str().unwrap()).collect();
     assert_eq!(paths, ["", "missing"]);
 }
+
+#[test]
+fn view_of_a_root_can_have_the_path_of_another_view() {
+    let (_folder, environment) = folder_with(&["s/events.json", "s/s/events.json"]);
+    let found = FoundFiles::gather(&["s".into()], Some(Path::new("out")), None, &environment);
+    let has_same: Vec<_> = (0..found.len()).map(|index| found.same_view_path(index).is_some()).collect();
+    assert_eq!(has_same, [false, true]);
+}
+
+#[test]
+fn pattern_does_not_find_what_git_ignores() {
+    let (folder, environment) = folder_with(&["s/a/b/events.json", "s/a/ignored/events.json"]);
+    fs::write(folder.path().join("s/.gitignore"), "ignored\n").unwrap();
+    for (path, expect) in
+        [("s", 1), ("s/*", 1), ("s/a/*", 1), ("s/*/b", 1), ("s/c*", 0), ("s/a/ignored/*", 1)]
+    {
+        let found = FoundFiles::gather(&[path.into()], None, None, &environment);
+        assert_eq!(found.len(), expect, "{path}");
+    }
+}
+
+#[test]
+fn other_file_is_found_in_any_shard() {
+    let files: Vec<String> = (0..8).map(|number| format!("s/{number}/events.json")).collect();
+    let names: Vec<&str> = files.iter().map(String::as_str).collect();
+    let (folder, environment) = folder_with(&names);
+    let root = folder.path().canonicalize().unwrap();
+    for shard in ["0/2", "1/2"] {
+        let found = FoundFiles::gather(&["s".into()], None, shard.parse().ok(), &environment);
+        assert!((1..8).contains(&found.len()));
+        for file in &files {
+            let is_first = found.path(0) == Path::new(file);
+            assert_eq!(found.contains_other(0, &root.join(file)), !is_first, "{file} in shard {shard}");
+        }
+    }
+}
