@@ -505,3 +505,13 @@ fn replay_does_not_compact_before_each_request_above_the_window() {
     assert!((2..40).contains(&replay["compactions"].as_u64().unwrap()), "{replay}");
     assert!(replay["above_window"].as_u64().unwrap() > 50, "{replay}");
 }
+
+#[test]
+fn order_of_the_cuts_does_not_matter() {
+    let world = world();
+    let evaluate = |cuts: [&str; 2]| {
+        let cuts = cuts.map(|cut| format!("--cut={cut}"));
+        self::evaluate(&world, &["talk", "--rounds", "-s", "strip-tools", &cuts[0], &cuts[1]], 0)
+    };
+    assert_eq!(evaluate(["80", "60"]), evaluate(["60", "80"]));
+}

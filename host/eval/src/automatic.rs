@@ -1,5 +1,5 @@
-//! One automatic compaction. As in `auto`, its range begins after the last overlay that has the same kind of content,
-//! and its overlays are added to the earlier ones.
+//! One automatic compaction, with the range of `auto`: policies begin after the last overlay that has the same kind of
+//! content, and a summary includes the ranges of all earlier summaries. Its overlays are added to the earlier ones.
 
 use jp_compact_core::projection::project;
 use jp_compact_core::select::{self, Selection};
@@ -59,7 +59,8 @@ pub(crate) async fn compact_again(
     let is_changed = compacted.stored_overlays().is_some_and(|array| overlays.extend(array));
     let view = compacted.survey.view;
     let summary = match is_changed {
-        true => summary_tokens(subject, &view, run, compacted.report.tokens_before),
+        // A summary replaces all earlier summaries, so the model reads the raw events again.
+        true => summary_tokens(subject, &view, run, compacted.report.tokens_raw),
         false => (0, 0),
     };
     Ok(AutomaticOutcome { view, tokens: compacted.report.tokens_after, is_changed, summary })

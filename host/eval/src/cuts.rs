@@ -176,12 +176,13 @@ pub(crate) fn cached_tokens(
     subject.tokens_between(0, boundary)
 }
 
-/// Returns the tokens that a model read and wrote for the summaries of a view. The model reads the whole prefix.
+/// Returns the tokens that a model read and wrote for the summaries of a view. The model reads the whole prefix, which
+/// has `raw_tokens`.
 pub(crate) fn summary_tokens(
     subject: &Subject<'_>,
     view: &View,
     run: &RunSettings,
-    before: u64,
+    raw_tokens: u64,
 ) -> (u64, u64) {
     let needs_model = run.strategies.iter().any(compact::PreparedStrategy::needs_model);
     let written: u64 = view
@@ -194,5 +195,5 @@ pub(crate) fn summary_tokens(
             _ => 0,
         })
         .sum();
-    if needs_model && written > 0 { (before, written) } else { (0, 0) }
+    if needs_model && written > 0 { (raw_tokens, written) } else { (0, 0) }
 }

@@ -65,6 +65,7 @@ pub fn cut_points(session: &Session<'_>, percents: &[f64]) -> Vec<Cut> {
             cuts.push(cut);
         }
     }
+    cuts.sort_by_key(|cut| cut.events);
     cuts
 }
 

@@ -11,7 +11,8 @@ use crate::rows::{label, pooled_recall, strategies};
 /// The maximum number of requests that the chart shows.
 const REQUESTS_MAX: f64 = 200.0;
 
-/// Returns a chart with two lines, which cross where a compaction has paid for itself, and a table of the costs.
+/// Returns a chart with two lines, which cross where a compaction has paid for itself, if it does so within the
+/// requests that the chart shows. A table of the costs follows.
 pub(crate) fn cost_section(report: &EvalReport, (index, row): (usize, &EvalRow)) -> Markup {
     let Some(cost) = row.cache.families.first() else { return html! { p { "There are no prices." } } };
     let requests =
@@ -34,8 +35,11 @@ pub(crate) fn cost_section(report: &EvalReport, (index, row): (usize, &EvalRow))
     ];
     let name = label(report, index);
     let caption = html! {
-        "The cost of " code { (name) } " over all cuts, for the cache of " (cost.family) ". The lines cross where the "
-        "compaction has paid for itself. Prices: " (report.prices.source) ", " (report.prices.date)
+        "The cost of " code { (name) } " over all cuts, for the cache of " (cost.family) ". "
+        @if cost.break_even_requests.is_some_and(|paid| paid <= requests) {
+            "The lines cross where the compaction has paid for itself. "
+        }
+        "Prices: " (report.prices.source) ", " (report.prices.date)
         @if !report.prices.verified { ", not verified" } "."
     };
     let key = |part: &str, family: usize| format!("strategies.{index}.cache.families.{family}.{part}");

@@ -100,7 +100,7 @@ fn conversation(entries: &[EntrySize]) -> Markup {
     let used: Vec<&str> =
         STATES.into_iter().filter(|state| blocks.iter().any(|block| block.state == *state)).collect();
     html! {
-        p { "One block for each event, as wide as its tokens before the change." }
+        p { "One block for each event, as wide as its tokens before the change, or after it if the event is new." }
         (legend(&used))
         @match draw(&blocks, &[], &label) {
             Some(svg) => figure { (svg) figcaption { (label) "." } },

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use crate::figure::{decimal, percent, whole};
 use crate::frame::{Section, page, scrollable};
-use crate::rows::{best, keeps_names, label};
+use crate::rows::{best, has_results, keeps_names, label};
 use crate::{Texts, cost, frontier, lost, ribbons};
 
 /// Makes the page of an evaluation. `evaluation.cuts` has the data of the ribbons.
@@ -39,6 +39,7 @@ fn result(report: &EvalReport, best: Option<(usize, &EvalRow)>) -> Markup {
     html! {
         @match best {
             Some((index, row)) => (sentence(report, index, row)),
+            None if has_results(report) => p.lead { "No strategy saves tokens." },
             None => p.lead { "There is not enough data for a result. " (reasons(report)) },
         }
         (scrollable("All rows", &table(report)))

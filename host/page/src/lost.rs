@@ -1,11 +1,12 @@
 //! The list of texts that the view no longer has although a later event used them: the text, its source, and its use.
-//! Names come first, then words, then passages (the class `quote`). The overlapping passages of one use are one entry,
-//! because they would otherwise fill the list. A use that is lost at several cuts is one entry, too.
+//! Names come first, then commands, errors, and words, then passages (the class `quote`). The overlapping passages of
+//! one use are one entry, because they would otherwise fill the list. A use or a constraint that is lost at several
+//! cuts is one entry, too.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use jp_compact_eval::page::{PageCut, PageEvent, PageRow, PageUse};
+use jp_compact_eval::page::{PageConstraint, PageCut, PageEvent, PageRow, PageUse};
 use jp_compact_schema::document::EvalReport;
 use maud::{Markup, html};
 
@@ -127,10 +128,18 @@ fn excerpt(event: &PageEvent) -> Markup {
     }
 }
 
+/// Returns the lost constraints of the rows.
+fn lost_constraints<'a>(
+    rows: impl Iterator<Item = (&'a PageCut, &'a PageRow)>,
+) -> Vec<(&'a PageCut, &'a PageConstraint)> {
+    let lost =
+        rows.flat_map(|(cut, row)| row.lost_constraints.iter().map(move |constraint| (cut, constraint)));
+    let mut seen = HashSet::new();
+    lost.filter(|(cut, lost)| seen.insert((cut.transcript, lost.source, lost.text.as_str()))).collect()
+}
+
 fn constraints<'a>(rows: impl Iterator<Item = (&'a PageCut, &'a PageRow)>, texts: Texts) -> Markup {
-    let lost: Vec<_> = rows
-        .flat_map(|(cut, row)| row.lost_constraints.iter().map(move |constraint| (cut, constraint)))
-        .collect();
+    let lost = lost_constraints(rows);
     html! {
         @if !lost.is_empty() {
             h3 { "Constraints of the user that the view no longer has: " (lost.len()) }

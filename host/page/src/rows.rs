@@ -28,6 +28,11 @@ pub(crate) fn best(report: &EvalReport) -> Option<(usize, &EvalRow)> {
     })
 }
 
+/// Returns whether a row has enough data for a recall.
+pub(crate) fn has_results(report: &EvalReport) -> bool {
+    strategies(report).any(|(_, row)| pooled_recall(&row.recall).is_some())
+}
+
 /// Returns whether the recall of each class with enough data reaches the recommended recall.
 pub(crate) fn keeps_names(recall: &EvalRecall) -> bool {
     let classes = [recall.path, recall.number, recall.identifier];

@@ -99,12 +99,51 @@ fn evaluation(report: Value) -> Evaluation {
     Evaluation { report, cuts: vec![cut] }
 }
 
+/// Returns the sentence at the beginning of a page.
+fn lead(page: &str) -> &str {
+    page.split("class=\"lead\">").nth(1).and_then(|rest| rest.split("</p>").next()).unwrap_or_default()
+}
+
+#[test]
+fn no_saving_is_not_a_lack_of_data() {
+    let mut report = report();
+    for row in report["strategies"].as_array_mut().into_iter().flatten() {
+        row["saved"]["tokens"] = 0.into();
+    }
+    assert_eq!(lead(&eval_page(&evaluation(report.clone()), Texts::Shown)), "No strategy saves tokens.");
+    for row in report["strategies"].as_array_mut().into_iter().flatten() {
+        for class in ["path", "number", "identifier"] {
+            row["recall"][class] = count(1, 2);
+        }
+    }
+    let page = eval_page(&evaluation(report), Texts::Shown);
+    assert!(lead(&page).starts_with("There is not enough data for a result."), "{}", lead(&page));
+}
+
+#[test]
+fn constraint_lost_at_several_cuts_is_listed_once() {
+    let mut evaluation = evaluation(report());
+    let cut = evaluation.cuts[0].clone();
+    evaluation.cuts.push(cut);
+    let page = eval_page(&evaluation, Texts::Shown);
+    assert!(page.contains("Constraints of the user that the view no longer has: 1<"));
+}
+
+#[test]
+fn caption_mentions_only_a_crossing_that_the_chart_shows() {
+    for (break_even, crosses) in [(json!(17.25), true), (json!(690.0), false), (json!(null), false)] {
+        let mut report = report();
+        report["strategies"][2]["cache"]["families"][0]["break_even_requests"] = break_even;
+        let page = eval_page(&evaluation(report), Texts::Shown);
+        assert_eq!(page.contains("The lines cross"), crosses);
+    }
+}
+
 #[test]
 fn sentence_is_about_the_row_that_saves_most_and_keeps_names() {
     let page = eval_page(&evaluation(report()), Texts::Shown);
     // `extract` saves more, but keeps too few paths.
-    let sentence =
-        page.split("class=\"lead\">").nth(1).and_then(|rest| rest.split("</p>").next()).unwrap_or_default();
+    let sentence = lead(&page);
     for part in ["<code>trim</code> saves ", ">48.9 %<", ">96.0 %<", ">17.2<"] {
         assert!(sentence.contains(part), "{part} is not in {sentence}");
     }
