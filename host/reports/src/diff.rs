@@ -1,6 +1,6 @@
-//! The report of `diff` as text: unified hunks, or a table with a line for each event. Each line of a transcript begins
-//! with `-`, `+`, or a space, and each line of the host with a letter, a number, or `@`. The table has at most 60
-//! columns.
+//! The report of `diff` as text: unified hunks, or a table with a line for each event. Among the hunks, each line of a
+//! transcript begins with `-`, `+`, or a space, and each line of the host with a letter or `@`. The sums follow at the
+//! end, and some of their lines are indented. The table has at most 60 columns.
 
 use jp_compact_core::{Position, TurnRange};
 use jp_compact_diff::{SizedChange, SizedChanges};

@@ -68,7 +68,7 @@ impl SentTotals {
         jp.conversations += other_jp.conversations;
         jp.raw += other_jp.raw;
         jp.view += other_jp.view;
-        if other_jp.difference.is_some() {
+        if jp.difference.is_some() || other_jp.difference.is_some() {
             jp.difference = Some("JP does not apply every overlay; `show` names the ignored ones".to_owned());
         }
     }
@@ -156,5 +156,29 @@ pub fn estimate_prefix(estimator: Estimator) -> &'static str {
     match estimator {
         Estimator::Pieces => "about ",
         Estimator::Exact(_) => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn totals(difference: Option<&str>) -> SentTotals {
+        let difference = difference.map(str::to_owned);
+        SentTotals { conversations: 1, jp: Some(JpTokens { conversations: 1, raw: 10, view: 5, difference }) }
+    }
+
+    #[test]
+    fn text_about_several_conversations_does_not_depend_on_their_order() {
+        let (different, same) = (totals(Some("JP does not apply overlay 1")), totals(None));
+        for [first, second] in [[&different, &same], [&same, &different], [&different, &different]] {
+            let mut sum = first.clone();
+            sum.add(second);
+            let text = sum.jp.and_then(|jp| jp.difference).unwrap_or_default();
+            assert_eq!(text, "JP does not apply every overlay; `show` names the ignored ones");
+        }
+        let mut sum = same.clone();
+        sum.add(&same);
+        assert_eq!(sum.jp.and_then(|jp| jp.difference), None);
     }
 }
