@@ -84,6 +84,7 @@ fn classify(character: char, previous: Class, next: Option<char>, policy: Policy
         '\u{fe0e}' | '\u{fe0f}' if previous == Class::Emoji => (is_text, Class::SelectedEmoji),
         '\u{fe0e}' | '\u{fe0f}' => (false, Class::Other),
         _ if is_invisible(character) => (false, Class::Other),
+        _ if is_selector(character) => (is_text, previous),
         _ if is_emoji(character) => (true, Class::Emoji),
         _ if character.is_alphabetic() => (true, Class::Letter),
         _ => (true, Class::Other),
@@ -98,6 +99,10 @@ fn is_invisible(character: char) -> bool {
             '\u{ad}'
                 | '\u{34f}'
                 | '\u{61c}'
+                | '\u{115f}'
+                | '\u{1160}'
+                | '\u{17b4}'
+                | '\u{17b5}'
                 | '\u{180e}'
                 | '\u{200b}'
                 | '\u{200e}'
@@ -107,9 +112,16 @@ fn is_invisible(character: char) -> bool {
                 | '\u{3164}'
                 | '\u{feff}'
                 | '\u{ffa0}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e01ef}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e0fff}'
         )
+}
+
+/// Returns whether a character selects the form of the one before it, as in Mongolian text and in mathematics.
+fn is_selector(character: char) -> bool {
+    matches!(character, '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0d}')
 }
 
 /// Returns whether a character is in a block that contains emoji. A selector is therefore kept after other symbols of the
@@ -166,7 +178,26 @@ mod tests {
     #[test]
     fn escapes_invisible_characters_in_every_position() {
         let mut invisible = vec!['\u{2028}', '\u{2029}', '\u{200b}', '\u{2060}', '\u{feff}', '\u{ad}'];
-        invisible.extend(['\u{e0000}', '\u{e007f}', '\u{e0100}', '\u{e01ef}', '\u{2064}', '\u{fff9}']);
+        invisible.extend([
+            '\u{115f}',
+            '\u{1160}',
+            '\u{17b4}',
+            '\u{17b5}',
+            '\u{fff0}',
+            '\u{1bca0}',
+            '\u{1d173}',
+        ]);
+        invisible.extend([
+            '\u{1d17a}',
+            '\u{e01f0}',
+            '\u{e0fff}',
+            '\u{e0000}',
+            '\u{e007f}',
+            '\u{e0100}',
+            '\u{e01ef}',
+            '\u{2064}',
+            '\u{fff9}',
+        ]);
         for character in invisible {
             for prefix in ["", "a", " ", "\u{1f600}", "\u{633}"] {
                 let escaped = format!("\\u{{{:x}}}", u32::from(character));
@@ -185,6 +216,7 @@ mod tests {
         );
         check_kept("\u{1f3f3}\u{fe0f}\u{200d}\u{1f308}", "\u{1f3f3}\\u{fe0f}\\u{200d}\u{1f308}");
         check_kept("\u{1f44d}\u{1f3fd}\u{200d}", "\u{1f44d}\u{1f3fd}\\u{200d}");
+        check_kept("\u{1820}\u{180b}\u{2268}\u{fe00}", "\u{1820}\\u{180b}\u{2268}\\u{fe00}");
         check_kept("1\u{fe0f}\u{20e3}", "1\\u{fe0f}\u{20e3}");
         check("a\u{fe0f}\u{fe0e}\u{200d}", "a\\u{fe0f}\\u{fe0e}\\u{200d}");
         check("\u{200d}", "\\u{200d}");
