@@ -145,7 +145,7 @@ pub struct ListArguments {
 pub struct SearchArguments {
     #[schemars(description = TRANSCRIPT)]
     pub transcript: String,
-    /// The text to find in the raw events, ignoring case: a path, a name, a number, a command.
+    /// The text to find in the raw events, ignoring the case of ASCII letters: a path, a name, a number, a command.
     pub query: String,
     /// The maximum number of events to return. Default: 20.
     pub max: Option<usize>,

@@ -147,7 +147,8 @@ impl LineFilter {
         }
     }
 
-    /// Refuses a line that is too long: immediately without an id, and again as soon as the id is known.
+    /// Refuses a line that is too long. If its id is not known yet, refuses it without an id now, and again with the id
+    /// when it is known.
     fn refuse_long(&mut self, out: &mut Vec<u8>) {
         if self.replacement == Replacement::Refused {
             return;

@@ -10,9 +10,11 @@ pub struct Page<'a> {
     pub next: Option<usize>,
 }
 
-/// Returns the part of a text that begins at `offset` and has at most `length` characters.
+/// Returns the part of a text that begins at `offset` and has at most `length` characters, but at least one.
 #[must_use]
 pub fn page(text: &str, offset: usize, length: usize) -> Page<'_> {
+    // An empty page would be its own next page.
+    let length = length.max(1);
     let byte = |characters: usize| text.char_indices().nth(characters).map_or(text.len(), |(byte, _)| byte);
     let (start, end) = (byte(offset), byte(offset.saturating_add(length)));
     let next = (end < text.len()).then(|| offset.saturating_add(length));
@@ -26,7 +28,7 @@ mod tests {
     #[test]
     fn pages_together_are_the_text() {
         let text = "aä€😀".repeat(7);
-        for length in [1, 3, 28, 100] {
+        for length in [0, 1, 3, 28, 100] {
             let (mut joined, mut offset) = (String::new(), Some(0));
             while let Some(from) = offset {
                 let page = page(&text, from, length);

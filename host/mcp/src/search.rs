@@ -1,6 +1,8 @@
 //! The search for a text in the raw events of a conversation, including events that overlays hide. An agent that lost a
 //! detail finds the event, and reads its whole text.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::documents::FoundEvent;
@@ -23,7 +25,7 @@ pub fn search(events: &[Value], query: &str, max: usize) -> Vec<FoundEvent> {
     matching.take(max).collect()
 }
 
-/// Returns all texts of an event, one on each line. Timestamps and metadata are not text.
+/// Returns all texts and numbers of an event, one on each line. Timestamps and metadata are not text.
 #[must_use]
 pub fn event_text(item: &Value) -> String {
     let mut texts = Vec::new();
@@ -35,12 +37,13 @@ pub fn event_text(item: &Value) -> String {
     texts.join("\n")
 }
 
-fn collect_texts<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
+fn collect_texts<'a>(value: &'a Value, texts: &mut Vec<Cow<'a, str>>) {
     match value {
-        Value::String(text) => texts.push(text),
+        Value::String(text) => texts.push(text.into()),
+        Value::Number(number) => texts.push(number.to_string().into()),
         Value::Array(values) => values.iter().for_each(|value| collect_texts(value, texts)),
         Value::Object(members) => members.values().for_each(|value| collect_texts(value, texts)),
-        _ => {}
+        Value::Null | Value::Bool(_) => {}
     }
 }
 
@@ -61,7 +64,7 @@ mod tests {
     fn events() -> Vec<Value> {
         vec![
             json!({"turn": 0, "event": {"type": "chat_request", "content": "Fix src/main.rs", "metadata": {"x": "secret"}}}),
-            json!({"turn": 0, "event": {"type": "tool_call_request", "name": "read", "arguments": {"path": ["SRC/MAIN.RS"]}}}),
+            json!({"turn": 0, "event": {"type": "tool_call_request", "name": "read", "arguments": {"path": ["SRC/MAIN.RS"], "pid": 48213}}}),
             json!({"turn": 1, "event": {"type": "chat_response", "message": format!("{}needle{}", "ä".repeat(300), "ö".repeat(300))}}),
         ]
     }
@@ -73,6 +76,7 @@ mod tests {
         assert_eq!((found[1].turn, found[1].kind.as_str()), (0, "tool_call_request"));
         assert_eq!(search(&events(), "src/MAIN", 1).len(), 1);
         assert_eq!(search(&events(), "secret", 9), []);
+        assert_eq!(search(&events(), "48213", 9)[0].excerpt, "read\nSRC/MAIN.RS\n48213");
     }
 
     #[test]
