@@ -29,6 +29,7 @@ fn world() -> World {
     let world = World::new();
     world.write_conversation(".jp/conversations/17738399468-review", &Conversation::with_turns(2));
     world.write_file(".jp/config.toml", b"");
+    world.write_file("micro-logs/log", b"");
     let session = format!(".codex/sessions/2026/11/21/rollout-2026-11-21T07-52-56-{SESSION}.jsonl");
     let path = world.home(&session);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -99,7 +100,7 @@ impl Drop for Terminal {
 }
 
 /// The line that a user types before TAB, and the line that results.
-const CASES: [(&str, &str); 9] = [
+const CASES: [(&str, &str); 10] = [
     ("jp-compact sche", "jp-compact schema"),
     ("jp-compact schema batch-rep", "jp-compact schema batch-report"),
     ("jp-compact strategy show strip-t", "jp-compact strategy show strip-tools"),
@@ -109,6 +110,7 @@ const CASES: [(&str, &str); 9] = [
     ("jp-compact show 1773", "jp-compact show 17738399468"),
     ("jp-compact fork 0199f", "jp-compact fork 0199fd18-25ed-7671-90cc-5ecb92e14c45"),
     ("jp-compact man strategy-te", "jp-compact man strategy-test"),
+    ("jp-compact config trust micr", "jp-compact config trust micro-logs/"),
 ];
 
 /// Checks each case in a shell. `setup` loads the completions.

@@ -1,5 +1,5 @@
-//! Two examples for each command. They are the end of `-h`, so each fits a line of 80 columns, and most fit a line of
-//! 60.
+//! Two examples for each command, except for `config get`, which declares its own. They are the end of `-h`, so each
+//! fits a line of 80 columns, and most fit a line of 60.
 
 /// The commands, each with two examples.
 pub(crate) const EXAMPLES: [(&str, [&str; 2]); 34] = [

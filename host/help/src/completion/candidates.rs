@@ -20,13 +20,22 @@ const SESSIONS_MAX: usize = 40;
 /// Adds the candidates to the arguments of a command and of its subcommands.
 pub(super) fn add_to(command: Command, environment: &Environment) -> Command {
     let pages = crate::manual::names(&command);
-    add_below(command, &Arc::new(environment.clone()), &Arc::new(pages))
+    add_below(command, "", &Arc::new(environment.clone()), &Arc::new(pages))
 }
 
-fn add_below(command: Command, environment: &Arc<Environment>, pages: &Arc<Vec<String>>) -> Command {
-    let name = command.get_name().to_owned();
-    let command = command.mut_args(|arg| add_to_argument(&name, arg, environment, pages));
-    command.mut_subcommands(|command| add_below(command, environment, pages))
+/// Adds the candidates to a command. `path` has the names of the command and of the commands that contain it, without
+/// the program's.
+fn add_below(
+    command: Command,
+    path: &str,
+    environment: &Arc<Environment>,
+    pages: &Arc<Vec<String>>,
+) -> Command {
+    let command = command.mut_args(|arg| add_to_argument(path, arg, environment, pages));
+    command.mut_subcommands(|command| {
+        let path = format!("{path} {}", command.get_name());
+        add_below(command, path.trim_start(), environment, pages)
+    })
 }
 
 fn add_to_argument(command: &str, arg: Arg, environment: &Arc<Environment>, pages: &Arc<Vec<String>>) -> Arg {
@@ -37,10 +46,7 @@ fn add_to_argument(command: &str, arg: Arg, environment: &Arc<Environment>, page
             arg.add(completer(move || conversations(&environment), Paths::All))
         }
         (_, "strategies", _) => arg.add(completer(move || strategies(&environment), Paths::All)),
-        (_, "plugin" | "plugins" | "path", _) if is_about_strategies(command) => {
-            arg.add(completer(move || strategies(&environment), Paths::All))
-        }
-        ("show" | "test" | "trust" | "untrust", "name" | "names", _) => {
+        (_, "plugin" | "path" | "name", _) if is_about_strategies(command) => {
             arg.add(completer(move || strategies(&environment), Paths::All))
         }
         (_, "profile" | "compact", _) => arg.add(completer(move || profiles(&environment), Paths::None)),
@@ -56,7 +62,8 @@ fn add_to_argument(command: &str, arg: Arg, environment: &Arc<Environment>, page
 }
 
 fn is_about_strategies(command: &str) -> bool {
-    ["show", "trust", "untrust", "test", "run", "dev"].contains(&command)
+    let subcommands = ["show", "trust", "untrust", "test", "run", "dev"];
+    command.strip_prefix("strategy ").is_some_and(|subcommand| subcommands.contains(&subcommand))
 }
 
 /// Whether an argument can also be a path.
