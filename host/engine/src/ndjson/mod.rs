@@ -201,7 +201,7 @@ fn record_report(
     let mut declines = Vec::new();
     for step in &report.steps {
         match &step.outcome {
-            // Only a batch over a folder skips existing overlays.
+            // Only a batch of files skips existing overlays.
             StrategyOutcome::NewOverlays(_) | StrategyOutcome::AlreadyExists(_) => {}
             StrategyOutcome::Declined(reason) | StrategyOutcome::WouldAsk(reason) => {
                 declines.push(DeclineReport {

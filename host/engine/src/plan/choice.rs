@@ -1,5 +1,6 @@
 //! The user's selection on a command line or in a call of an MCP tool. The configuration supplies each missing part. A
-//! strategy or profile that is named here may make a view larger. A configured one may not.
+//! strategy or profile that is named here may make a view larger. A configured one may not. In a batch, only
+//! `--restore` allows it.
 
 use jp_compact_core::select::RequestedSelection;
 use jp_compact_core::spec::Spec;
