@@ -278,3 +278,18 @@ fn approval_can_be_shown_listed_and_revoked() {
     scene.write_config("conversation.compaction.default_profile = \"light\"\n");
     scene.run(&["config", "trust", "project"]).exits(0).reports("nothing to approve");
 }
+
+#[test]
+fn approval_of_a_removed_folder_can_be_withdrawn_by_a_relative_path() {
+    let scene = Scene::with_config(TEAM);
+    scene.trust("project");
+    fs::remove_dir_all(scene.world.path("project")).unwrap();
+    fs::create_dir(scene.world.path("sub")).unwrap();
+    let mut command = scene.world.command(&["config", "untrust", "../project"]);
+    scene
+        .world
+        .finish(command.current_dir(scene.world.path("sub")))
+        .exits(0)
+        .reports("withdrew the approval of");
+    assert_eq!(scene.run(&["config", "trust", "--list"]).exits(0).text(), "");
+}

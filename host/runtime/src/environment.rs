@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     env, io,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use crate::allowed_root::AllowedRoot;
@@ -61,6 +61,21 @@ impl Variables {
         };
         value.filter(|value| !value.is_empty())
     }
+}
+
+/// Returns an absolute path without symbolic links, `.`, and `..`. If the path was removed, only the folders that still
+/// exist are resolved.
+#[must_use]
+pub fn real_path(path: &Path) -> PathBuf {
+    let existing = path.ancestors().find_map(|folder| Some((folder, folder.canonicalize().ok()?)));
+    let Some((folder, mut real)) = existing else { return path.to_owned() };
+    for part in path.strip_prefix(folder).unwrap_or(path).components() {
+        match part {
+            Component::ParentDir => _ = real.pop(),
+            part => real.push(part),
+        }
+    }
+    real
 }
 
 impl Environment {

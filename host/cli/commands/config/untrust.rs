@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use jp_compact_config as config;
 use jp_compact_engine::consent::Approvals;
-use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::environment::{Environment, real_path};
 use jp_compact_schema::document::ConfigUntrustReport;
 use serde_json::json;
 
@@ -32,8 +32,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let mut withdrawn = approvals.withdraw(&folder).map_err(approvals_report)?;
     if !withdrawn {
         // The folder may be inside an approved workspace.
-        let cwd = folder.canonicalize().unwrap_or(folder.clone());
-        let in_folder = Environment { cwd, ..environment.clone() };
+        let in_folder = Environment { cwd: real_path(&folder), ..environment.clone() };
         if let Some(root) = config::scope(&in_folder, None).root() {
             withdrawn = approvals.withdraw(root).map_err(approvals_report)?;
         }

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use jp_compact_engine::compact;
-use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::environment::{Environment, real_path};
 use jp_compact_schema::document::StrategyUntrustReport;
 use serde_json::json;
 
@@ -27,12 +27,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
-    let path = args.plugin.contains('/').then(|| environment.cwd.join(&args.plugin));
-    // The path of a removed plugin cannot be resolved. Its trust record has the path as it was.
-    let real_path = path.map(|path| path.canonicalize().unwrap_or(path));
+    let path = args.plugin.contains('/').then(|| real_path(&environment.cwd.join(&args.plugin)));
     let mut trust = args.discovery.trust(environment)?;
     let revoked = trust
-        .revoke(real_path.as_deref(), &args.plugin)
+        .revoke(path.as_deref(), &args.plugin)
         .map_err(|source| compact::Error::strategy(&args.plugin, source))?;
     let document = StrategyUntrustReport { plugin: args.plugin.clone(), revoked };
     if args.json {

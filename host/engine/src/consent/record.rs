@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use jp_compact_runtime::digest;
-use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::environment::{self, Environment};
 use jp_compact_runtime::trust::{self, Insecure};
 use jp_compact_runtime::{private_file, small_file};
 use serde::{Deserialize, Serialize};
@@ -133,10 +133,8 @@ impl Approvals {
     }
 }
 
-/// Returns the path without symbolic links. The path of a deleted folder is returned unchanged.
 fn real_path(path: &Path) -> Option<String> {
-    let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    resolved.to_str().map(str::to_owned)
+    environment::real_path(path).to_str().map(str::to_owned)
 }
 
 fn record_path(folder: &Path, approved_path: &str) -> PathBuf {

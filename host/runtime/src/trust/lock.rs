@@ -8,6 +8,7 @@ use jp_compact_schema::{Permissions, StrategyName};
 use serde::{Deserialize, Serialize};
 
 use super::grants;
+use crate::environment::real_path;
 use crate::{private_file, small_file};
 
 const HEADING: &str = "# Trusted plugins: the digest of each plugin, and its grants.\n\
@@ -70,7 +71,7 @@ impl Lock {
     }
 
     fn is_for(&self, entry: &LockEntry, real: &Path) -> bool {
-        self.folder().join(&entry.path).canonicalize().is_ok_and(|path| path == real)
+        real_path(&self.folder().join(&entry.path)) == real
     }
 
     fn folder(&self) -> &Path {
