@@ -51,11 +51,16 @@ pub(crate) async fn compact_if_due(
             .planner
             .run_profile(&config, &planned, RequestedSelection::default(), &opened, wait)
             .await?;
+        let saves_in_dry_run =
+            matches!(&applied, ProfileOutcome::Done(run, result) if run.io.dry_run && result.saved() > 0.0);
         if matches!(&applied, ProfileOutcome::Done(run, _) if !run.io.dry_run) {
             // The file may have changed.
             opened = setup.read(transcript)?;
         }
         always.push(always_report(name, applied, &mut text));
+        if saves_in_dry_run {
+            text.add_line("the trigger ignores this saving, because a dry run appends nothing");
+        }
     }
     let estimator = request.estimator;
     let limit = config.trigger(profile, found.window.map(|window| window.tokens));
@@ -80,22 +85,24 @@ pub(crate) async fn compact_if_due(
                 text.add_warning("nothing was compacted", &failure);
                 warning = Some(failure.document());
             }
-            ProfileOutcome::Done(run, result) if result.wait.is_some() => {
-                waits = result.wait.clone();
-                let reason = waits.as_ref().map(compact::wait_text).unwrap_or_default();
-                explanation.push_str("; the compaction waits for a cold prompt cache: ");
-                explanation.push_str(&reason);
-                text.add_line(&explanation);
-                report = Some(compaction::document(&result, &run));
-            }
             ProfileOutcome::Done(run, result) => {
-                text.lines.append(&compaction::text(&result, &run, environment));
-                text.add_reduction(&profile.name, &result, &run);
                 report = Some(compaction::document(&result, &run));
-                remaining.view = Some(result.tokens_after);
-                if !run.io.dry_run {
-                    opened = setup.read(transcript)?;
-                    remaining.measure(&opened, estimator);
+                waits = result.wait.clone();
+                let waits_for_all = waits.is_some() && result.count_new_overlays() == 0;
+                if !waits_for_all {
+                    text.lines.append(&compaction::text(&result, &run, environment));
+                    text.add_reduction(&profile.name, &result, &run);
+                    remaining.view = Some(result.tokens_after);
+                    if !run.io.dry_run {
+                        opened = setup.read(transcript)?;
+                        remaining.measure(&opened, estimator);
+                    }
+                }
+                if let Some(wait) = &waits {
+                    let subject = if waits_for_all { "the compaction" } else { "a summary" };
+                    let reason = compact::wait_text(wait);
+                    explanation += &format!("; {subject} waits for a cold prompt cache: {reason}");
+                    text.add_line(&explanation);
                 }
             }
         }
@@ -110,7 +117,11 @@ pub(crate) async fn compact_if_due(
         let next = next.clone().with_foreign_value(request.foreign_auto.as_ref());
         let applied = setup.planner.run_profile(&config, &next, request.selection, &opened, wait).await?;
         match &applied {
-            ProfileOutcome::Done(run, result) if run.io.dry_run => remaining.view = Some(result.tokens_after),
+            ProfileOutcome::Done(run, result) if run.io.dry_run => {
+                // The profile appended nothing, so the fallback ran on the same view. Both save tokens.
+                let saved = result.tokens_before.saturating_sub(result.tokens_after);
+                remaining.view = remaining.view.map(|view| view.saturating_sub(saved));
+            }
             ProfileOutcome::Done(..) => remaining.measure(&setup.read(transcript)?, estimator),
             ProfileOutcome::Nothing | ProfileOutcome::Failed(_) => {}
         }
@@ -210,9 +221,6 @@ fn always_report(profile: &str, applied: ProfileOutcome, text: &mut TranscriptTe
         }
         ProfileOutcome::Done(run, report) => {
             text.add_reduction(profile, &report, &run);
-            if run.io.dry_run && report.saved() > 0.0 {
-                text.add_line("the trigger ignores this saving, because a dry run appends nothing");
-            }
             document.report = Some(compaction::document(&report, &run));
         }
     }
@@ -262,7 +270,7 @@ fn origin_report(origin: WindowSource) -> document::WindowOrigin {
 }
 
 /// Returns the warning that a transcript was skipped because its context window is unknown, or that it is still too
-/// large. It is not in the text of [`compact_if_due`], because `--quiet` must not hide it.
+/// large. It is not in the text of [`compact_if_due`], because `auto` prints it even with `--quiet`.
 pub(crate) fn limit_warning(report: &AutoReport, environment: &Environment) -> Option<String> {
     let is_unknown = report.trigger.result == TriggerResult::UnknownWindow;
     let reason = if is_unknown { Some(&report.reason) } else { report.still_due.as_ref() };

@@ -448,3 +448,35 @@ fn examples_in_help_work() {
     }
     transcript.assert_untouched();
 }
+
+/// Two profiles, for tool calls and for reasoning.
+fn two_profiles() -> [String; 4] {
+    let profile = |name: &str, strategy: &str| {
+        format!("--set=conversation.compaction.profiles.{name}.strategies=[\"{strategy}\"]")
+    };
+    let [first, second] =
+        [("one", "strip-tools"), ("two", "strip-reasoning")].map(|(name, it)| profile(name, it));
+    [first, second, "--profile=one".to_owned(), set_auto("fallback_profile=two")]
+}
+
+#[test]
+fn dry_run_counts_the_savings_of_profile_and_fallback() {
+    let profiles = two_profiles();
+    let profiles: Vec<&str> = profiles.iter().map(String::as_str).collect();
+    let run = |threshold: u64, extra: &[&str]| {
+        let (world, _) = conversation_world(&long_turns(10));
+        let threshold = set_auto(&format!("token_threshold={threshold}"));
+        let options = ["--keep-last=0", "--keep-first=0", "--strict", &threshold];
+        auto(&world, &[&profiles[..], &options, extra].concat())
+    };
+    let report = run(1, &["--json"]).exits(3).line();
+    let fallback = &report["fallback"]["report"]["tokens"];
+    let after = fallback["view_after"].as_u64().unwrap();
+    assert!(after < fallback["view_before"].as_u64().unwrap(), "{report}");
+    for extra in [&[][..], &["-n"]] {
+        let output = run(after + 5, extra).exits(0);
+        assert!(output.stderr.contains("`two`"), "{}", output.stderr);
+        assert!(!output.stderr.contains("the trigger ignores"), "{}", output.stderr);
+        run(after - 5, extra).exits(3);
+    }
+}

@@ -349,3 +349,27 @@ fn request_whose_answer_waits_is_repeated_with_a_cold_cache() {
     run(LATER);
     assert_eq!((model.requests().len(), transcript.overlays().len()), (2, 1));
 }
+
+#[test]
+fn strategy_without_a_model_is_reported_if_a_summary_waits() {
+    let (world, model) = (World::new(), Model::with_answer("Everything was read."));
+    let with_reasoning = Conversation::bulky(8).turn("And?").reasoning("I think so. ").message("Done.");
+    let transcript = world.write_conversation("talk", &with_reasoning);
+    let arguments = [
+        "auto",
+        "talk",
+        "--model=openai/g",
+        "--context-window=7000",
+        "--keep-last=0",
+        PREFER_COLD,
+        "--sandbox=contained",
+        NOW,
+        "--set=conversation.compaction.auto.trigger_ratio=0.1",
+        "--set=conversation.compaction.profiles.both.strategies=[\"strip-reasoning\", \"summarize\"]",
+        "--profile=both",
+    ];
+    let mut command = world.command(&arguments);
+    let output = world.finish(model.configure(&mut command)).exits(0);
+    output.reports("1 overlay appended").reports("; a summary waits for a cold prompt cache: ");
+    assert_eq!(transcript.overlays().len(), 1);
+}

@@ -131,3 +131,17 @@ fn failure_is_a_log_line_and_no_answer() {
     assert_eq!(output.text(), "");
     output.reports("warning: hook: no session has the id");
 }
+
+#[test]
+fn reports_a_failed_summary_and_an_unknown_window() {
+    for (arguments, line) in [
+        (&[DUE, "--profile=heavy", "--keep-last=0"][..], "warning: hook: "),
+        (&["--model=openai/unknown"], "warning: hook: ../home/.claude/"),
+    ] {
+        let world = session_world();
+        let output = hook(&world, &format!("../{SESSION}"), arguments).exits(0);
+        assert_eq!(output.text(), "");
+        let lines: Vec<_> = output.stderr.lines().collect();
+        assert!(lines.len() == 1 && lines[0].starts_with(line), "{arguments:?}: {}", output.stderr);
+    }
+}

@@ -92,7 +92,7 @@ pub(crate) fn run(
         return Ok(Exit::Done);
     }
     let (transcripts, json) = (&args.transcripts, args.run_args.json);
-    if let Some(exit) = resolve::report_unresolved(transcripts, json, quiet, environment, commands)? {
+    if let Some(exit) = resolve::report_unresolved(transcripts, json, environment, commands)? {
         return Ok(exit);
     }
     until_interrupted(async {
@@ -139,9 +139,13 @@ fn run_hook(args: &Args, environment: &Environment) {
         }
     });
     if let Err(report) = result {
-        let causes: String = report.causes.iter().map(|cause| format!(": {cause}")).collect();
-        output::warning(&format!("hook: {}{causes}", report.message));
+        print_failure(&report);
     }
+}
+
+fn print_failure(report: &Report) {
+    let causes: String = report.causes.iter().map(|cause| format!(": {cause}")).collect();
+    output::warning(&format!("hook: {}{causes}", report.message));
 }
 
 async fn compact_for_hook(args: &Args, environment: &Environment) -> Result<(), Report> {
@@ -169,5 +173,11 @@ async fn compact_for_hook(args: &Args, environment: &Environment) -> Result<(), 
         automatic::compact_if_due(&request(args, environment)?, &mut setup, session.as_os_str(), environment)
             .await;
     setup.planner.close().await;
-    result.map(drop)
+    let (report, _) = result?;
+    if let Some(warning) = automatic::limit_warning(&report, environment) {
+        output::important_warning(&format!("hook: {warning}"));
+    }
+    let others = report.always.iter().chain(&report.fallback).filter_map(|other| other.warning.as_ref());
+    others.chain(&report.warning).for_each(|failure| print_failure(&Report::from_document(failure)));
+    Ok(())
 }
