@@ -1,7 +1,6 @@
 //! The compaction and the reset of one transcript, with their reports. The command line and the MCP server share them.
 
 use std::ffi::OsStr;
-use std::time::Duration;
 
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::jp_view::jp_view_with;
@@ -13,8 +12,10 @@ use jp_compact_engine::compact::{self, Opened, RunSettings};
 use jp_compact_engine::plan::CommandLineChoice;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{CompactionReport, JpTokens, ResetDocument, TokenCounts};
+use jp_compact_transcripts::Format;
 use tokio::task::JoinHandle;
 
+use crate::args::{FormatArgs, RunArgs};
 use crate::error::Report;
 use crate::human::{counted, relative_path};
 use crate::lines::EscapedLines;
@@ -66,11 +67,12 @@ pub(crate) fn reset(
     transcript: &OsStr,
     target: Reset,
     estimator: Estimator,
-    (dry_run, lock_timeout): (bool, Duration),
+    run_args: &RunArgs,
     environment: &Environment,
 ) -> Result<(ResetDocument, EscapedLines), Report> {
-    let tokens = tokens_of_reset(transcript, target, estimator, environment);
-    let report = compact::reset(transcript, target, dry_run, lock_timeout, environment)?;
+    let &RunArgs { input: FormatArgs { format }, dry_run, lock_timeout, .. } = run_args;
+    let tokens = tokens_of_reset(transcript, format, target, estimator, environment);
+    let report = compact::reset(transcript, target, format, dry_run, lock_timeout, environment)?;
     let document = ResetDocument {
         path: report.path.to_string_lossy().into_owned(),
         conversation_id: report.id,
@@ -93,11 +95,12 @@ pub(crate) fn reset(
 /// removed.
 fn tokens_of_reset(
     transcript: &OsStr,
+    format: Option<Format>,
     target: Reset,
     estimator: Estimator,
     environment: &Environment,
 ) -> Option<TokenCounts> {
-    let opened = compact::open(transcript, environment).ok()?;
+    let opened = compact::open_as(transcript, format, environment).ok()?;
     let stream = &opened.stream;
     let survey = Survey::with_estimator(stream, estimator);
     let remaining: Vec<_> = match target {

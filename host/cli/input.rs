@@ -172,8 +172,8 @@ pub(crate) fn find_transcripts(paths: &[OsString], environment: &Environment) ->
     transcripts
 }
 
-/// Returns the error of a command that appends, if its transcript is `-`.
-pub(crate) fn stdin_not_appendable() -> Report {
+/// Returns the error of a command that needs a file, if its transcript is `-`.
+pub(crate) fn stdin_refused(message: &str) -> Report {
     let hint = "`print -` and `show -` read stdin; to compact, give a conversation folder or a file";
-    Report::new(Exit::Usage, "cannot append to stdin (`-`)", Some(hint))
+    Report::new(Exit::Usage, message, Some(hint))
 }

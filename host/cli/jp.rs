@@ -137,8 +137,8 @@ fn command_line(init: &Init, jp: &Connection) -> Result<Vec<OsString>, Report> {
     arguments.extend(verbosity(init.log_level).map(OsString::from));
     let first = arguments.len();
     arguments.extend(init.args.iter().map(OsString::from));
-    refuse(&arguments[first..])?;
-    let typed = arguments.iter().position(|argument| argument == CURRENT);
+    refuse(&arguments)?;
+    let typed = commands::position_of_conversation(&arguments, CURRENT);
     let missing = || commands::missing_conversation(&arguments);
     let mut choice = None;
     if let Some(position) = typed.or_else(missing) {
@@ -178,8 +178,8 @@ fn verbosity(log_level: u8) -> Option<&'static str> {
 
 /// Refuses a command that needs the whole process, or stdin, which carries the protocol.
 fn refuse(arguments: &[OsString]) -> Result<(), Report> {
-    let command = arguments.iter().find(|argument| !argument.to_string_lossy().starts_with('-'));
-    let refused = command.and_then(|command| REFUSED.iter().find(|(name, _)| command == name));
+    let command = commands::name(arguments);
+    let refused = command.and_then(|command| REFUSED.iter().find(|(name, _)| command == *name));
     if let Some((name, hint)) = refused {
         let message = format!("`{NAME} {name}` cannot run inside of JP");
         return Err(Report::new(Exit::Usage, message, Some(hint)));

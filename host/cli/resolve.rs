@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::input::{stdin_not_appendable, with_similar_id};
+use crate::input::{stdin_refused, with_similar_id};
 use crate::lines::EscapedLines;
 use crate::output;
 use crate::transcript_results::TranscriptResults;
@@ -29,7 +29,6 @@ type KnownCommands = LazyCell<Vec<String>, CommandNames>;
 pub(crate) fn report_unresolved(
     transcripts: &[OsString],
     json: bool,
-    quiet: bool,
     environment: &Environment,
     commands: CommandNames,
 ) -> Result<Option<Exit>, Report> {
@@ -48,7 +47,7 @@ pub(crate) fn report_unresolved(
     // A mistyped argument decides the exit code.
     let is_mistyped = failed.iter().any(|(_, report)| report.exit == Exit::Usage);
     let exit = if is_mistyped { Exit::Usage } else { first.exit };
-    let mut results = TranscriptResults::new("located", json, quiet);
+    let mut results = TranscriptResults::new("located", json, false);
     for (transcript, report) in &failed {
         results.print(transcript, Err::<((), EscapedLines), _>(report.clone()))?;
     }
@@ -69,7 +68,7 @@ fn resolution_error(
     commands: &KnownCommands,
 ) -> Option<Report> {
     if transcript == "-" {
-        return Some(stdin_not_appendable());
+        return Some(stdin_refused("cannot append to stdin (`-`)"));
     }
     match store::locate(transcript, environment) {
         Ok(_) => None,

@@ -302,3 +302,15 @@ fn diff_has_the_same_tokens_as_compact_and_show() {
         assert_shown_tokens_equal_compared(&world, "talk", &shown);
     });
 }
+
+#[test]
+fn errors_do_not_name_turns_that_do_not_exist() {
+    let (world, _) = world();
+    world.write_events("empty", b"[]");
+    world.write_conversation("silent", &Conversation::new().turn("Hello?"));
+    world.run(&["diff", "empty", "--turn", "0"]).exits(2).reports("hint: the transcript has no turns\n");
+    world.run(&["diff", "silent", "--turn", "0.5"]).exits(2).reports("hint: turn 0 has no steps\n");
+    world.run(&["diff", "talk", "--turn", "9.1"]).exits(2).reports("hint: the turns are 0 to 1\n");
+    let output = world.run_with_stdin(&["diff", "-", "-n"], b"[]").exits(2);
+    output.reports("error: cannot run strategies on stdin (`-`)");
+}

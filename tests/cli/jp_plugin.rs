@@ -283,3 +283,31 @@ fn closed_stdin_ends_the_work_because_jp_is_gone() {
     });
     assert!(messages.exits(130).starts_with("interrupted"), "{messages:?}");
 }
+
+#[test]
+fn dot_as_the_value_of_an_option_is_a_folder() {
+    for folder in [&["--plugin-dir", "."][..], &["--trust-dir", "."], &["--plugin-dir=."]] {
+        let jp = Jp::new();
+        let messages = jp.run(&[folder, &STRIP_TOOLS, &["--sandbox=contained"]].concat());
+        assert_eq!(messages.exits(0), "", "{messages:?}");
+        assert_eq!(jp.old.overlays().len(), 1);
+        let messages = jp.run(&[folder, &STRIP_TOOLS, &["--sandbox=contained", "."]].concat());
+        assert_eq!(messages.exits(0), "", "{messages:?}");
+    }
+}
+
+#[test]
+fn command_after_an_option_with_a_value_is_refused() {
+    for option in [&["--color", "never"][..], &["--log-format", "text", "-q"], &[]] {
+        let reason = Jp::new().run(&[option, &["mcp"]].concat());
+        assert!(reason.exits(2).contains("`jp compact mcp` cannot run inside of JP"), "{reason:?}");
+    }
+}
+
+#[test]
+fn title_after_compact_is_ambiguous() {
+    let messages = Jp::new().run(&["Review", "--compact"]);
+    let error = messages.exits(2);
+    assert!(error.contains("`Review` may be a conversation or a value of `--compact`"), "{error}");
+    assert!(error.contains(&format!("`{NEW}` is the conversation")), "{error}");
+}

@@ -209,7 +209,6 @@ fn errors_match_command_line() {
         (json!({"transcript": "talk", "focus": "the task"}), &["talk", "--focus=the task"], 2),
         (json!({"transcript": "talk", "profile": "heavy"}), &["talk", "--profile=heavy"], 18),
         (json!({"transcript": "talk", "profile": "theirs"}), &["talk", "--profile=theirs"], 11),
-        (json!({"transcript": "-"}), &["-"], 2),
     ] {
         let result = agent.call("compact", arguments).fails(code);
         let mut command = world.command(&[command_line, &options[..]].concat());
@@ -218,6 +217,10 @@ fn errors_match_command_line() {
         assert_eq!(text.strip_suffix(&format!("\nexit code: {code}\n")), Some(&*output.stderr));
     }
     agent.call("reset", json!({"transcript": "talk", "number": 9})).fails(2).reports("overlay");
+    for tool in ["show", "compact"] {
+        let result = agent.call(tool, json!({"transcript": "-"})).fails(2);
+        result.reports("cannot be read by the server").reports("hint: `list` lists");
+    }
     let output = agent.close().exits(0);
     assert_eq!(output.stderr, "", "errors go to the client, not to stderr");
 }

@@ -132,3 +132,23 @@ fn restores_other_layouts() {
         transcript.assert_same_bytes();
     }
 }
+
+#[test]
+fn format_selects_the_sidecar_of_a_file_named_events_json() {
+    let world = World::new();
+    let call = json!({"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a"}});
+    let result = json!({"type": "tool_result", "tool_use_id": "t1", "content": "a line\n".repeat(100)});
+    let messages = json!([
+        {"role": "user", "content": "Read it."}, {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]}, {"role": "assistant", "content": "Done."},
+    ]);
+    let body = json!({"model": "claude-x", "max_tokens": 10, "messages": messages}).to_string();
+    let transcript = world.write_events("x", body.as_bytes());
+    let format = ["x/events.json", "--format", "anthropic"];
+    world.run(&[&format[..], &["-s", "strip-tools", "--keep-last", "0"]].concat()).exits(0);
+    assert!(world.path("x/.events.json.jp-compact").exists());
+    let line = world.run(&[&format[..], &["--reset", "--json"]].concat()).exits(0).line();
+    assert_eq!((&line["removed"], line["tokens"].is_null()), (&json!(1), false), "{line}");
+    assert!(!world.path("x/.events.json.jp-compact").exists());
+    transcript.assert_same_bytes();
+}

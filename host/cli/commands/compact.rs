@@ -76,9 +76,7 @@ pub(crate) fn run(
     }
     reject_detached_values(args, environment)?;
     let transcripts = &args.transcripts;
-    if let Some(exit) =
-        resolve::report_unresolved(transcripts, args.run_args.json, quiet, environment, commands)?
-    {
+    if let Some(exit) = resolve::report_unresolved(transcripts, args.run_args.json, environment, commands)? {
         return Ok(exit);
     }
     if let Some(reset) = args.reset {
@@ -105,7 +103,15 @@ fn reject_detached_values(args: &Args, environment: &Environment) -> Result<(), 
             argument.bytes().all(|byte| byte.is_ascii_alphabetic() || b"-_".contains(&byte));
         if args.compact.as_deref() == Some("") && (is_profile_name || inline::parse(argument).is_ok()) {
             let hint = format!("`--compact={argument}` runs the profile or inline form `{argument}`");
-            return Err(Report::new(Exit::Usage, format!("`{argument}` is not a transcript"), Some(&hint)));
+            let place = store::locate(OsStr::new(argument), environment).ok();
+            let (message, hint) = match place.as_ref().and_then(store::Place::id) {
+                Some(id) => (
+                    "may be a conversation or a value of `--compact`",
+                    format!("{hint}; `{id}` is the conversation"),
+                ),
+                None => ("is not a transcript", hint),
+            };
+            return Err(Report::new(Exit::Usage, format!("`{argument}` {message}"), Some(&hint)));
         }
     }
     Ok(())
@@ -157,9 +163,8 @@ struct StartedTranscript<'a> {
 fn reset_all(args: &Args, reset: Reset, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     let mut results = TranscriptResults::new("reset", args.run_args.json, quiet);
     let estimator = args.run_args.counting.tokens.estimator(environment)?;
-    let settings = (args.run_args.dry_run, args.run_args.lock_timeout);
     for transcript in &args.transcripts {
-        let outcome = compaction::reset(transcript, reset, estimator, settings, environment);
+        let outcome = compaction::reset(transcript, reset, estimator, &args.run_args, environment);
         results.print(transcript, outcome)?;
     }
     Ok(results.exit())

@@ -25,7 +25,7 @@ use crate::error::Report;
 use crate::exit::Exit;
 use crate::html_file;
 use crate::human::relative_path;
-use crate::input::{InputTranscript, read_as, stdin_not_appendable};
+use crate::input::{InputTranscript, read_as, stdin_refused};
 use crate::interrupt::until_interrupted;
 use crate::output;
 use crate::reports::compaction;
@@ -110,7 +110,7 @@ async fn dry_run(
     environment: &Environment,
 ) -> Result<(InputTranscript, DryRun), Report> {
     if args.transcript == "-" {
-        return Err(stdin_not_appendable());
+        return Err(stdin_refused("cannot run strategies on stdin (`-`)"));
     }
     let mut setup = Setup::open(&args.run_args, false, quiet, Asker::User, environment)?;
     setup.planner.prepare_typed(&args.choice.strategies).await?;
@@ -192,15 +192,14 @@ fn range_of(stream: &Stream, position: Position) -> Result<TurnRange, Report> {
     match TurnRange::between(position, position).filter(|_| exists) {
         Some(range) => Ok(range),
         None => {
-            let hint = match position.step {
-                Some(_) if position.turn < turns => {
-                    format!(
-                        "the steps of turn {} are 0 to {}; `show --steps` lists them",
-                        position.turn,
-                        steps.saturating_sub(1)
-                    )
+            let turn = position.turn;
+            let hint = match (position.step, turns, steps) {
+                (_, 0, _) => "the transcript has no turns".to_owned(),
+                (Some(_), _, 0) if turn < turns => format!("turn {turn} has no steps"),
+                (Some(_), _, 1..) if turn < turns => {
+                    format!("the steps of turn {turn} are 0 to {}; `show --steps` lists them", steps - 1)
                 }
-                _ => format!("the turns are 0 to {}", turns.saturating_sub(1)),
+                _ => format!("the turns are 0 to {}", turns - 1),
             };
             Err(Report::new(Exit::Usage, format!("the transcript has no {}", place(position)), Some(&hint)))
         }

@@ -28,7 +28,7 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use jp_compact_help::deferred::{Deferred, parse};
+use jp_compact_help::deferred::{Deferred, parse, position_of_value};
 use jp_compact_help::{COMMANDS_OF_CONVERSATION, with_layout};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::EvalReport;
@@ -86,8 +86,18 @@ impl Cli {
     }
 }
 
-/// Returns the position at which a command line lacks its conversation, if it lacks one. `arguments` begin with the
-/// name of the program.
+/// Returns the name of the command of a command line, if it can be parsed and has one.
+pub(crate) fn name(arguments: &[OsString]) -> Option<String> {
+    parse::<Cli>(arguments).ok()?.subcommand_name().map(str::to_owned)
+}
+
+/// Returns the position of the first argument `text` that names a conversation. The value of another option does not.
+pub(crate) fn position_of_conversation(arguments: &[OsString], text: &str) -> Option<usize> {
+    position_of_value::<Cli>(arguments, text, &["transcript", "transcripts", "conversation"])
+}
+
+/// Returns the position at which the conversation of a command line is missing. `None` if none is missing. `arguments`
+/// begin with the name of the program.
 pub(crate) fn missing_conversation(arguments: &[OsString]) -> Option<usize> {
     let position = |arguments: &[OsString]| {
         let is_command = |argument: &OsString| COMMANDS_OF_CONVERSATION.iter().any(|name| argument == name);

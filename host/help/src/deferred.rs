@@ -29,6 +29,31 @@ pub fn parse<T: CommandFactory>(arguments: &[OsString]) -> Result<ArgMatches, Er
     Ok(matches)
 }
 
+/// Returns the position of the first argument `text` that is the value of one of these parameters of the command.
+#[must_use]
+pub fn position_of_value<T: CommandFactory>(
+    arguments: &[OsString],
+    text: &str,
+    ids: &[&str],
+) -> Option<usize> {
+    const PROBE: &str = "the probed argument";
+    let has_probe = |matches: &ArgMatches, id| {
+        let values = matches.try_get_raw(id).ok().flatten();
+        values.is_some_and(|mut values| values.any(|value| value == PROBE))
+    };
+    let is_value = |position: &usize| {
+        let mut arguments = arguments.to_vec();
+        arguments[*position] = PROBE.into();
+        let Ok(matches) = parse::<T>(&arguments) else { return false };
+        let mut innermost = &matches;
+        while let Some((_, matches)) = innermost.subcommand() {
+            innermost = matches;
+        }
+        ids.iter().any(|id| has_probe(innermost, id))
+    };
+    (0..arguments.len()).filter(|position| arguments[*position] == text).find(is_value)
+}
+
 /// Rejects `jp-compact --keep-last 1 print ...`. clap would parse the option and ignore it.
 fn reject_options_before_command<T: CommandFactory>(matches: &ArgMatches) -> Result<(), Error> {
     let Some(command) = matches.subcommand_name() else { return Ok(()) };

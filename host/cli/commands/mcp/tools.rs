@@ -40,7 +40,7 @@ use crate::compaction::{self, RunningCompaction};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::human::relative_path;
-use crate::input::{InputTranscript, open_as, read, stdin_not_appendable};
+use crate::input::{InputTranscript, open_as, read};
 use crate::lines::EscapedLines;
 use crate::reports::conversation::{self, PrintForm};
 use crate::reports::overlays;
@@ -254,10 +254,9 @@ impl McpServer {
     async fn reset(&self, arguments: &ResetArguments) -> Result<ToolAnswer, Report> {
         let (transcript, environment) = self.check_transcript(&arguments.transcript)?;
         let reset = arguments.number.map_or(Reset::All, |number| Reset::One(number.get()));
-        let settings = (self.run_args.dry_run, self.run_args.lock_timeout);
         let estimator = self.run_args.counting.tokens.estimator(&self.environment)?;
         let _lock = self.models.lock().await;
-        compaction::reset(&transcript, reset, estimator, settings, &environment).and_then(tool_output)
+        compaction::reset(&transcript, reset, estimator, &self.run_args, &environment).and_then(tool_output)
     }
 
     fn stats(&self, arguments: &InspectArguments) -> Result<ToolAnswer, Report> {
@@ -300,7 +299,7 @@ impl McpServer {
     /// Such a session is in the agent's own folder, and may be opened only there.
     fn check_transcript(&self, transcript: &str) -> Result<(OsString, Environment), Report> {
         if transcript == "-" {
-            return Err(stdin_not_appendable());
+            return Err(stdin_refused());
         }
         // This reports the error early. Opening a transcript checks its folder again.
         let Err(error) = store::locate(OsStr::new(transcript), &self.environment) else {
@@ -315,7 +314,7 @@ impl McpServer {
     /// Returns the file of a session that recorded the served folder, by its id.
     fn session(&self, id: &str) -> Result<Option<PathBuf>, Report> {
         if id == "-" {
-            return Err(stdin_not_appendable());
+            return Err(stdin_refused());
         }
         let is_id = !id.is_empty() && !id.contains(['/', '.']);
         Ok(is_id.then(|| session_path(id, &self.environment.cwd, &self.environment)).flatten())
@@ -341,6 +340,12 @@ fn selection(arguments: &CompactArguments) -> Result<RequestedSelection, Report>
             Err(Report::new(Exit::Usage, message, Some("give only one of them")))
         }
     }
+}
+
+/// Returns the error of the transcript `-`. Stdin carries the protocol.
+fn stdin_refused() -> Report {
+    let hint = "`list` lists the ids of the sessions";
+    Report::new(Exit::Usage, "stdin (`-`) cannot be read by the server", Some(hint))
 }
 
 /// Removes a blank text. A model may send one for an argument that it does not use.

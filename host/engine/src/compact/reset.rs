@@ -26,23 +26,26 @@ pub struct ResetReport {
     pub removed: usize,
 }
 
-/// Removes the overlays that `target` names, and their receipts. Malformed overlays are removed as well.
+/// Removes the overlays that `target` names, and their receipts. Malformed overlays are removed as well. Without a
+/// `format`, it is detected.
 ///
 /// # Errors
 /// The overlays cannot be read or removed, or the overlay does not exist. Nothing was removed then.
 pub fn reset(
     transcript: &OsStr,
     target: Reset,
+    format: Option<Format>,
     dry_run: bool,
     lock_wait: Duration,
     environment: &Environment,
 ) -> Result<ResetReport, Error> {
     let place = store::locate(transcript, environment)?;
-    if !store::is_events(&place) {
+    let has_other_format = format.is_some_and(|format| format != Format::Jp);
+    if has_other_format || !store::is_events(&place) {
         let sidecar_file = SidecarFile::for_place(&place)?;
         let content = sidecar_file.read()?;
         // The transcript itself is not parsed, because it may have become unreadable.
-        if content.is_some() || !is_jp(&place)? {
+        if has_other_format || content.is_some() || !is_jp(&place)? {
             return reset_sidecar(&place, &sidecar_file, content, target, dry_run, lock_wait);
         }
     }
