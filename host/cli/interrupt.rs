@@ -18,7 +18,8 @@ pub(crate) fn shut_down() {
 /// removed. A write in progress is always finished.
 pub(crate) fn until_interrupted<T>(work: impl Future<Output = Result<T, Report>>) -> Result<T, Report> {
     let interrupted = || {
-        let hint = "the reported transcripts are done; the others are unchanged";
+        let hint =
+            "a transcript without a report may be compacted, too; `jp-compact show` lists its overlays";
         Report::new(Exit::Interrupted, "interrupted", Some(hint))
     };
     let start_failure = |error| Report::of_system("failed to start the runtime", &error);

@@ -147,8 +147,15 @@ pub(crate) fn important_warning(text: &str) {
     log(LogLevel::Warn, "warning", &json!({ "warning": text }), &line);
 }
 
-/// Writes a message about a result to stderr. See [`log`].
+/// Writes a message about a result to stderr, unless `--quiet` was given. See [`log`].
 pub(crate) fn info(message: &'static str, fields: &impl Serialize, text: &EscapedLines) {
+    if !IS_QUIET.load(Ordering::Relaxed) {
+        log(LogLevel::Info, message, fields, text);
+    }
+}
+
+/// Writes the text that precedes a question, even with `--quiet`. See [`log`].
+pub(crate) fn introduction(message: &'static str, fields: &impl Serialize, text: &EscapedLines) {
     log(LogLevel::Info, message, fields, text);
 }
 

@@ -1,5 +1,6 @@
-//! Questions to the user at a terminal: whether to trust a plugin, and which permissions to grant. This module must not ask
-//! without a terminal. The hint of the error then shows the command that trusts the plugin.
+//! Questions to the user at a terminal, for example whether to trust a plugin and which permissions to grant. The
+//! caller of [`ask`] or [`read_answer`] must check that there is a terminal. Without one, an error shows the command to
+//! use.
 
 use std::io;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use jp_compact_runtime::trust::{Candidate, DescribeOutcome, Grant, grants};
 use serde_json::json;
 
 use crate::error::Report;
+use crate::interrupt::until_interrupted;
 use crate::lines::EscapedLines;
 use crate::output;
 
@@ -18,7 +20,7 @@ use crate::output;
 pub(crate) fn trust_prompt() -> TrustPrompt {
     Arc::new(|candidate| {
         let fields = json!({ "name": candidate.plugin.name, "path": candidate.plugin.real, "sha256": candidate.sha256 });
-        output::info("asks for trust", &fields, &introduction(candidate));
+        output::introduction("asks for trust", &fields, &introduction(candidate));
         Box::pin(async {
             Ok(is_yes(&ask("Trust this plugin and grant the permissions above? [y/N] ").await?))
         })
@@ -54,18 +56,18 @@ pub(crate) fn grants_for(subject: &TestedPlugin) -> Result<Vec<Grant>, Report> {
     text.line(format_args!("Strategy `{}` is not trusted, and asks for permissions.", subject.name));
     missing.iter().for_each(|grant| text.line(format_args!("  asks      {grant}")));
     let permissions: Vec<_> = missing.iter().map(ToString::to_string).collect();
-    output::info("asks for permissions", &json!({ "name": subject.name, "permissions": permissions }), &text);
+    let fields = json!({ "name": subject.name, "permissions": permissions });
+    output::introduction("asks for permissions", &fields, &text);
     let line = read_answer("Grant these permissions for this run? [y/N] ")?;
     Ok(if is_yes(&line) { missing } else { Vec::new() })
 }
 
-/// Prints a question, and blocks until the user has typed a line.
+/// Prints a question, and blocks until the user has typed a line or interrupts the command.
 pub(crate) fn read_answer(question: &'static str) -> Result<String, Report> {
-    output::question(question);
-    let mut line = String::new();
-    let read = io::stdin().read_line(&mut line);
-    read.map_err(|error| Report::of_system("failed to read the answer", &error))?;
-    Ok(line)
+    let read_failure = |error| Report::of_system("failed to read the answer", &error);
+    let answer = until_interrupted(async { ask(question).await.map_err(read_failure) });
+    // The hint of an interrupt is about transcripts.
+    answer.map_err(|report| Report { hint: None, ..report })
 }
 
 /// Returns the text that precedes the question whether to trust a plugin.

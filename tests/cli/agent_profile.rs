@@ -162,3 +162,18 @@ fn user_text_is_never_shortened() {
     world.run(&["s.jsonl"]).exits(0);
     assert_eq!(messages(&world, "s.jsonl")[0]["content"][0]["text"], text);
 }
+
+#[test]
+fn config_get_and_stdin_use_the_profile_of_an_agent() {
+    let world = world();
+    for (key, value) in
+        [("default_profile", "\"agent\""), ("auto.profile", "\"agent\""), ("auto.min_turns", "0")]
+    {
+        let key = format!("conversation.compaction.{key}");
+        let output = world.run(&["config", "get", "--conversation", "s.jsonl", &key]).exits(0);
+        assert_eq!(output.text().trim(), value, "{key}");
+    }
+    let bytes = std::fs::read(world.path("s.jsonl")).unwrap();
+    let report = world.run_with_stdin(&["config", "-", "--json"], &bytes).exits(0).line();
+    assert_eq!(report["default_profile"], "agent");
+}

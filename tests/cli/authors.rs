@@ -247,3 +247,38 @@ fn dev_of_a_missing_path_does_not_wait() {
         .reports("failed to find a strategy at nope")
         .reports("hint: `jp-compact strategy new NAME --lang sh`");
 }
+
+/// Removes a trusted plugin, and then its trust by a path with `..`.
+#[track_caller]
+fn check_untrust(options: &[&str]) {
+    let world = world();
+    let plugin = world.write_plugin("mine", STRIP);
+    world.run(&[&["strategy", "trust", "./plugins/mine"], options].concat()).exits(0);
+    fs::remove_file(plugin).unwrap();
+    let mut command = world.command(&[&["strategy", "untrust", "../plugins/mine"], options].concat());
+    world.finish(command.current_dir(world.path("conversation"))).exits(0).reports("revoked the trust in");
+}
+
+#[test]
+fn trust_in_a_removed_plugin_can_be_revoked_by_a_relative_path() {
+    check_untrust(&[]);
+}
+
+#[test]
+fn lock_entry_of_a_removed_plugin_can_be_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = folder.path().join("trust.lock");
+    check_untrust(&["--trust-lock", lock.to_str().unwrap()]);
+}
+
+#[test]
+fn interrupt_at_a_question_ends_init() {
+    let world = World::new();
+    world.write_conversation(".jp/conversations/17738399468-review", &Conversation::bulky(14));
+    let mut terminal = TerminalSession::start(&world, &["init"], 100);
+    terminal.wait_for(&["Make it the default? [y/N]"]);
+    terminal.press("\u{3}");
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, Some(130), "{screen}");
+    assert!(!world.path(".jp-compact.toml").exists());
+}

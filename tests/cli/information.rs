@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{DECLINE, World, plugin_script};
+use crate::support::{Conversation, DECLINE, World, plugin_script};
 
 #[test]
 fn strategy_list_prints_bundled_strategies() {
@@ -197,5 +197,24 @@ fn json_prints_one_line() {
     let world = World::new();
     for arguments in [&["strategy", "list", "--json"][..], &["strategy", "show", "strip-tools", "--json"]] {
         assert!(matches!(world.run(arguments).exits(0).line(), Value::Object(_)));
+    }
+}
+
+#[test]
+fn quiet_prints_only_errors() {
+    let world = World::new();
+    world.write_conversation("conversation", &Conversation::with_turns(3));
+    for arguments in [
+        &["man", "--dir", "pages"][..],
+        &["config", "set", "--conversation", "conversation", "conversation.compaction.keep_last=5"],
+        &["config", "unset", "--conversation", "conversation", "conversation.compaction.keep_last"],
+        &["config", "trust", "--yes"],
+        &["config", "untrust"],
+        &["strategy", "new", "mine", "--lang", "sh"],
+        &["strategy", "trust", "./mine"],
+        &["strategy", "untrust", "mine"],
+        &["strategy", "run", "./mine", "conversation", "--sandbox=contained"],
+    ] {
+        assert_eq!(world.run(&[&["-q"], arguments].concat()).exits(0).stderr, "", "{arguments:?}");
     }
 }

@@ -241,3 +241,15 @@ fn stored_session_of_opencode_is_read_with_its_messages() {
     let report: Value = serde_json::from_str(&fs::read_to_string(world.path("report")).unwrap()).unwrap();
     assert_eq!(report["total"]["transcripts"], 1, "{report}");
 }
+
+#[test]
+fn settings_of_a_conversation_in_a_folder_can_be_approved() {
+    for child in ["", "/events"] {
+        let world = World::new();
+        write_conversation(&world.path("sessions"));
+        let folder = format!("sessions/{HEX}{child}");
+        world.run(&["config", "set", "--conversation", &folder, "llm.model=openai/gpt-x"]).exits(0);
+        world.run(&["config", "trust", &folder, "--yes"]).exits(0).reports("approved; ");
+        world.run(&["config", "trust", &folder]).exits(0).reports("already approved");
+    }
+}

@@ -114,9 +114,7 @@ fn fork_session(
             if !args.run_args.dry_run {
                 output::texts([EscapedLines::single(&fork.session.resume)])?;
             }
-            if !quiet {
-                output::info("forked", &json!({ "report": fork.document }), &fork.text);
-            }
+            output::info("forked", &json!({ "report": fork.document }), &fork.text);
         }
         Ok(Exit::Done)
     })
@@ -147,7 +145,7 @@ fn fork_conversation(
         if !dry_run {
             fork::write(source, &plan, &dest, environment)?;
         }
-        print(args, quiet, &document, &text)?;
+        print(args, &document, &text)?;
         return Ok(Exit::Done);
     };
     until_interrupted(async {
@@ -171,13 +169,13 @@ fn fork_conversation(
                 }
                 document.report = Some(compaction::document(&report, &run));
                 text.append(&compaction::text(&report, &run, environment));
-                print(args, quiet, &document, &text)?;
+                print(args, &document, &text)?;
                 Ok(Exit::Done)
             }
             Err(error) => {
                 let report = Report::from(error);
                 document.error = Some(report.document());
-                print(args, quiet, &document, &text)?;
+                print(args, &document, &text)?;
                 Err(report.printed())
             }
         }
@@ -198,10 +196,10 @@ async fn plan_run(
     Ok(run)
 }
 
-fn print(args: &Args, quiet: bool, document: &ForkReport, text: &EscapedLines) -> Result<(), Report> {
+fn print(args: &Args, document: &ForkReport, text: &EscapedLines) -> Result<(), Report> {
     if args.run_args.json {
         output::json_line(document)?;
-    } else if !quiet {
+    } else {
         output::info("forked", &json!({ "report": document }), text);
     }
     Ok(())

@@ -103,7 +103,7 @@ fn is_confirmed(args: &Args, best: &Choice) -> Result<bool, Report> {
         return Err(Report::new(Exit::Usage, message, Some(hint)));
     }
     let text = format_args!("The best profile for these sessions is `{}`.", best.profile);
-    output::info("asks", &json!({ "profile": best.profile }), &EscapedLines::single(text));
+    output::introduction("asks", &json!({ "profile": best.profile }), &EscapedLines::single(text));
     Ok(prompt::is_yes(&prompt::read_answer("Make it the default? [y/N] ")?))
 }
 

@@ -80,6 +80,15 @@ impl Config {
     /// The configuration has no such value.
     pub fn value(&self, key: &str) -> Result<String, Error> {
         let mut value = toml::Value::Table(self.merged.table());
+        for (path, old, _) in self.merged.iter().filter(|(path, old, _)| self.differs_for_agent(path, old)) {
+            if let Some(slot) = path.iter().try_fold(&mut value, |table, name| table.get_mut(name)) {
+                *slot = match old {
+                    toml::Value::Integer(_) => i64::try_from(self.auto.min_turns).unwrap_or(i64::MAX).into(),
+                    _ if *path == DEFAULT_PROFILE => self.default_profile.clone().into(),
+                    _ => self.auto.profile.clone().into(),
+                };
+            }
+        }
         for name in parse_key(key).ok_or_else(|| self.no_value(key))? {
             value = value.get(&name).cloned().ok_or_else(|| self.no_value(key))?;
         }

@@ -13,17 +13,14 @@ use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 use jp_compact_config::{self as config, Config, EXAMPLE, JpSettings};
-use jp_compact_core::Stream;
 use jp_compact_engine::compact;
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::document::LogLevel;
-use serde_json::json;
+use jp_compact_transcripts::Transcript;
 
 use crate::args::ConfigArgs;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::input::read;
-use crate::lines::EscapedLines;
 use crate::{escape, output};
 
 /// Show, change, or approve the configuration
@@ -75,10 +72,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         return Ok(Exit::Done);
     }
     let config = load(args.transcript.as_ref(), &args.configured, environment)?;
-    for warning in &config.warnings {
-        let line = EscapedLines::single(format_args!("warning: {warning}"));
-        output::log(LogLevel::Warn, "warning", &json!({ "warning": warning }), &line);
-    }
+    config.warnings.iter().for_each(|warning| output::warning(warning));
     if args.json {
         output::json_line(&config.document())?;
     } else {
@@ -93,19 +87,18 @@ fn load(
     configured: &ConfigArgs,
     environment: &Environment,
 ) -> Result<Config, Report> {
-    let load_for = |place, stream: Option<&Stream>| {
-        let jp = JpSettings::read(environment, place, stream);
-        config::load(environment, place, &configured.files, &configured.sets, jp)
+    let load_for = |place, stream: Option<&Transcript>| {
+        let jp = JpSettings::read(environment, place, stream.map(Transcript::stream));
+        let config = config::load(environment, place, &configured.files, &configured.sets, jp)?;
+        let is_of_other_agent = stream.is_some_and(|stream| stream.format().is_of_other_agent());
+        Ok(if is_of_other_agent { config.for_agent_transcript() } else { config })
     };
-    Ok(match transcript {
-        None => load_for(None, None)?,
-        Some(transcript) if transcript == "-" => {
-            load_for(None, Some(&read(transcript, environment)?.stream))?
-        }
+    match transcript {
+        None => load_for(None, None),
+        Some(transcript) if transcript == "-" => load_for(None, Some(&read(transcript, environment)?.stream)),
         Some(transcript) => {
             let opened = compact::open(transcript, environment)?;
-            let config = load_for(Some(&opened.place), Some(&opened.stream))?;
-            if opened.stream.format().is_of_other_agent() { config.for_agent_transcript() } else { config }
+            load_for(Some(&opened.place), Some(&opened.stream))
         }
-    })
+    }
 }

@@ -18,6 +18,7 @@ use jp_compact_runtime::trust::quoted;
 use jp_compact_schema::document::{
     ApprovalEntry, ApprovalsReport, ApprovedFolder, ApprovedValue, ConfigTrustReport, ValueRow,
 };
+use jp_compact_store::{self as store, StoreError};
 use serde_json::json;
 
 use super::approvals::approvals_report;
@@ -69,7 +70,12 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         if !args.json {
             let mut text = values_text(folder, values);
             text.line(default_model(&config));
-            output::info("settings", &json!({ "folder": values_document(folder, values) }), &text);
+            let fields = json!({ "folder": values_document(folder, values) });
+            if args.yes {
+                output::info("settings", &fields, &text);
+            } else {
+                output::introduction("settings", &fields, &text);
+            }
         }
         if !are_approved(&approvals, folder, values)? {
             unapproved.push((folder, values));
@@ -138,7 +144,7 @@ impl Target {
     fn find(path: &OsString, environment: &Environment) -> Result<Self, Report> {
         let target = environment.cwd.join(path);
         let target = target.canonicalize().unwrap_or(target);
-        if target.is_dir() && !target.join("events.json").exists() {
+        if target.is_dir() && matches!(store::locate(path, environment), Err(StoreError::NoEvents { .. })) {
             let environment = Environment { cwd: target.clone(), ..environment.clone() };
             return Ok(Self { path: target, conversation: None, environment });
         }
@@ -220,7 +226,7 @@ fn confirm(args: &Args, target: &Path) -> Result<(), Report> {
     if !output::can_ask() {
         return not_approved("stdin is not a terminal");
     }
-    let answer = until_interrupted(async { Ok(prompt::ask("Approve these settings? [y/N] ").await?) })?;
+    let answer = prompt::read_answer("Approve these settings? [y/N] ")?;
     if prompt::is_yes(&answer) { Ok(()) } else { not_approved("the answer was not yes") }
 }
 

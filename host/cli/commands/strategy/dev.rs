@@ -85,7 +85,7 @@ impl Args {
         loop {
             let stamps = file_stamps(&path);
             match show() {
-                Err(report) if self.once => return Err(report),
+                Err(report) if self.once || report.exit == Exit::Interrupted => return Err(report),
                 Err(report) => output::failure(&report.failure(None), &report.text()),
                 Ok(()) => {}
             }

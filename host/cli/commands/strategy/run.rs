@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     Ok(Exit::Done)
 }
 
-/// Returns the report of a rejected reply. The exit code is the same as in a run that appends.
+/// Returns the report of a rejected reply. Most exit codes are the same as in a run that appends.
 fn rejected(args: &Args, plugin: &TestedPlugin, stderr: &str, rejection: Rejection) -> Report {
     let (check, reason) = match rejection {
         Rejection::Broken { check, why } => (check, why),

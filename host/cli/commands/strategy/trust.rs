@@ -22,7 +22,10 @@ use crate::{output, prompt};
 
 /// Trust a plugin until it changes
 ///
-/// The plugin is started once in a jail to describe itself. Without a jail it is not started, and only its manifest is shown. Only the permissions of --grant are granted, and the interpreter of a script. With --trust-lock, the trust is written to that file instead of your own records, so that you can commit it.
+/// The plugin is started once in a jail to describe itself. Without a jail it is not started, and only its manifest is
+/// shown. The interpreter of a script and the permissions of --grant are granted. Without --grant, you are asked at a
+/// terminal whether to grant the requested permissions. With --trust-lock, the trust is written to that file instead of
+/// your own records, so that you can commit it.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:\n  jp-compact strategy trust ./strip-all\n  \
                   jp-compact strategy trust plugins/summarize --grant llm,runtime:python --trust-lock plugins.lock")]
@@ -104,7 +107,7 @@ fn typed_or_confirmed_grants(args: &Args, candidate: &Candidate) -> Result<Vec<G
     let mut text = EscapedLines::for_consent();
     text.line(format_args!("Strategy `{}` asks for permissions.", candidate.plugin.name));
     prompt::add_facts(candidate, &mut text);
-    output::info("asks for permissions", &json!({ "name": candidate.plugin.name }), &text);
+    output::introduction("asks for permissions", &json!({ "name": candidate.plugin.name }), &text);
     let answer = prompt::read_answer("Grant them? [y/N] ")?;
     Ok(if prompt::is_yes(&answer) { questions } else { Vec::new() })
 }
