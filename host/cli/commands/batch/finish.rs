@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use jp_compact_engine::batch::{
-    self, BatchEnd, FoundFiles, GateScope, Gates, ReportLines, ReportSummary, Suite, Tally,
+    self, BatchEnd, BatchError, FoundFiles, GateScope, Gates, ReportLines, ReportSummary, Suite, Tally,
 };
 use jp_compact_reports::batch as batch_report;
 use jp_compact_runtime::environment::Environment;
@@ -27,8 +27,7 @@ pub(super) struct FinishedBatch<'a> {
     pub(super) refused: u64,
     /// The files that are named like a session, but have other content.
     pub(super) others: Vec<PathBuf>,
-    /// The end of the run, or its error: a report line could not be written, or a thread could not be started.
-    pub(super) result: io::Result<BatchEnd>,
+    pub(super) result: Result<BatchEnd, BatchError>,
     pub(super) environment: &'a Environment,
 }
 
@@ -85,13 +84,14 @@ impl FinishedBatch<'_> {
     fn failure(&self, scope: GateScope) -> Option<Report> {
         let is_empty = self.tally.total.transcripts == 0 && scope == GateScope::All && self.gates.is_empty();
         match &self.result {
-            Err(error) => {
+            Err(BatchError::Start(error)) => Some(Report::of_system("failed to start the batch", error)),
+            Err(BatchError::Report(error)) => {
                 let path = self.args.report.as_ref().map(|path| self.environment.cwd.join(path));
-                let path = path.as_deref().unwrap_or(Path::new("on stdout"));
+                let path = path.as_deref().unwrap_or(&self.environment.temp_dir);
                 Some(file_error("write the report", path, error))
             }
             Ok(BatchEnd::Stopped) => {
-                Some(Report::new(Exit::Interrupted, "interrupted", Some(&resume_hint(self.args))))
+                Some(Report::new(Exit::Interrupted, "interrupted", Some(resume_hint(self.args))))
             }
             Ok(BatchEnd::Complete) if is_empty => {
                 let paths: Vec<_> = self.args.paths.iter().map(|path| path.to_string_lossy()).collect();
@@ -151,12 +151,16 @@ fn print_missed_gates(gate_reports: &[GateReport]) {
 }
 
 /// Returns the hint after a run that did not process every transcript.
-pub(super) fn resume_hint(args: &Args) -> String {
-    let action = match &args.report {
-        Some(_) => "run the same command with --resume",
-        None => "run the same command again",
-    };
-    format!("to continue, {action}; finished transcripts are skipped")
+pub(super) fn resume_hint(args: &Args) -> &'static str {
+    if args.report.is_some() {
+        "to continue, run the same command with --resume; finished transcripts are skipped"
+    } else if args.out.is_some() {
+        "to continue, give `--out` another folder; with `--report FILE`, `--resume` skips finished transcripts"
+    } else if args.run_args.dry_run {
+        "run the same command again"
+    } else {
+        "to continue, run the same command again; finished transcripts are skipped"
+    }
 }
 
 /// Returns the report of an operation, such as "write the report", that failed on a file.

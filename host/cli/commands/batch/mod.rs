@@ -178,7 +178,7 @@ fn compact_files(args: &Args, quiet: bool, environment: &Environment) -> Result<
     });
     let sync_result = out.as_ref().map_or(Ok(()), ViewFolder::finish);
     reporter.bar.finish();
-    sync_result.map_err(|error| Report::from(error).with_hint(finish::resume_hint(args)))?;
+    sync_result.map_err(|error| Report::from(error).with_hint(finish::resume_hint(args).to_owned()))?;
     let BatchReporter { mut tally, refused, mut others, .. } = reporter;
     // The threads find the files in any order.
     others.sort_unstable();

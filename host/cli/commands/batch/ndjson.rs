@@ -1,5 +1,5 @@
 //! `jp-compact batch --ndjson`: reads records from stdin and writes one answer for each, in order. A data pipeline
-//! starts it once for many records. To bound its memory, it reads a record only if few records are in progress. A bad
+//! starts it once for many records. To bound its memory, it starts a record only if few records are in progress. A bad
 //! record or a bug must not end the stream.
 
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ use crate::setup::Setup;
 
 /// The maximum number of records in progress.
 const RECORDS_MAX: usize = 16;
-/// While the records in progress have this many bytes, no other record is read.
+/// While the records in progress have this many bytes, no other record is started.
 const RECORD_BYTES_MAX: usize = 64 << 20;
 /// The maximum number of answers that wait for the writer.
 const ANSWERS_MAX: usize = 4;
@@ -382,7 +382,7 @@ fn failure_answer(id: &[u8], error: &ErrorReport) -> Answer {
 
 type ThreadResult = oneshot::Receiver<io::Result<()>>;
 
-/// Reads lines on a thread, one ahead. Nothing joins the thread, because a read of stdin cannot be canceled.
+/// Reads lines on a thread, at most two ahead. Nothing joins the thread, because a read of stdin cannot be canceled.
 fn spawn_reader() -> io::Result<(mpsc::Receiver<InputLine>, ThreadResult)> {
     let (line_sender, lines) = mpsc::channel(1);
     let (result_sender, result) = oneshot::channel();

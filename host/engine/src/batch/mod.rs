@@ -22,6 +22,6 @@ pub use junit::{Suite, write as write_junit};
 pub use out::ViewFolder;
 pub use previous_report::PreviousReport;
 pub use report::{ReportLines, ReportSummary};
-pub use run::{BatchEnd, BatchEvent, run};
+pub use run::{BatchEnd, BatchError, BatchEvent, run};
 pub use shard::Shard;
 pub use walk::{Fault, FoundFiles};

@@ -71,18 +71,28 @@ enum Stop {
     Now,
 }
 
+/// The error of a whole batch.
+#[derive(Debug, thiserror::Error)]
+pub enum BatchError {
+    /// A thread, a runtime, or a signal handler could not be created.
+    #[error("failed to start the batch")]
+    Start(#[from] io::Error),
+    #[error("failed to write the report")]
+    Report(#[source] io::Error),
+}
+
 /// Runs a batch. `report` is called on this thread for each transcript when it is finished. An error of `report` stops
 /// the batch like an interrupt: requests that a strategy already has are finished. A second interrupt stops
 /// immediately.
 ///
 /// # Errors
-/// `report` failed, or a thread or its runtime could not be created.
+/// `report` failed, or the batch could not be started.
 pub fn run(
     planner: &BatchPlanner<'_>,
     config: &BatchConfig<'_>,
     describe: &Describe,
     mut report: impl FnMut(BatchEvent) -> io::Result<()>,
-) -> io::Result<BatchEnd> {
+) -> Result<BatchEnd, BatchError> {
     let disk = Arc::new(DiskQueue::default());
     let shared = Shared {
         next: AtomicUsize::new(0),
@@ -113,7 +123,7 @@ pub fn run(
                 std::thread::Builder::new().name("batch".into()).spawn_scoped(scope, run_thread)
             {
                 stop_sender.send_replace(Stop::Now);
-                return Err(error);
+                return Err(error.into());
             }
         }
         drop(sender);
@@ -156,7 +166,7 @@ pub fn run(
             }
         });
         match report_error {
-            Some(error) => Err(error),
+            Some(error) => Err(BatchError::Report(error)),
             None if shared.stop.load(Ordering::Relaxed) => Ok(BatchEnd::Stopped),
             None => Ok(BatchEnd::Complete),
         }
