@@ -53,3 +53,12 @@ fn lists_key_variables_without_values() {
         [&serde_json::json!({"provider": "openai", "variable": "OPENAI_API_KEY", "is_set": true})]
     );
 }
+
+#[test]
+fn lists_variables_of_configured_providers() {
+    let world = World::new();
+    let config = "[llm.providers.mine]\nkind = \"openai\"\nbase_url = \"https://llm.example\"\napi_key_env = \"MY_LLM_KEY\"\n";
+    world.write_file("../home/.config/jp-compact/config.toml", config.as_bytes());
+    let output = world.run(&["doctor"]).exits(0);
+    assert!(output.text().contains("MY_LLM_KEY (not set)"), "{}", output.text());
+}

@@ -1,9 +1,9 @@
-//! `jp-compact doctor`: reports how this machine can confine strategies, which are bundled, which folders are searched
-//! for others, and which variables for model keys are set. It must not start a strategy or print a key.
+//! `jp-compact doctor`: reports how this machine can confine strategies. It lists the bundled strategies, the folders
+//! that are searched for others, and the variables for model keys. It must not start a strategy or print a key.
 
 use clap::Parser;
 use jp_compact_config as config;
-use jp_compact_llm::{LlmOptions, Models, Settings};
+use jp_compact_llm::{LlmOptions, Models};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;
 use jp_compact_runtime::process::{self, DEPTH_MAX, ENTRIES_MAX, TASKS_MAX};
@@ -43,7 +43,11 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let registry = args.discovery.registry(environment)?;
     let abilities = Abilities::detect_with_limits(environment);
     let bundled = registry.plugins().iter().filter(|plugin| plugin.bundled());
-    let models = Models::open(Settings::default(), &LlmOptions::default(), environment)?;
+    let models = Models::open(
+        config::load_model_settings(environment, &[], &[])?,
+        &LlmOptions::default(),
+        environment,
+    )?;
     let facts = Facts {
         registry: &registry,
         bundled: bundled.map(|plugin| plugin.name.as_str()).collect(),
