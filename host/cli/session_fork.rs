@@ -1,5 +1,5 @@
-//! The fork of another agent's session, with its report. `fork` and `resume` use it. The view is made in memory, so the
-//! source and its sidecar are only read.
+//! The fork of another agent's session, with its report. `fork`, `resume`, and `mcp` use it. The view is made in
+//! memory, so the source and its sidecar are only read.
 
 use std::ffi::OsStr;
 use std::path::Path;

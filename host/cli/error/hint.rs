@@ -1,4 +1,4 @@
-//! The hints of error reports. A hint is the next step after an error: it names a command or an option, and must never
+//! The hints of error reports. A hint is the next step after an error, usually a command or an option. It must never
 //! repeat the cause.
 
 use std::path::Path;

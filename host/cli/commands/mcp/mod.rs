@@ -34,8 +34,8 @@ An agent starts the server itself. Most agents read a file like this one (`.mcp.
 /// The server uses stdin and stdout. Its tools `list`, `compact`, `fork`, `stats`, `show`, `diff`, `print`, `search`,
 /// `expand`, and `reset` work like the commands, but only for transcripts inside FOLDER, and for sessions of agents
 /// that worked in FOLDER. The server works as if started in FOLDER, which determines the workspace, the configuration,
-/// and relative paths. The options apply to every `compact`; with --dry-run, nothing is ever written. The server never
-/// asks the user; an untrusted strategy is an error.
+/// and relative paths. The options apply to every `compact` and `fork`; with --dry-run, nothing is ever written. The
+/// server never asks the user; an untrusted strategy is an error.
 #[derive(Debug, Parser)]
 #[command(
     after_help = EXAMPLE,
