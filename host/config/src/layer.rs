@@ -91,7 +91,7 @@ fn walk(table: &DeTable<'_>, path: &mut KeyPath, visit: &mut impl FnMut(&KeyPath
         path.push(key.get_ref().to_string());
         match value.get_ref() {
             DeValue::Table(inner) if !inner.is_empty() && !is_merged_as_whole(path) => {
-                walk(inner, path, visit)
+                walk(inner, path, visit);
             }
             _ => visit(path, value),
         }
