@@ -243,7 +243,7 @@ fn small_saving_counts_only_for_the_same_view() {
     let min_saving = "--set=conversation.compaction.min_saving=0.3";
     scene.auto(&[min_saving]).exits(0).reports("declined: it would save ");
     scene.assert_requests(1);
-    scene.run(&["conversation", "--reset"]).exits(0);
+    scene.world.run(&["conversation", "--reset"]).exits(0);
     scene.auto(&[min_saving]).exits(0).reports("1 overlay appended");
     scene.assert_requests(2);
 }
