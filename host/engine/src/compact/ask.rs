@@ -225,7 +225,7 @@ impl<'a> ProposalCollector<'a> {
         match &result {
             Ok(Verdict::Accepted) => self.answered_requests.push(cache_key),
             Ok(Verdict::LargerView(reason)) => {
-                failures.put(&cache_key, &LlmFailure::LowSaving(reason.clone()))
+                failures.put(&cache_key, &LlmFailure::LowSaving(reason.clone()));
             }
             Err(error) if error.is_rejected_answer() => {
                 failures.put(&cache_key, &LlmFailure::Refused(error.to_string()));
