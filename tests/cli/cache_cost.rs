@@ -353,13 +353,14 @@ fn request_whose_answer_waits_is_repeated_with_a_cold_cache() {
 #[test]
 fn strategy_without_a_model_is_reported_if_a_summary_waits() {
     let (world, model) = (World::new(), Model::with_answer("Everything was read."));
-    let with_reasoning = Conversation::bulky(8).turn("And?").reasoning("I think so. ").message("Done.");
+    let with_reasoning =
+        Conversation::bulky(8).turn("And?").reasoning(&"I think so. ".repeat(200)).message("Done.");
     let transcript = world.write_conversation("talk", &with_reasoning);
     let arguments = [
         "auto",
         "talk",
         "--model=openai/g",
-        "--context-window=7000",
+        "--context-window=8000",
         "--keep-last=0",
         PREFER_COLD,
         "--sandbox=contained",

@@ -174,7 +174,10 @@ async fn compact_for_hook(args: &Args, environment: &Environment) -> Result<(), 
             .await;
     setup.planner.close().await;
     let (report, _) = result?;
-    if let Some(warning) = automatic::limit_warning(&report, environment) {
+    // A conversation that stays too large is not a failure of the hook.
+    if report.still_due.is_none()
+        && let Some(warning) = automatic::limit_warning(&report, environment)
+    {
         output::important_warning(&format!("hook: {warning}"));
     }
     let others = report.always.iter().chain(&report.fallback).filter_map(|other| other.warning.as_ref());
