@@ -5,7 +5,7 @@ use jp_compact_core::append::{self, Entry};
 use jp_compact_core::reply::{CompleteReply, Terminal};
 use jp_compact_core::request::{self, RequestParameters};
 use jp_compact_core::select::{self, NothingToCompact, Selected};
-use jp_compact_core::validate::{self, Compaction, Refusal, ValidationContext};
+use jp_compact_core::validate::{self, Compaction, Refusal};
 use jp_compact_core::{Pairs, Stream, Survey, TurnRange};
 use jp_compact_runtime::session::Body;
 use jp_compact_schema::document::{AutoWait, CacheCost};
@@ -20,10 +20,11 @@ use super::error::Error;
 use super::events::EventLinesCache;
 use super::large::InputDigest;
 use super::llm_failure_cache::{self, LlmFailure, RequestContext};
+use super::proposal::{Proposal, refused, validation_context};
 use super::receipt::{self, summary_texts};
 use super::strategy_error::StrategyRunError;
 use super::wait::wait_text;
-use super::{PreparedStrategy, RunReport, RunSettings, Step, StrategyOutcome, preflight, window};
+use super::{OnGrowth, PreparedStrategy, RunReport, RunSettings, Step, StrategyOutcome, preflight, window};
 use crate::consent::Allowed;
 use jp_compact_llm::ModelName;
 use jp_compact_store::Place;
@@ -50,15 +51,6 @@ pub(super) struct ProposalCollector<'a> {
     pub(super) entry_steps: Vec<usize>,
     /// The reason why a strategy that asks a model waits.
     pub(super) wait: Option<AutoWait>,
-}
-
-/// The proposal of a strategy. It is checked again if the transcript grows.
-struct Proposal<'a> {
-    strategy: &'a PreparedStrategy,
-    selected: Selected,
-    payloads: Vec<Payload>,
-    /// The index of its step in the report.
-    step_index: usize,
 }
 
 /// The host's verdict on a reply.
@@ -199,12 +191,16 @@ impl<'a> ProposalCollector<'a> {
         };
         let input_sha256 = self.input_sha256().to_owned();
         let context = RequestContext {
+            strategies: &self.run.strategies,
+            hints: &self.run.policy.hints,
+            allows_growth: self.run.policy.on_growth == OnGrowth::Append,
+            min_saving,
             input_sha256: &input_sha256,
             view_tokens: self.survey.estimate.view_tokens(&self.survey.view),
             llm,
             conversation_window: self.conversation_window(llm).await,
         };
-        let cache_key = llm_failure_cache::key(self.run, strategy, &selected, context);
+        let cache_key = llm_failure_cache::key(strategy, &selected, context);
         match failures.get(&cache_key) {
             Some(LlmFailure::LowSaving(reason)) => {
                 step.outcome = StrategyOutcome::Declined(format!("no model was asked again: {reason}"));
@@ -487,32 +483,4 @@ impl<'a> ProposalCollector<'a> {
         }
         Ok(())
     }
-}
-
-/// Returns the request data that a proposal is validated against.
-fn validation_context<'a>(
-    run: &'a RunSettings,
-    stream: &'a Stream,
-    pairs: &'a Pairs,
-    strategy: &'a PreparedStrategy,
-    selected: &Selected,
-    accepted: &'a [TurnRange],
-) -> ValidationContext<'a> {
-    ValidationContext {
-        requested_range: selected.requested,
-        allows_steps: strategy.traits().accepts_steps,
-        accepted,
-        overlap: run.policy.overlap,
-        hints: &run.policy.hints,
-        written_by_model: strategy.needs_model(),
-        ..ValidationContext::new(stream, pairs, selected.range, &strategy.described.description.produces)
-    }
-}
-
-/// Returns the error for a rejected reply. It has the texts of the summaries if the user may have paid for them.
-fn refused(refusal: Refusal, strategy: &PreparedStrategy, payloads: &[Payload]) -> StrategyRunError {
-    // The host asks twice before a summary is rejected because of its range.
-    let is_paid = strategy.needs_model() || matches!(refusal, Refusal::NotClosed { .. });
-    let summaries = if is_paid { summary_texts(payloads).collect() } else { Vec::new() };
-    StrategyRunError::Refused { refusal: Box::new(refusal), summaries }
 }

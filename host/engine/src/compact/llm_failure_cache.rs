@@ -2,6 +2,8 @@
 //! cold prompt cache. `auto` and `query` must not pay for the same request twice. All other commands always send their
 //! requests.
 
+use std::collections::BTreeMap;
+
 use jp_compact_runtime::digest;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::private_file::Cache;
@@ -9,10 +11,10 @@ use jp_compact_runtime::small_file;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{OnGrowth, PreparedStrategy, RunSettings};
+use super::PreparedStrategy;
 use jp_compact_core::TurnRange;
 use jp_compact_core::select::Selected;
-use jp_compact_schema::Llm;
+use jp_compact_schema::{Llm, ToolHint};
 
 /// The failures of earlier requests, by the digest of the request. If a failure cannot be stored, the same request is
 /// sent and paid again.
@@ -52,9 +54,15 @@ impl LlmFailureCache {
     }
 }
 
-/// The transcript before the run, and what the request has from the model's configuration.
+/// The values of a run that determine an answer, or the check of its saving.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestContext<'a> {
+    /// All strategies of the run, because the saving is that of the whole run.
+    pub(super) strategies: &'a [PreparedStrategy],
+    pub(super) hints: &'a BTreeMap<String, ToolHint>,
+    /// Whether the view may become larger.
+    pub(super) allows_growth: bool,
+    pub(super) min_saving: f64,
     /// The digest of the raw input.
     pub(super) input_sha256: &'a str,
     /// The tokens of the view, which depend on the existing overlays.
@@ -65,29 +73,23 @@ pub(super) struct RequestContext<'a> {
     pub(super) conversation_window: Option<u64>,
 }
 
-/// Returns the digest of all values that determine the answer and the check of its saving. The other strategies count,
-/// because the saving is that of the whole run.
-pub(super) fn key(
-    run: &RunSettings,
-    strategy: &PreparedStrategy,
-    selected: &Selected,
-    context: RequestContext<'_>,
-) -> String {
+/// Returns the digest of all values that determine the answer and the check of its saving.
+pub(super) fn key(strategy: &PreparedStrategy, selected: &Selected, context: RequestContext<'_>) -> String {
     let bounds = |range: TurnRange| [range.start(), range.end()];
     let described =
         |strategy: &PreparedStrategy| json!([strategy.described.confined.cleared.sha256, strategy.options]);
     let request = json!([
         described(strategy),
-        run.strategies.iter().map(described).collect::<Vec<_>>(),
+        context.strategies.iter().map(described).collect::<Vec<_>>(),
         bounds(selected.range),
         bounds(selected.requested),
         context.llm,
         context.conversation_window,
         context.input_sha256,
         context.view_tokens,
-        run.policy.hints,
-        run.policy.on_growth == OnGrowth::Append,
-        run.limits.min_saving,
+        context.hints,
+        context.allows_growth,
+        context.min_saving,
     ]);
     digest::of_bytes(request.to_string().as_bytes())
 }

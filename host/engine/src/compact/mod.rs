@@ -16,6 +16,7 @@ mod losses;
 mod open;
 mod preflight;
 mod prepare;
+mod proposal;
 mod receipt;
 mod report;
 mod reset;
