@@ -15,7 +15,12 @@ use crate::support::CommandOutput;
 /// Starts a batch whose strategy writes its process id and waits for the pipe `go`. Interrupts the batch once, then
 /// calls `after_interrupt`. The strategy replies with these members.
 #[track_caller]
-fn run_interrupted(set: &Set, reply: &str, after_interrupt: impl FnOnce(Pid)) -> CommandOutput {
+fn run_interrupted(
+    set: &Set,
+    reply: &str,
+    options: &[&str],
+    after_interrupt: impl FnOnce(Pid),
+) -> CommandOutput {
     let (started_pipe, continue_pipe) = (set.path("started"), set.path("go"));
     for fifo in [&started_pipe, &continue_pipe] {
         assert!(Command::new("/bin/mkfifo").arg(fifo).status().unwrap().success());
@@ -28,7 +33,7 @@ fn run_interrupted(set: &Set, reply: &str, after_interrupt: impl FnOnce(Pid)) ->
     );
     set.world.write_plugin("waits", &run);
     let args = Set::arguments(&["-s", "waits", "--trust-dir", "plugins", "--sandbox=contained", "-j", "1"]);
-    let child = set.world.spawn(&mut set.world.command(&[&args[..], &["--report", "r.json"]].concat()));
+    let child = set.world.spawn(&mut set.world.command(&[&args[..], options].concat()));
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(fs::read_to_string(started_pipe)));
     receiver.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
@@ -44,13 +49,14 @@ fn run_interrupted(set: &Set, reply: &str, after_interrupt: impl FnOnce(Pid)) ->
 }
 
 const DECLINE: &str = r#""type":"decline","reason":"no""#;
+const REPORT: &[&str] = &["--report", "r.json"];
 
 #[test]
 fn errors_after_an_interrupt_are_reported() {
     let set = Set::new(1);
     let continue_pipe = set.path("go");
     let reply = r#""type":"error","code":"broken","message":"it is broken""#;
-    let output = run_interrupted(&set, reply, |_| fs::write(&continue_pipe, "go\n").unwrap());
+    let output = run_interrupted(&set, reply, REPORT, |_| fs::write(&continue_pipe, "go\n").unwrap());
     output.exits(130).reports("it is broken");
     assert_eq!(set.report("r.json").total.failed, 1);
     set.assert_untouched();
@@ -61,7 +67,8 @@ fn interrupt_finishes_work_in_progress_and_resume_continues() {
     // More transcripts than the batch works on at the same time.
     let set = Set::new(60);
     let continue_pipe = set.path("go");
-    let output = run_interrupted(&set, DECLINE, |_| fs::write(&continue_pipe, "go\n").unwrap()).exits(130);
+    let output =
+        run_interrupted(&set, DECLINE, REPORT, |_| fs::write(&continue_pipe, "go\n").unwrap()).exits(130);
     let output = output
         .reports("interrupted: finishing the requests in progress")
         .reports("same command with --resume");
@@ -82,6 +89,22 @@ fn interrupt_finishes_work_in_progress_and_resume_continues() {
     assert!(report.complete);
     assert_eq!(report.transcripts.len(), 60);
     assert!(set.transcripts.iter().all(|transcript| transcript.overlays().len() == 1));
+}
+
+/// Without a report, a second run cannot know that a view is its own.
+#[test]
+fn hint_of_an_interrupt_depends_on_the_output() {
+    for (options, hint) in [
+        (&["--out", "views"][..], "hint: to continue, give `--out` another folder; "),
+        (&["--dry-run"], "hint: run the same command again\n"),
+        (&[], "hint: to continue, run the same command again; finished transcripts are skipped"),
+    ] {
+        let set = Set::new(3);
+        let continue_pipe = set.path("go");
+        run_interrupted(&set, DECLINE, options, |_| fs::write(&continue_pipe, "go\n").unwrap())
+            .exits(130)
+            .reports(hint);
+    }
 }
 
 /// A worker that counts its requests in a file, and waits for a pipe at its first request.
@@ -148,7 +171,7 @@ fn interrupt_finishes_only_the_request_in_progress() {
 #[test]
 fn second_interrupt_stops_immediately() {
     let set = Set::new(3);
-    let output = run_interrupted(&set, DECLINE, |pid| {
+    let output = run_interrupted(&set, DECLINE, REPORT, |pid| {
         // The system may merge two early signals into one. Therefore send until the batch has handled the
         // second one.
         let partial_report = set.path("r.json.part");
