@@ -14,7 +14,7 @@ mod world;
 use serde_json::{Value, json};
 use world::{Conversation, World};
 
-/// Returns two turns that read, write and run, and two turns that are kept.
+/// Returns two turns that read, write and run, and two turns without calls.
 fn conversation() -> Conversation {
     let mut conversation = Conversation::default();
     conversation.turn("look at it");

@@ -75,7 +75,7 @@ fn is_identifier(word: &str) -> bool {
     second > 0 && upper(rest) && rest[1..].chars().count() >= 2
 }
 
-/// Extends a number by its fraction, if the fraction ends with a digit and no word follows.
+/// Extends a number by its fraction, if the fraction has a digit and no word character follows its digits.
 fn with_fraction<'a>(text: &'a str, start: usize, digits: &'a str) -> &'a str {
     let end = start + digits.len();
     let Some(fraction) = text[end..].strip_prefix('.') else { return digits };

@@ -238,7 +238,7 @@ fn large_range_is_split_at_turns_and_merged() {
     for (part, need) in rounds[0].iter().enumerate() {
         let tokens = (need.content.len() + need.system.len()) as u64 / 4;
         assert!(tokens + need.max_tokens <= 8_000, "{tokens}");
-        // A turn is never split between two parts.
+        // No turn of this range is split between two parts.
         let turns: Vec<usize> = (0..6)
             .filter(|turn| need.content.contains(&format!("turn {turn}, user:")))
             .filter(|turn| need.content.contains(&format!("turn {turn}, assistant:")))

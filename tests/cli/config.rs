@@ -196,7 +196,7 @@ fn rejects_provider_settings_in_workspace_file() {
     error: failed to read the configuration /here/.jp-compact.toml
 
     Caused by:
-      line 1, column 6: `llm.providers` is not allowed in a workspace file; only `llm.model` is, because an address in a repository could steal your key
+      line 1, column 6: `llm.providers` is not allowed in a workspace file; only `llm.model` is, because other settings could send your API key to another address
 
     hint: set it in your own configuration: ~/.config/jp-compact/config.toml, `--config` or `--set`
     ");

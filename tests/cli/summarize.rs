@@ -159,7 +159,7 @@ fn run_with_model(world: &World, model: Option<&Model>, extra: &[&str]) -> Comma
 }
 
 #[test]
-fn rejects_incomplete_provider_answers() {
+fn rejects_unusable_provider_answers() {
     for (text, finish_reason, message) in [
         ("They rea", "length", "the answer was cut off at the token limit (llm_truncated)"),
         ("I will not", "content_filter", "the model stopped with the reason `content_filter` (llm_refused)"),

@@ -129,7 +129,7 @@ impl World {
         (0..self.conversations).map(|number| self.path(&format!("c{number}/events.json"))).collect()
     }
 
-    /// Runs the executable on all conversations.
+    /// Runs jp-compact on all conversations. `mode` is the name of a strategy, or a mode of the strategy `hostile`.
     #[track_caller]
     pub(crate) fn run(&self, mode: &str, tier: Tier, deadline: Duration, extra: &[&str]) -> RunOutput {
         let is_executable = PLUGINS.folder(tier).join(mode).exists();

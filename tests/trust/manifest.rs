@@ -1,4 +1,4 @@
-//! The `[run]` section of a manifest: mode, timeout, and protocols.
+//! The `mode` and `timeout` of a manifest's `[run]` section, and the `protocols` of the manifest.
 
 use std::fs;
 

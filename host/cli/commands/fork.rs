@@ -128,7 +128,7 @@ fn fork_conversation(
     environment: &Environment,
 ) -> Result<Exit, Report> {
     if args.replace.is_some() {
-        let hint = "`jp-compact list --forks` lists the sessions that --replace accepts";
+        let hint = "name a fork of a session; `jp-compact list --forks` lists the forks";
         return Err(Report::new(Exit::Usage, "--replace does not accept JP's conversations", Some(hint)));
     }
     let Some(dest) = &args.dest else {

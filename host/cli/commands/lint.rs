@@ -24,7 +24,8 @@ const RULES: &str = "docs/reference/lint-rules.md";
 
 /// Check the view of a conversation against the rules of providers
 ///
-/// Without --provider, only the rules that all providers share are checked (G1-G5). The exit code is 3 if a rule is violated.
+/// Without --provider, only the rules for views are checked (G1-G5). The exit code is 3 if a rule is violated, but not
+/// for a warning.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact lint 17738399468\n  jp-compact lint events.json --provider all --json | jq .violations\n  jp-compact lint 17738399468 --provider ollama --context-window 8192"

@@ -38,18 +38,15 @@ pub(super) fn check_text(text: &str, source: &Source) -> Option<ConfigError> {
 fn forbidden_in_workspace(table: &DeTable<'_>, place: &str) -> Option<(Range<usize>, String)> {
     let allowed = ["conversation", "llm"];
     if let Some((key, _)) = entries(table).find(|(key, _)| !allowed.contains(&key.get_ref().as_ref())) {
-        let message = format!(
-            "`{}` is not allowed {place}; it cannot set folders, permissions, trust, environment or \
-             commands",
-            key.get_ref()
-        );
+        let message =
+            format!("`{}` is not allowed {place}; only `conversation` and `llm.model` are", key.get_ref());
         return Some((key.span(), message));
     }
     let llm = table_at(table, "llm")?;
     let (key, _) = entries(llm).find(|(key, _)| key.get_ref() != "model")?;
     let message = format!(
-        "`llm.{}` is not allowed {place}; only `llm.model` is, because an address in a repository could \
-         steal your key",
+        "`llm.{}` is not allowed {place}; only `llm.model` is, because other settings could send your \
+         API key to another address",
         key.get_ref()
     );
     Some((key.span(), message))

@@ -124,7 +124,7 @@ impl std::fmt::Display for Note {
                 )
             }
             Self::OpenStep { to, reason: OpenReason::Unanswered } => {
-                write!(out, "turn {} is compacted up to step {to}: it is not finished", to.turn)
+                write!(out, "turn {} is compacted up to step {to}: the turn is not finished", to.turn)
             }
             Self::Rounded { from, to } => {
                 write!(out, "reduced {from} to {to}: the strategy compacts whole turns only")

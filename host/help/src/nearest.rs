@@ -41,7 +41,8 @@ pub fn hint_for(typed: &str, known: &[impl AsRef<str>], plural: &str, command: &
 /// The hint after an unknown key of the configuration.
 pub const KEYS_HINT: &str = "`jp-compact config --example` prints an example with every key";
 
-/// Returns the hint after a dotted key without a value: the key that the user probably meant. Its last word suffices.
+/// Returns the hint for a dotted key that has no value: the key that the user probably meant. The last word of a key is
+/// enough to find it.
 #[must_use]
 pub fn hint_for_key(typed: &str, known: &[String]) -> String {
     let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();

@@ -76,9 +76,9 @@ pub fn tools(print_forms: &[&str]) -> Vec<ToolDescription> {
             published("fork-report"),
             "Copy a session as a smaller one",
             Adds,
-            "Copy a session that `list` lists to a new session with the overlays applied, with `profile` also compacted. The \
-             original and the running context stay as they are. The result has the one command with which the user \
-             resumes the copy, as `session.resume`: pass it on.",
+            "Copy a session of `list` to a new session with the overlays applied. With `profile`, the copy is also \
+             compacted. The original and the running context stay as they are. The result has the one command with \
+             which the user resumes the copy, as `session.resume`: pass it on.",
         ),
         tool::<InspectArguments>(
             "stats",

@@ -79,8 +79,9 @@ pub(crate) fn rounds_section(report: &EvalReport) -> Option<Markup> {
     let axes =
         Axes { x: "compactions", y: "names kept, %", x_range: (1.0, most as f64), y_range: (0.0, 100.0) };
     let caption = html! {
-        "The recall at the last cut, after several compactions. The table has the same numbers. A "
-        "flat line means that a conversation can be compacted again and again without further loss."
+        "The recall of paths, numbers, and identifiers together, at the last cut, after several compactions. The "
+        "table has the recall of each kind. A flat line means that a conversation can be compacted again and again "
+        "without further loss."
     };
     let table = html! {
         table {

@@ -36,7 +36,7 @@ pub struct EvalPriceFamily {
     pub ttl_minutes: u32,
 }
 
-/// The cost of one compaction, summed over all cuts.
+/// The cost of one compaction at each cut, summed over all cuts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct EvalCache {

@@ -77,7 +77,7 @@ fn a_summary_begins_with_a_turn_or_its_first_step() {
 
 #[test]
 fn a_summary_in_the_open_turn_ends_before_a_step_that_thinks() {
-    let closed = "turn 1 is compacted up to step 1.5: it is not finished";
+    let closed = "turn 1 is compacted up to step 1.5: the turn is not finished";
     let thinking = |from: &str, to: &str| {
         format!(
             "reduced {from} to {to}: turn 1 is open, and the step after a summary must begin with thinking there"

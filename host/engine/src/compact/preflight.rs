@@ -9,8 +9,8 @@ use super::{PreparedStrategy, percent_of};
 
 /// Returns the reason to decline a summary of these turns without asking a model.
 pub(super) fn reason_to_decline(survey: &Survey<'_>, selected: &Selected, min_saving: f64) -> Option<String> {
-    // Checks the requested turns, not the extended range: with `--overlap union`, one summary may replace an older
-    // summary and cover it.
+    // Checks the requested turns, not the extended range. With `--overlap union`, the extended range may be that of an
+    // older summary, which the new summary then replaces.
     let requested = selected.requested;
     let covering: Vec<_> = summaries(survey).filter(|(_, summary)| summary.covers(requested)).collect();
     if let Some((number, summary)) = covering.iter().find(|(_, summary)| summary.end() == requested.end()) {

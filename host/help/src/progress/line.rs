@@ -16,7 +16,7 @@ use super::draw_target;
 const SHOWN_AFTER: Duration = Duration::from_millis(300);
 /// The time between two redraws.
 const TICK: Duration = Duration::from_millis(100);
-/// A longer message would wrap, and then it could not be cleared.
+/// A longer message is truncated.
 const MESSAGE_CHARS_MAX: usize = 60;
 
 /// The line. Its thread ends with it.
