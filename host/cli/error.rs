@@ -175,7 +175,7 @@ impl From<StoreError> for Report {
 impl From<SessionError> for Report {
     fn from(error: SessionError) -> Self {
         let hint = match &error {
-            SessionError::NotFound { .. } | SessionError::Ambiguous { .. } => {
+            SessionError::NotFound { .. } | SessionError::Ambiguous { .. } | SessionError::Unnamed => {
                 "`jp-compact list` lists the sessions"
             }
             SessionError::NoFolder { .. } => "give the new file: `jp-compact fork SESSION DEST`",

@@ -8,6 +8,7 @@ use jp_compact_engine::batch::FoundFiles;
 use jp_compact_engine::compact::{self, Opened};
 use jp_compact_help::nearest;
 use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::trust::quoted;
 use jp_compact_sessions as sessions;
 use jp_compact_store::{self as store, LargeTranscript};
 use jp_compact_transcripts::{Format, Transcript};
@@ -117,10 +118,20 @@ pub(crate) fn no_transcript(paths: &[OsString]) -> Report {
 /// The maximum number of sessions whose ids are compared with a mistyped id.
 const IDS_MAX: usize = 1000;
 
-/// Suggests the nearest id if a mistyped id may be the cause of a failure.
+/// Names the file of a session if the argument is the id of the session. Only `fork` and `resume` accept such an id.
+pub(crate) fn session_hint(argument: &str, environment: &Environment) -> Option<String> {
+    let session = sessions::find(argument, environment).ok()?;
+    let path = quoted(&session.path);
+    Some(format!("this is the id of a session of {}; give its file: {path}", session.agent))
+}
+
+/// Suggests the file of the session, or the nearest id, if the argument may be an id.
 pub(crate) fn with_similar_id(report: Report, transcript: &OsStr, environment: &Environment) -> Report {
     let typed = transcript.to_str().filter(|typed| typed.len() >= 6 && !typed.contains(['/', '.']));
     let Some(typed) = typed.filter(|typed| !environment.cwd.join(typed).exists()) else { return report };
+    if let Some(hint) = session_hint(typed, environment) {
+        return report.with_hint(hint);
+    }
     let ids = sessions::session_ids(IDS_MAX, environment);
     // The beginning of an id may be mistyped, too.
     let beginnings = ids.iter().filter_map(|id| id.get(..typed.len()));

@@ -126,13 +126,20 @@ fn print_help(arguments: &[OsString], plain: &clap::Error) {
 fn report_usage_error(error: &clap::Error, arguments: &[OsString]) -> Exit {
     // clap calls a hint a tip.
     let rendered = error.render().to_string().replace("\n  tip: ", "\nhint: ");
-    let failure = error::usage_error(&rendered).failure(None);
-    if arguments.iter().any(|argument| argument == "--json") {
+    let report = error::usage_error(&rendered);
+    let has = |word: &str| arguments.iter().any(|argument| argument == word);
+    if has("auto") && has("--hook") {
+        // For an agent, another exit code than 0 is an answer: 2 forbids what the agent was about to do.
+        output::important_warning(&format!("hook: {}", report.message));
+        return Exit::Done;
+    }
+    let failure = report.failure(None);
+    if has("--json") {
         // If this write fails, the report on stderr still follows.
         let _ = output::json_line(&failure);
     }
     let is_json = |pair: &[OsString]| pair[0] == "--log-format" && pair[1] == "json";
-    if arguments.iter().any(|argument| argument == "--log-format=json") || arguments.windows(2).any(is_json) {
+    if has("--log-format=json") || arguments.windows(2).any(is_json) {
         output::set_json();
     }
     // Arguments may contain foreign text, so the message is escaped.

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::input::{stdin_refused, with_similar_id};
+use crate::input::{session_hint, stdin_refused, with_similar_id};
 use crate::lines::EscapedLines;
 use crate::output;
 use crate::transcript_results::TranscriptResults;
@@ -128,10 +128,10 @@ fn unknown_argument(
             let line = intended_line(command, argument, arguments, &transcript);
             format!("did you mean `{line}`? Write a path as `./{argument}`")
         }
-        None => match conversation_id(argument) {
+        None => session_hint(argument, environment).unwrap_or_else(|| match conversation_id(argument) {
             Some(id) => format!("inside the workspace, `jp-compact {id}` compacts that conversation"),
             None => format!("`jp-compact --help` lists the commands; write a path as `./{argument}`"),
-        },
+        }),
     };
     Report::new(Exit::Usage, message, Some(&hint))
 }

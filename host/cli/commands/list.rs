@@ -50,7 +50,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         output::json_line(&document)?;
     } else {
         let now = &Clock::System.local_now();
-        output::table(&sessions::table(&document, hidden, output::columns(), now, environment))?;
+        let ids = sessions::file_ids(environment);
+        output::table(&sessions::table(&document, hidden, output::columns(), &ids, now, environment))?;
     }
     Ok(Exit::Done)
 }

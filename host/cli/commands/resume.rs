@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         }
         return Ok(Exit::Done);
     }
-    let error = fork.session.resume.exec();
+    let error = fork.session.resume.exec(environment);
     let mut report = Report::of_system("failed to start the agent", &error);
     report = report.with_hint(format!("the fork is ready: `{}`", fork.session.resume));
     Err(if args.run_args.json { report.printed() } else { report })

@@ -21,7 +21,7 @@ const TITLE_CHARS_MAX: usize = 40;
 pub fn overview(now: &Zoned, environment: &Environment) -> Option<Vec<String>> {
     let all = sessions::recorded_sessions(SESSIONS_MAX, environment);
     let here: Vec<ListedSession> = all.into_iter().filter(|session| is_here(session, environment)).collect();
-    let ids = sessions::short_ids(&here);
+    let ids = sessions::short_ids(&here, &sessions::file_ids(environment));
     let last = here.first()?;
     let mut agents: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for (index, session) in here.iter().enumerate() {

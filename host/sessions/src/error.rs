@@ -17,6 +17,8 @@ pub enum SessionError {
     NotFound { id: String },
     #[error("`{id}` is the beginning of several ids: {}", candidates.join(", "))]
     Ambiguous { id: String, candidates: Vec<String> },
+    #[error("the hook's input names no session")]
+    Unnamed,
     /// The transcript lacks the record that holds the id of the session.
     #[error("failed to fork {}: it has no {missing}", path.display())]
     Incomplete { path: PathBuf, missing: &'static str },

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use jp_compact_runtime::environment::Environment;
+use jp_compact_store::StoreError;
 use serde::Deserialize;
 
 use crate::error::SessionError;
@@ -22,12 +23,15 @@ pub struct HookInput {
 /// with the given id.
 ///
 /// # Errors
-/// The agent names no existing file, and no session has the id.
+/// The agent names no existing file, and no session has the id, or the agent names no session at all.
 pub fn session_of_hook(input: &HookInput, environment: &Environment) -> Result<PathBuf, SessionError> {
     let named = input.transcript_path.as_ref().filter(|path| !path.as_os_str().is_empty());
     if let Some(path) = named.map(|path| environment.cwd.join(path)).filter(|path| path.is_file()) {
         return Ok(path);
     }
-    let id = input.session_id.as_deref().unwrap_or_default();
-    Ok(find(id, environment)?.path)
+    match (input.session_id.as_deref(), named) {
+        (Some(id), _) if !id.is_empty() => Ok(find(id, environment)?.path),
+        (_, Some(path)) => Err(StoreError::NotFound { path: environment.cwd.join(path) }.into()),
+        _ => Err(SessionError::Unnamed),
+    }
 }

@@ -38,6 +38,6 @@ pub use hook::{HookInput, session_of_hook};
 pub use opencode_cli::{ExportedSession, OpenCode, export, install};
 pub use origin::{applied_overlays, origin_line, session_origin};
 pub use replace::{EarlierFork, earlier_fork};
-pub use report::{ListRequest, list_sessions, recorded_sessions, session_ids};
+pub use report::{ListRequest, file_ids, list_sessions, recorded_sessions, session_ids};
 pub use resume_command::ResumeCommand;
 pub use table::{short_ids, table};

@@ -70,10 +70,16 @@ pub fn recorded_sessions(max: usize, environment: &Environment) -> Vec<ListedSes
     rows
 }
 
+/// Returns the ids of the sessions of all agents, with which [`crate::find`] compares an id. No session is read.
+#[must_use]
+pub fn file_ids(environment: &Environment) -> Vec<String> {
+    find_all(&Agent::ALL, environment).into_iter().map(|file| file.id).collect()
+}
+
 /// Returns the ids of the sessions of all agents and of JP's conversations. No session is read.
 #[must_use]
 pub fn session_ids(max: usize, environment: &Environment) -> Vec<String> {
     let conversations = jp_conversations(environment).unwrap_or_default();
     let ids = conversations.into_iter().map(|conversation| conversation.id);
-    ids.chain(find_all(&Agent::ALL, environment).into_iter().map(|file| file.id)).take(max).collect()
+    ids.chain(file_ids(environment)).take(max).collect()
 }

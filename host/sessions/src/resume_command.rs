@@ -35,12 +35,18 @@ impl ResumeCommand {
             let reason = format!("its agent worked in {}, which does not exist", folder.display());
             return Err(SessionError::NotStartable { reason });
         }
-        let path = environment.variables.get("PATH").unwrap_or_default();
-        let program = self.program();
-        if std::env::split_paths(&path).any(|folder| environment.cwd.join(folder).join(program).is_file()) {
+        if self.program_in_path(environment).is_some() {
             return Ok(());
         }
-        Err(SessionError::NotStartable { reason: format!("`{program}` is not in PATH") })
+        Err(SessionError::NotStartable { reason: format!("`{}` is not in PATH", self.program()) })
+    }
+
+    /// Returns the absolute path of the agent's program.
+    fn program_in_path(&self, environment: &Environment) -> Option<PathBuf> {
+        let path = environment.variables.get("PATH").unwrap_or_default();
+        let mut paths =
+            std::env::split_paths(&path).map(|folder| environment.cwd.join(folder).join(self.program()));
+        paths.find(|path| path.is_file())
     }
 
     /// Returns the name of the agent's program, which may follow `env` and its variables.
@@ -52,8 +58,15 @@ impl ResumeCommand {
 
     /// Replaces this process with the command. Returns only if that fails.
     #[must_use]
-    pub fn exec(&self) -> io::Error {
-        process::exec(&self.words, self.folder.as_deref())
+    pub fn exec(&self, environment: &Environment) -> io::Error {
+        // The command runs in the folder of the session, where a relative folder of PATH would be another one.
+        let path = self.program_in_path(environment);
+        let path = path.as_deref().and_then(Path::to_str).unwrap_or(self.program());
+        let mut words = self.words.clone();
+        if let Some(program) = words.iter_mut().find(|word| *word == self.program()) {
+            path.clone_into(program);
+        }
+        process::exec(&words, self.folder.as_deref())
     }
 }
 

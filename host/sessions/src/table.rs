@@ -21,12 +21,13 @@ const COUNT_COLUMNS: usize = 132;
 const COUNTS: [&str; 4] = ["TURNS", "STEPS", " TOKENS", "OVERLAYS"];
 
 /// Returns the lines of the list. `hidden` is the number of sessions that are not listed, `columns` the width of the
-/// terminal, if there is one. A narrow terminal shows fewer cells of a row.
+/// terminal, if there is one. A narrow terminal shows fewer cells of a row. For `all_ids`, see [`short_ids`].
 #[must_use]
 pub fn table(
     report: &SessionListReport,
     hidden: usize,
     columns: Option<usize>,
+    all_ids: &[String],
     now: &Zoned,
     environment: &Environment,
 ) -> Vec<String> {
@@ -34,7 +35,7 @@ pub fn table(
     if report.sessions.is_empty() {
         lines.push("no sessions".to_owned());
     } else {
-        let ids = short_ids(&report.sessions);
+        let ids = short_ids(&report.sessions, all_ids);
         let cells: Vec<[String; 7]> =
             report.sessions.iter().zip(ids).map(|(row, id)| cells(row, id, now, environment)).collect();
         let header =
@@ -99,13 +100,13 @@ fn folder(row: &ListedSession, environment: &Environment) -> String {
     format!("…{}", short.chars().skip(chars + 1 - FOLDER_CHARS_MAX).collect::<String>())
 }
 
-/// Returns the printed part of each id. Ids of OpenCode and JP are printed whole. All others are beginnings of one length
-/// that are not the beginning of another id.
+/// Returns the printed part of each id. Ids of OpenCode and JP are printed whole. All others are cut to one length, at
+/// which each names one session of `all_ids`, the ids of all sessions on this machine (see [`crate::file_ids`]).
 #[must_use]
-pub fn short_ids(rows: &[ListedSession]) -> Vec<String> {
+pub fn short_ids(rows: &[ListedSession], all_ids: &[String]) -> Vec<String> {
     let is_unique = |id: &str, length: usize| {
         let start = id.get(..length);
-        start.is_none() || rows.iter().filter(|row| row.id.get(..length) == start).count() == 1
+        start.is_none() || all_ids.iter().filter(|id| id.get(..length) == start).count() <= 1
     };
     // OpenCode accepts only whole ids. The first digits of JP's ids rarely differ.
     let is_whole = |row: &ListedSession| row.path.is_none() || row.agent == "jp";
@@ -170,16 +171,19 @@ mod tests {
             row("4dee0fbb-25ed", "Two"),
             row("5dee0fbb-25ed", "Two"),
         ];
-        assert_eq!(short_ids(&rows), ["17738399468", "17738399469", "4dee0fbb", "5dee0fbb"]);
+        let ids = ["4dee0fbb-25ed", "5dee0fbb-25ed"].map(str::to_owned);
+        assert_eq!(short_ids(&rows, &ids), ["17738399468", "17738399469", "4dee0fbb", "5dee0fbb"]);
     }
 
     #[test]
     fn lines_fit_the_terminal_and_ids_are_unique() {
-        let sessions = vec![row("01a1fd18-25ed", "One"), row("01a1fd18-eacc", &"word ".repeat(30))];
+        // The second session is not listed, but its id is similar.
+        let ids = ["01a1fd18-25ed", "01a1fd18-eacc", "71a1fd18-eacc"].map(str::to_owned);
+        let sessions = vec![row(&ids[0], "One"), row(&ids[2], &"word ".repeat(30))];
         let report = SessionListReport { sessions, notes: Vec::new() };
         let environment = Environment { home: Some("/home/u".into()), ..Environment::bare("/") };
         let now = &"2026-11-23T08:00:00Z[UTC]".parse().unwrap();
-        let table = |columns| table(&report, 3, Some(columns), now, &environment);
+        let table = |columns| table(&report, 3, Some(columns), &ids, now, &environment);
         let lines = table(120);
         assert_eq!(lines[0], "   WHEN  AGENT  ID            SIZE  FOLDER                    TITLE");
         assert_eq!(lines[1], "3 h ago  codex  01a1fd18-2  157 kB  …roject-with-a-long-name  One");

@@ -20,10 +20,11 @@ pub(super) struct NarrowTerminal {
 }
 
 impl NarrowTerminal {
-    /// Returns `None` if stderr is not a terminal.
+    /// Returns `None` if stderr is not a terminal, or a terminal that cannot move its cursor.
     pub(super) fn stderr() -> Option<Self> {
         let terminal = Term::buffered_stderr();
-        terminal.is_term().then(|| Self { terminal, column: Mutex::new(0) })
+        let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+        (terminal.is_term() && !is_dumb).then(|| Self { terminal, column: Mutex::new(0) })
     }
 
     fn set_column(&self, column: usize) {
