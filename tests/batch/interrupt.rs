@@ -7,10 +7,11 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
 use crate::processes;
 use crate::set::Set;
-use crate::support::CommandOutput;
+use crate::support::{CommandOutput, Conversation, Model};
 
 /// Starts a batch whose strategy writes its process id and waits for the pipe `go`. Interrupts the batch once, then
 /// calls `after_interrupt`. The strategy replies with these members.
@@ -122,6 +123,31 @@ while read -r line; do
 done
 "#;
 
+/// Starts a batch, and interrupts it when its worker waits for the pipe `go`. The worker continues when the batch has
+/// handled the interrupt. Returns the rest of stderr.
+#[track_caller]
+fn interrupt_waiting_worker(set: &Set, command: &mut Command) -> String {
+    let (started_pipe, continue_pipe) = (set.path("started"), set.path("go"));
+    for fifo in [&started_pipe, &continue_pipe] {
+        assert!(Command::new("/bin/mkfifo").arg(fifo).status().unwrap().success());
+    }
+    let mut child = set.world.spawn(command);
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || sender.send(fs::read_to_string(started_pipe)));
+    receiver.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("interrupted: finishing") {
+        line.clear();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "the batch has ended");
+    }
+    fs::write(&continue_pipe, "go\n").unwrap();
+    let end = std::io::read_to_string(&mut stderr).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{end}");
+    end
+}
+
 /// A worker gets one request at a time. The transcripts that wait for it must not delay the end.
 #[test]
 fn interrupt_finishes_only_the_request_in_progress() {
@@ -140,32 +166,89 @@ fn interrupt_finishes_only_the_request_in_progress() {
     for number in 0..30 {
         fs::write(set.path(&format!("set/{number}.jsonl")), session(number)).unwrap();
     }
-    let (started_pipe, continue_pipe) = (set.path("started"), set.path("go"));
-    for fifo in [&started_pipe, &continue_pipe] {
-        assert!(Command::new("/bin/mkfifo").arg(fifo).status().unwrap().success());
-    }
     let script = WORKER.replace("FOLDER", set.path("").to_str().unwrap().trim_end_matches('/'));
     set.world.write_script("plugins/worker", &script);
     let args = Set::arguments(&["-s", "worker", "--trust-dir", "plugins", "--sandbox=contained", "-j", "1"]);
-    let mut child = set.world.spawn(&mut set.world.command(&[&args[..], &["--report", "r.json"]].concat()));
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || sender.send(fs::read_to_string(started_pipe)));
-    receiver.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.starts_with("interrupted: finishing") {
-        line.clear();
-        assert!(stderr.read_line(&mut line).unwrap() > 0, "the batch has ended");
-    }
-    fs::write(&continue_pipe, "go\n").unwrap();
-    let end = std::io::read_to_string(&mut stderr).unwrap();
+    let command = &mut set.world.command(&[&args[..], &["--report", "r.json"]].concat());
+    let end = interrupt_waiting_worker(&set, command);
     assert!(!end.contains("not a transcript") && !end.contains("not transcripts"), "{end}");
-    assert_eq!(child.wait().unwrap().code(), Some(130));
     let requests = fs::read_to_string(set.path("requests")).unwrap();
     assert_eq!(requests.lines().count(), 1, "the worker got requests after the interrupt");
     let report = set.report("r.json");
     assert_eq!((report.complete, report.transcripts.len()), (false, 1));
+}
+
+/// A worker that asks a model, and then replies with `REPLY`. At the first answer of the model, it waits for a pipe.
+const ASKING_WORKER: &str = r#"#!/bin/sh
+if [ "$1" = describe ]; then
+    echo '{"type":"describe","protocols":[1],"name":"asks","version":"1.0.0","description":"a worker","produces":["summary"],"input":"none","features":["worker"],"needs":["llm"]}'
+    exit 0
+fi
+while read -r line; do
+    id=$(echo "$line" | sed 's/.*"id":"\(c[0-9]*\)".*/\1/')
+    case "$line" in
+    '{"type":"compact"'*'"range_exact":true'*)
+        echo '{"type":"result","id":"'"$id"'","compactions":[{"from_turn":0,"to_turn":2,"summary":{"summary":"S"}}]}' ;;
+    '{"type":"compact"'*'"answers":{}'*)
+        echo '{"type":"needs","id":"'"$id"'","requests":{"a":{"kind":"llm.complete","messages":[{"role":"user","content":"hello"}],"max_tokens":50}}}' ;;
+    '{"type":"compact"'*)
+        if [ ! -e FOLDER/waited ]; then : > FOLDER/waited; echo $$ > FOLDER/started; read -r go < FOLDER/go; fi
+        echo '{"id":"'"$id"'",REPLY}' ;;
+    esac
+done
+"#;
+
+/// Interrupts a batch while answers of a model wait for the worker. Expects that no transcript for which the model was
+/// asked is dropped. With `appends`, each gets an overlay.
+#[track_caller]
+fn check_paid_answers(conversation: &Conversation, reply: &str, strategies: &[&str], appends: bool) {
+    let mut set = Set::new(0);
+    for number in 0..12 {
+        set.transcripts.push(set.world.write_conversation(&format!("set/a{number}"), conversation));
+    }
+    let in_folder =
+        |script: &str| script.replace("FOLDER", set.path("").to_str().unwrap().trim_end_matches('/'));
+    set.world.write_script("plugins/asks/asks", &in_folder(ASKING_WORKER).replace("REPLY", reply));
+    let manifest = "manifest = 1\nname = \"asks\"\nversion = \"1.0.0\"\ndescription = \"a worker\"\nprotocols = [1]\n\
+                    [run]\ncommand = [\"./asks\"]\n[permissions]\nllm = true\n";
+    set.world.write_file("plugins/asks/plugin.toml", manifest.as_bytes());
+    let later_worker = WORKER.replace("if [ ! -e FOLDER/waited ]", "if false");
+    set.world.write_script("plugins/worker", &in_folder(&later_worker));
+    let model = Model::with_answer("an answer");
+    let options = ["--trust-dir", "plugins", "--sandbox=contained", "-j", "1", "--model", "openai/g"];
+    let bounds = ["--keep-last", "0", "--restore", "--report", "r.json"];
+    let mut command = set.world.command(&[&["batch", "set"], strategies, &options, &bounds].concat());
+    let end = interrupt_waiting_worker(&set, model.configure(&mut command));
+    let report = set.report("r.json");
+    // A batch works on 8 transcripts at the same time.
+    let asked = model.requests().len();
+    assert!((2..=8).contains(&asked), "{asked}");
+    assert_eq!((report.complete, report.transcripts.len(), report.total.failed), (false, asked, 0), "{end}");
+    let later_requests = fs::read_to_string(set.path("requests")).unwrap_or_default();
+    assert_eq!(later_requests.lines().count(), if strategies.contains(&"worker") { asked } else { 0 });
+    assert_eq!(
+        set.transcripts.iter().map(|transcript| transcript.overlays().len()).sum::<usize>(),
+        if appends { asked } else { 0 }
+    );
+}
+
+#[test]
+fn paid_answers_reach_the_strategy_after_an_interrupt() {
+    check_paid_answers(&Conversation::bulky(5), DECLINE, &["-s", "asks"], false);
+}
+
+#[test]
+fn strategies_after_a_paid_answer_are_asked_after_an_interrupt() {
+    check_paid_answers(&Conversation::bulky(5), DECLINE, &["-s", "asks", "-s", "worker"], false);
+}
+
+/// The paid summary includes an older one only partially, so the strategy is asked for a wider range.
+#[test]
+fn paid_summary_is_requested_for_a_wider_range_after_an_interrupt() {
+    let older = json!({"from_turn": 1, "to_turn": 2, "summary": {"summary": "older"}});
+    let conversation = Conversation::bulky(5).compaction(older);
+    let reply = r#""type":"result","compactions":[{"from_turn":0,"to_turn":1,"summary":{"summary":"S"}}]"#;
+    check_paid_answers(&conversation, reply, &["-s", "asks"], true);
 }
 
 #[test]

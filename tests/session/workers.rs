@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use jp_compact_runtime::process::ProcessError;
 use jp_compact_runtime::session::Error;
-use jp_compact_runtime::session::{Body, Sessions, Watch};
+use jp_compact_runtime::session::{Body, OnStop, Sessions, Watch};
 use jp_compact_schema::{CompactRequest, Events, Progress};
 
 use crate::world::{
@@ -101,7 +101,7 @@ fn worker_that_ignores_its_events_serves_the_next_request() {
         for _ in 0..3 {
             let mut header = world.header("answers");
             let body = events(&mut header);
-            reason(world.sessions.ask(&world.described(), header, &body).await);
+            reason(world.sessions.ask(&world.described(), header, &body, OnStop::Refuse).await);
         }
     });
     world.check_arrivals(&[(0, "c1"), (0, "c2"), (0, "c3")]);

@@ -9,7 +9,7 @@ use assert_cmd::cargo::cargo_bin;
 use jp_compact_core::reply::{CompleteReply, Terminal};
 use jp_compact_runtime::registry::{Plugin, PluginForm, PluginOrigin};
 use jp_compact_runtime::session::Error;
-use jp_compact_runtime::session::{Body, Confined, Described, Sessions, Spool, Starter};
+use jp_compact_runtime::session::{Body, Confined, Described, OnStop, Sessions, Spool, Starter};
 use jp_compact_runtime::trust::Cleared;
 use jp_compact_schema::{CompactRequest, ContentKind, Description, Permissions, StrategyName};
 use jp_compact_strategy::testing::request;
@@ -78,7 +78,7 @@ impl World {
     }
 
     pub(crate) async fn ask(&self, mode: &str) -> Result<CompleteReply, Error> {
-        self.sessions.ask(&self.described(), self.header(mode), &Body::Nothing).await
+        self.sessions.ask(&self.described(), self.header(mode), &Body::Nothing, OnStop::Refuse).await
     }
 
     /// Sends all requests at the same time, and waits for all answers.

@@ -6,7 +6,7 @@ use jp_compact_core::request::{self, RequestParameters};
 use jp_compact_core::validate::{ValidationContext, validate};
 use jp_compact_core::{Stream, Survey, TurnRange, reply::Terminal};
 use jp_compact_runtime::registry::{ExtraFolders, Registry};
-use jp_compact_runtime::session::{Body, Confined, Described, Sessions, Starter};
+use jp_compact_runtime::session::{Body, Confined, Described, OnStop, Sessions, Starter};
 use jp_compact_runtime::trust::{Trust, TrustOverrides};
 use jp_compact_runtime::{clock::Clock, environment::Environment, jail::Abilities, options};
 
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (id, options) = (sessions.id(), options::defaults(&strategy.description));
     let parameters = RequestParameters::new(&id, &strategy.description, range, &options, Clock::System.now());
     let (header, events) = request::header_and_events(&survey, &parameters);
-    let reply = sessions.ask(&strategy, header, &Body::from_events(events)).await?;
+    let reply = sessions.ask(&strategy, header, &Body::from_events(events), OnStop::Refuse).await?;
 
     let Terminal::Result(result) = reply.terminal else { return Err("the strategy declined".into()) };
     let context = ValidationContext::new(&stream, &survey.pairs, range, &strategy.description.produces);

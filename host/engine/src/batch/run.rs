@@ -49,7 +49,7 @@ pub enum BatchEvent {
         /// Its number.
         index: usize,
     },
-    /// The user interrupted the run. Requests that a strategy already has are finished, and no others are sent.
+    /// The user interrupted the run. See [`run`].
     Interrupted,
 }
 
@@ -66,7 +66,7 @@ pub enum BatchEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stop {
     No,
-    /// Requests that a strategy already has are finished. No others are sent.
+    /// Requests that a strategy already has are finished, and so is each transcript for which a model was asked.
     WhenAnswered,
     Now,
 }
@@ -82,8 +82,8 @@ pub enum BatchError {
 }
 
 /// Runs a batch. `report` is called on this thread for each transcript when it is finished. An error of `report` stops
-/// the batch like an interrupt: requests that a strategy already has are finished. A second interrupt stops
-/// immediately.
+/// the batch like an interrupt: requests that a strategy already has are finished, and so is each transcript for which a
+/// model was asked. The other transcripts stay unchanged. A second interrupt stops immediately.
 ///
 /// # Errors
 /// `report` failed, or the batch could not be started.

@@ -139,7 +139,7 @@ impl Job<'_, '_> {
             return Ok(Completion::Ignored);
         }
         let outcome = match compact::compact_with_view(&run, &opened).await {
-            // An interrupt stopped it before its request was sent, or before it appended.
+            // An interrupt stopped it before it asked a model, or before it appended.
             Err(error) if error.is_stopped() => return Ok(Completion::Ignored),
             result => result.map_err(|error| self.run_error(error))?,
         };

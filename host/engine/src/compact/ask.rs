@@ -7,7 +7,7 @@ use jp_compact_core::request::{self, RequestParameters};
 use jp_compact_core::select::{self, NothingToCompact, Selected};
 use jp_compact_core::validate::{self, Compaction, Refusal};
 use jp_compact_core::{Pairs, Stream, Survey, TurnRange};
-use jp_compact_runtime::session::Body;
+use jp_compact_runtime::session::{Body, OnStop};
 use jp_compact_schema::document::{AutoWait, CacheCost};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
 use jp_compact_schema::{Input, Limits, Llm, Payload, ResultReply};
@@ -41,6 +41,8 @@ pub(super) struct ProposalCollector<'a> {
     pub(super) input_digest: InputDigest,
     event_lines: EventLinesCache,
     proposals: Vec<Proposal<'a>>,
+    /// Whether a strategy of this run may have asked a model. If so, the run is finished also after an interrupt.
+    may_have_asked_model: bool,
     /// The receipts in the stream, parsed on first use.
     pub(super) receipts: Option<Vec<Vec<Map<String, Value>>>>,
     /// The keys of the requests whose answers this run proposes.
@@ -80,6 +82,7 @@ impl<'a> ProposalCollector<'a> {
             input_digest: InputDigest::default(),
             event_lines: EventLinesCache::default(),
             proposals: Vec::new(),
+            may_have_asked_model: false,
             receipts: None,
             answered_requests: Vec::new(),
             entries: Vec::new(),
@@ -363,7 +366,9 @@ impl<'a> ProposalCollector<'a> {
         let without_model = run.strategies.iter().filter(|strategy| !strategy.needs_model());
         run.io.sessions.start_workers(without_model.map(|strategy| &strategy.described));
         let header = request::header(self.survey, &parameters, events);
-        let reply = run.io.sessions.ask(&strategy.described, header, &body).await;
+        let on_stop = if self.may_have_asked_model { OnStop::Send } else { OnStop::Refuse };
+        let reply = run.io.sessions.ask(&strategy.described, header, &body, on_stop).await;
+        self.may_have_asked_model |= strategy.needs_model() && !run.io.dry_run;
         Ok(reply.map_err(|error| error.of_run(&strategy.described.confined))?)
     }
 

@@ -113,8 +113,8 @@ impl Error {
         Self::Strategy { name: name.to_owned(), source: Box::new(source.into()) }
     }
 
-    /// Returns whether the run was stopped before its request was sent, or before its overlays were appended. A run
-    /// with summaries that the user has paid for does not count.
+    /// Returns whether the run was stopped before it asked a model, or before its overlays were appended. A run with
+    /// summaries that the user has paid for does not count.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         match self {

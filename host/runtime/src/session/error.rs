@@ -100,8 +100,9 @@ fn model_message(answer: &AnswerError, reason: &str) -> String {
 
 impl Error {
     /// Creates the error of a request that no process has received, because the sessions were stopped.
-    pub(super) fn stopped(reason: &'static str) -> Self {
-        Self::Process(ProcessError::Io(io::Error::new(io::ErrorKind::Interrupted, reason)))
+    pub(super) fn stopped() -> Self {
+        let source = io::Error::new(io::ErrorKind::Interrupted, "the run is stopping");
+        Self::Process(ProcessError::Io(source))
     }
 
     /// Returns whether no process has received the request, because the sessions were stopped.

@@ -12,6 +12,15 @@ use tokio::sync::{Notify, futures::Notified, oneshot};
 
 use super::error::Error;
 
+/// How sessions that are stopping handle a request that no worker has taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnStop {
+    /// The caller gets an error.
+    Refuse,
+    /// A worker answers it, because earlier work of the caller would be lost.
+    Send,
+}
+
 pub(super) type Reply = Result<CompleteReply, Error>;
 
 /// A request that was not answered yet.
@@ -22,6 +31,7 @@ pub(super) struct Job {
     pub(super) request: Vec<Bytes>,
     /// The time limit for the worker.
     pub(super) deadline: Duration,
+    pub(super) on_stop: OnStop,
     /// The number of workers that died while serving this request.
     pub(super) failed_attempts: u32,
     /// Receives the reply.
@@ -72,10 +82,14 @@ impl Queue {
         self.changed.notify_waiters();
     }
 
-    /// Drops the requests that no worker has taken. Their callers get an error.
-    pub(super) fn drop_waiting(&self) {
-        let waiting = std::mem::take(&mut *self.jobs());
-        drop(waiting);
+    /// Refuses the requests that no worker has taken, except those with [`OnStop::Send`].
+    pub(super) fn refuse_waiting(&self) {
+        let mut jobs = self.jobs();
+        let (kept, refused) = jobs.drain(..).partition(|job| job.on_stop == OnStop::Send);
+        *jobs = kept;
+        for job in refused {
+            job.fail(Error::stopped());
+        }
     }
 
     /// Marks the queue as complete.

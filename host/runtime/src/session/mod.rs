@@ -32,6 +32,7 @@ pub use confined::Confined;
 pub use denied::guess;
 pub use describe::check;
 pub use error::{Error, Lacking};
+pub use job::OnStop;
 pub use needs::{AnswerFuture, Answers, NoModel, Recorded, key};
 pub use one_shot::{Starter, describe_deadline};
 pub use spool::{Lines, Spool, Spooled};
@@ -175,7 +176,8 @@ impl Sessions {
     }
 
     /// Sends a request and answers the strategy's `needs` until its reply is not `needs`. The content of the reply is not
-    /// validated. A dry run asks no model: it returns the first `needs` that request a model.
+    /// validated. A dry run asks no model: it returns the first `needs` that request a model. All rounds of a request are
+    /// finished, also while the sessions are stopping.
     ///
     /// # Errors
     /// The process failed, its output is not a valid reply, the strategy reported an error, it needs something that was not
@@ -185,16 +187,18 @@ impl Sessions {
         described: &Described,
         mut header: CompactRequest,
         body: &Body,
+        mut on_stop: OnStop,
     ) -> Result<CompleteReply, Error> {
         let mut logs = Vec::new();
         let mut unanswered = None;
-        if self.is_stopping.load(Ordering::Relaxed) && self.has_workers(described) {
-            return Err(Error::stopped("the run is stopping"));
+        let is_refused = on_stop == OnStop::Refuse && self.is_stopping.load(Ordering::Relaxed);
+        if is_refused && self.has_workers(described) {
+            return Err(Error::stopped());
         }
         for rounds_before in 0.. {
             self.watch.waits(&header.id, &described.description.name);
             let ending = EndedOnDrop { watch: &*self.watch, id: &header.id };
-            let answer = self.send_once(described, &header, body).await;
+            let answer = self.send_once(described, &header, body, on_stop).await;
             drop(ending);
             let previous_error = unanswered.take();
             let answer = match (answer, &previous_error) {
@@ -235,6 +239,8 @@ impl Sessions {
             }
             drop(ending);
             header.state = needs.state;
+            // A model may have answered, and the user pays for that.
+            on_stop = OnStop::Send;
         }
         unreachable!("`check_needs` limits the number of rounds")
     }
@@ -245,6 +251,7 @@ impl Sessions {
         described: &Described,
         header: &CompactRequest,
         body: &Body,
+        on_stop: OnStop,
     ) -> Result<CompleteReply, Error> {
         let mut lines = vec![Bytes::from(request::line(header))];
         if let Body::Events { lines: events, count } = body {
@@ -258,7 +265,7 @@ impl Sessions {
                 let compact = self.starter.compact(described, &header.id, lines, deadline, &*self.watch);
                 Box::pin(compact).await
             }
-            workers => self.pool(described, workers).ask(&header.id, lines, deadline).await,
+            workers => self.pool(described, workers).ask(&header.id, lines, deadline, on_stop).await,
         }
     }
 
@@ -288,12 +295,12 @@ impl Sessions {
         pool
     }
 
-    /// Drops the requests that no worker has taken, and refuses new ones. Their callers get an error. Requests that a
-    /// worker has are answered, with all of their rounds.
+    /// Refuses requests that no worker has taken, except those with [`OnStop::Send`]. The others are answered, with all
+    /// of their rounds.
     pub fn stop_accepting(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
         let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        pools.iter().for_each(|(_, pool)| pool.drop_waiting());
+        pools.iter().for_each(|(_, pool)| pool.refuse_waiting());
     }
 
     /// Ends the workers and waits for them. Workers are killed if the value is dropped without this call.

@@ -2,6 +2,7 @@
 //! only when a request waits or will follow.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use tokio::time::timeout;
 
 use super::connection::{ExitReason, Limits, WorkerConnection};
 use super::error::Error;
-use super::job::{Job, Queue, Reply};
+use super::job::{Job, OnStop, Queue, Reply};
 use super::stderr_log::{self, StderrLog};
 use super::{Confined, Described, Starter, Watch};
 use crate::process::{GRACE, ProcessError, Worker, WorkerEnded};
@@ -75,10 +76,25 @@ impl Pool {
     }
 
     /// Sends a request to any free worker.
-    pub(super) async fn ask(&self, id: &str, request: Vec<Bytes>, deadline: Duration) -> Reply {
+    pub(super) async fn ask(
+        &self,
+        id: &str,
+        request: Vec<Bytes>,
+        deadline: Duration,
+        on_stop: OnStop,
+    ) -> Reply {
         let (reply_sender, reply) = oneshot::channel();
-        self.queue.push(Job { id: id.to_owned(), request, deadline, failed_attempts: 0, reply_sender });
-        reply.await.unwrap_or_else(|_| Err(Error::stopped("the worker was stopped")))
+        self.queue.push(Job {
+            id: id.to_owned(),
+            request,
+            deadline,
+            on_stop,
+            failed_attempts: 0,
+            reply_sender,
+        });
+        reply.await.unwrap_or_else(|_| {
+            Err(Error::Process(ProcessError::Io(io::Error::other("the worker was stopped"))))
+        })
     }
 
     /// Starts a worker before the first request.
@@ -86,9 +102,9 @@ impl Pool {
         self.queue.start_worker();
     }
 
-    /// Drops the requests that no worker has taken. Their callers get an error.
-    pub(super) fn drop_waiting(&self) {
-        self.queue.drop_waiting();
+    /// Refuses the requests that no worker has taken, except those with [`OnStop::Send`].
+    pub(super) fn refuse_waiting(&self) {
+        self.queue.refuse_waiting();
     }
 
     /// Starts to end the workers.

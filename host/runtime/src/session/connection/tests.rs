@@ -9,7 +9,7 @@ use tokio::io::{
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::super::job::Reply;
+use super::super::job::{OnStop, Reply};
 use super::*;
 
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -51,7 +51,17 @@ fn decline(id: &str) -> String {
 fn job(id: &str, more_bytes: usize) -> (Job, oneshot::Receiver<Reply>) {
     let (reply_sender, answer) = oneshot::channel();
     let request = vec![Bytes::from(format!("{id}\n")), Bytes::from(vec![b'\n'; more_bytes])];
-    (Job { id: id.to_owned(), request, deadline: DEADLINE, failed_attempts: 0, reply_sender }, answer)
+    (
+        Job {
+            id: id.to_owned(),
+            request,
+            deadline: DEADLINE,
+            on_stop: OnStop::Refuse,
+            failed_attempts: 0,
+            reply_sender,
+        },
+        answer,
+    )
 }
 
 /// Serves these jobs over a pipe of this size while `worker` acts as the worker. Returns the end reason and the
