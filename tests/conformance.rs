@@ -245,6 +245,21 @@ fn files_outside_the_folder_are_not_part_of_the_plugin() {
     }
 }
 
+#[test]
+fn guess_of_a_missing_permission_ignores_the_interpreter() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("run");
+    world::install(&script, "#!/bin/sh\n");
+    let manifest = "manifest = 1\nname = \"a\"\nversion = \"1\"\ndescription = \"d\"\nprotocols = [1]\n\
+                    [run]\ncommand = [\"./run\"]\n[permissions]\nruntime = \"sh\"\n";
+    std::fs::write(folder.path().join("plugin.toml"), manifest).unwrap();
+    for path in [&script, folder.path()] {
+        let plugin = TestedPlugin::at(path, &cargo_bin("compact-runner")).unwrap();
+        let failure = "/bin/sh: 0: cannot open /nonexistent/x: Permission denied";
+        assert_eq!(plugin.missing_permissions(failure), (Vec::new(), None), "{}", path.display());
+    }
+}
+
 /// Modes of the hostile strategy with the check that each one fails, or `None` if the mode is harmless.
 const HOSTILE: [(&str, Option<&str>); 33] = [
     ("hangs", Some("R01")),

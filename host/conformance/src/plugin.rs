@@ -171,7 +171,11 @@ impl TestedPlugin {
         let tried = if lacks_runtime {
             Some(Grant::Runtime(runtime))
         } else {
-            session::guess(failure, &self.granted, &self.path)
+            let mut allowed = self.granted.clone();
+            if allowed.runtime == Runtime::None && self.may_interpret() {
+                allowed.runtime = runtime;
+            }
+            session::guess(failure, &allowed, &self.path)
         };
         (self.missing(), tried)
     }
