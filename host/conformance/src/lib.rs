@@ -156,25 +156,9 @@ pub async fn test(
     let mut findings = Findings::default();
     match describe::check(setup, plugin, options, level, &mut findings).await {
         Some((description, options)) => {
-            let spool = Spool::new(setup.temp_dir);
-            match spool.folder() {
-                Ok(folder) => {
-                    // As in a run, the folder exists before any process is started.
-                    let jail = match setup.confinement {
-                        Confinement::Isolated(jail) => Some(jail.clone().with_spool(folder)),
-                        Confinement::Contained => None,
-                    };
-                    let confinement = jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated);
-                    let (setup, description, spool) =
-                        (&CheckSetup { confinement, ..*setup }, &description, &spool);
-                    let context = CheckContext { setup, plugin, description, options, spool };
-                    ask_for_compactions(&context, level, &mut findings).await;
-                }
-                Err(error) => {
-                    findings.fail(failure("S01", error));
-                    findings.skip_prefixes(&REQUEST_CHECKS, "the folder for events cannot be created");
-                }
-            }
+            let (description, spool) = (&description, &Spool::new(setup.temp_dir));
+            let context = CheckContext { setup, plugin, description, options, spool };
+            ask_with_spool(context, level, &mut findings).await;
         }
         None => findings.skip_prefixes(&REQUEST_CHECKS, "its description allows no requests"),
     }
@@ -235,7 +219,25 @@ impl CheckContext<'_> {
     }
 }
 
-/// Runs the checks that send requests.
+/// Runs the checks that send requests. As in a run, the folder for events exists before any process is started.
+async fn ask_with_spool(context: CheckContext<'_>, level: CheckLevel, findings: &mut Findings) {
+    let folder = match context.spool.folder() {
+        Ok(folder) => folder,
+        Err(error) => {
+            findings.fail(failure("S01", error));
+            findings.skip_prefixes(&REQUEST_CHECKS, "the folder for events cannot be created");
+            return;
+        }
+    };
+    let jail = match context.setup.confinement {
+        Confinement::Isolated(jail) => Some(jail.clone().with_spool(folder)),
+        Confinement::Contained => None,
+    };
+    let confinement = jail.as_ref().map_or(Confinement::Contained, Confinement::Isolated);
+    let setup = &CheckSetup { confinement, ..*context.setup };
+    ask_for_compactions(&CheckContext { setup, ..context }, level, findings).await;
+}
+
 async fn ask_for_compactions(context: &CheckContext<'_>, level: CheckLevel, findings: &mut Findings) {
     let surveys = Surveys::get();
     let Some(ordinary) = single::check_ordinary(context, surveys, findings).await else {
@@ -256,4 +258,39 @@ fn truncated(answer: &Value) -> String {
     let text = answer.to_string();
     let end = text.floor_char_boundary(160);
     if end < text.len() { format!("{}...", &text[..end]) } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn checks_with_requests_are_skipped_without_a_folder_for_events() {
+        let base = tempfile::tempdir().unwrap();
+        let runner = Path::new("/bin/false");
+        let setup = &CheckSetup {
+            runner,
+            temp_dir: base.path(),
+            private_bytes_max: 0,
+            deadline: Duration::ZERO,
+            describe_deadline: Duration::ZERO,
+            confinement: Confinement::Contained,
+            env: &[],
+        };
+        let plugin = &TestedPlugin::at(Path::new("/bin/sh"), runner).unwrap();
+        let description = &Description::new("sh", "1.0.0", "for a test");
+        let (options, spool) = (Map::new(), &Spool::new(&base.path().join("missing")));
+        let context = CheckContext { setup, plugin, description, options, spool };
+        let mut findings = Findings::default();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(ask_with_spool(context, CheckLevel::Full, &mut findings));
+        assert_eq!(findings.failures.keys().collect::<Vec<_>>(), [&"S01"]);
+        let sends_request = |check: &&Check| REQUEST_CHECKS.iter().any(|prefix| check.id.starts_with(prefix));
+        let mut expect: Vec<_> = CHECKS.iter().filter(sends_request).map(|check| &check.id).collect();
+        expect.sort();
+        assert_eq!(findings.skipped.keys().collect::<Vec<_>>(), expect);
+    }
 }
