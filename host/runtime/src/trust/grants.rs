@@ -10,7 +10,7 @@ use jp_compact_schema::{Permissions, Runtime};
 const NEVER_GRANTED: [&str; 6] = ["PATH", "LANG", "TZ", "HOME", "TMPDIR", "JP_COMPACT_PROTOCOL"];
 
 /// Prefixes of the variables of the dynamic loader. They would already change the runner, before it confines itself.
-const LOADER_PREFIXES: [&str; 2] = ["LD_", "DYLD_"];
+pub(super) const LOADER_PREFIXES: [&str; 2] = ["LD_", "DYLD_"];
 
 /// A single permission.
 #[derive(Debug, Clone, PartialEq, Eq)]

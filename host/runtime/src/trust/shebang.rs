@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jp_compact_schema::Runtime;
 
+use super::grants::LOADER_PREFIXES;
 use crate::jail::is_of_system;
 use crate::small_file;
 
@@ -67,7 +68,7 @@ fn parse(line: &str) -> Result<Line, &'static str> {
     }
     while let Some(word) = words.next_if(|word| word.starts_with('-') || word.contains('=')) {
         // Options of `env` and these variables change what is started.
-        if word.starts_with('-') || word.starts_with("PATH=") || word.starts_with("LD_") {
+        if ["-", "PATH="].iter().chain(&LOADER_PREFIXES).any(|prefix| word.starts_with(prefix)) {
             return Err("passes `env` an option or a variable that changes what is started");
         }
     }
@@ -156,7 +157,13 @@ mod tests {
         rejects("/usr/bin/env", "names no interpreter");
         rejects("./python", "names its interpreter by a relative path");
         let reason = "passes `env` an option or a variable that changes what is started";
-        for line in ["env -S/home/u/x", "env -i sh", "env -S PATH=/home/u sh", "env LD_PRELOAD=/x sh"] {
+        for line in [
+            "env -S/home/u/x",
+            "env -i sh",
+            "env -S PATH=/home/u sh",
+            "env LD_PRELOAD=/x sh",
+            "env -S DYLD_A=/x sh",
+        ] {
             rejects(&format!("/usr/bin/{line}"), reason);
         }
         for line in ["env /home/u/x y", "env sh -e"] {
