@@ -22,7 +22,7 @@ pub const JP_FILE: u64 = 4 << 20;
 pub const MANIFEST: u64 = 64 << 10;
 /// A cache entry or record of one plugin, digest, or answer.
 pub const RECORD: u64 = 64 << 10;
-/// A cache entry with a description, which has at most 8 MiB, like a reply.
+/// A cache entry with a description. The description alone has at most 8 MiB, like a reply.
 pub const DESCRIPTION: u64 = 16 << 20;
 /// A `plugins.lock`.
 pub const LOCK: u64 = 1 << 20;

@@ -119,7 +119,7 @@ pub struct OutputCallbacks<'a> {
     pub stderr: &'a mut (dyn FnMut(&[u8]) + Send),
 }
 
-/// Same as [`run`], and passes output to callbacks while it arrives. After an error without a field for it, the kept
+/// Same as [`run`], and passes output to callbacks while it arrives. If the error has no field for stderr, the kept
 /// part of stderr is in `stderr`.
 pub async fn run_with_callbacks(
     launch: Launch<'_>,
