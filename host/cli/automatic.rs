@@ -92,6 +92,8 @@ pub(crate) async fn compact_if_due(
                 if !waits_for_all {
                     text.lines.append(&compaction::text(&result, &run, environment));
                     text.add_reduction(&profile.name, &result, &run);
+                }
+                if waits.is_none() {
                     remaining.view = Some(result.tokens_after);
                     if !run.io.dry_run {
                         opened = setup.read(transcript)?;
@@ -117,6 +119,7 @@ pub(crate) async fn compact_if_due(
         let next = next.clone().with_foreign_value(request.foreign_auto.as_ref());
         let applied = setup.planner.run_profile(&config, &next, request.selection, &opened, wait).await?;
         match &applied {
+            ProfileOutcome::Done(_, result) if result.wait.is_some() => remaining.view = None,
             ProfileOutcome::Done(run, result) if run.io.dry_run => {
                 // The profile appended nothing, so the fallback ran on the same view. Both save tokens.
                 let saved = result.tokens_before.saturating_sub(result.tokens_after);
@@ -161,7 +164,7 @@ pub(crate) async fn compact_if_due(
 
 /// The view after the profile, compared with the limit.
 struct Remaining {
-    /// The tokens of the view. `None` if the profile did not run, failed, waits, or has a summary.
+    /// The tokens of the view. `None` if a profile did not run, failed, waits, or has a summary.
     view: Option<u64>,
     threshold: u64,
 }

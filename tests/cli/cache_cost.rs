@@ -368,9 +368,33 @@ fn strategy_without_a_model_is_reported_if_a_summary_waits() {
         "--set=conversation.compaction.auto.trigger_ratio=0.1",
         "--set=conversation.compaction.profiles.both.strategies=[\"strip-reasoning\", \"summarize\"]",
         "--profile=both",
+        "--set=conversation.compaction.auto.fallback_profile=rest",
+        "--set=conversation.compaction.profiles.rest.strategies=[\"strip-tools\"]",
+        "--strict",
     ];
-    let mut command = world.command(&arguments);
-    let output = world.finish(model.configure(&mut command)).exits(0);
-    output.reports("1 overlay appended").reports("; a summary waits for a cold prompt cache: ");
+    let run = |extra: &[&str]| {
+        let mut command = world.command(&[&arguments[..], extra].concat());
+        world.finish(model.configure(&mut command)).exits(0)
+    };
+    for (extra, result) in [(&["-n"][..], "1 overlay would be appended"), (&[], "1 overlay appended")] {
+        let output = run(extra).reports(result).reports("; a summary waits for a cold prompt cache: ");
+        // A summary that waits needs no fallback, and is not a failure.
+        assert!(!output.stderr.contains("`rest`"), "{}", output.stderr);
+        assert!(!output.stderr.contains("still too large"), "{}", output.stderr);
+    }
     assert_eq!(transcript.overlays().len(), 1);
+}
+
+#[test]
+fn fallback_that_waits_is_not_a_failure() {
+    let run = |window: &str, extra: &[&str]| {
+        let world = world();
+        let fallback = "--set=conversation.compaction.auto.fallback_profile=default";
+        let ratio = "--set=conversation.compaction.auto.trigger_ratio=0.1";
+        let options = ["auto", "talk", "--profile=light", window, "--strict", fallback, ratio];
+        let line = world.run(&[&options[..], &["--json", NOW], extra].concat()).exits(0).line();
+        (line["fallback"]["report"]["overlays"].as_array().unwrap().len(), line["still_due"].clone())
+    };
+    assert_eq!(run("--context-window=7000", &[PREFER_COLD]), (0, Value::Null));
+    assert_eq!(run("--context-window=30000", &[]), (1, Value::Null));
 }
