@@ -71,7 +71,7 @@ pub(crate) async fn compact_if_due(
     if let (Threshold::Ratio(..), Some(warning)) = (limit.threshold, &found.warning) {
         text.add_assumption(warning);
     }
-    let (mut report, mut warning, mut waits) = (None, None, None);
+    let (mut report, mut warning, mut waits, mut proposed) = (None, None, None, None);
     let mut remaining = Remaining { view: None, threshold: limit.threshold.tokens().unwrap_or(u64::MAX) };
     if due {
         match setup.planner.run_profile(&config, &planned, request.selection, &opened, wait).await? {
@@ -95,7 +95,9 @@ pub(crate) async fn compact_if_due(
                 }
                 if waits.is_none() {
                     remaining.view = Some(result.tokens_after);
-                    if !run.io.dry_run {
+                    if run.io.dry_run {
+                        proposed = Some(run);
+                    } else {
                         opened = setup.read(transcript)?;
                         remaining.measure(&opened, estimator);
                     }
@@ -117,16 +119,12 @@ pub(crate) async fn compact_if_due(
         && let Some(name) = next.profile.map(|next| next.name.as_str()).filter(|name| *name != profile.name)
     {
         let next = next.clone().with_foreign_value(request.foreign_auto.as_ref());
+        if let Some(run) = proposed {
+            opened = compact::with_proposed_overlays(&run, &opened).await?;
+        }
         let applied = setup.planner.run_profile(&config, &next, request.selection, &opened, wait).await?;
-        match &applied {
-            ProfileOutcome::Done(_, result) if result.wait.is_some() => remaining.view = None,
-            ProfileOutcome::Done(run, result) if run.io.dry_run => {
-                // The profile appended nothing, so the fallback ran on the same view. Both save tokens.
-                let saved = result.tokens_before.saturating_sub(result.tokens_after);
-                remaining.view = remaining.view.map(|view| view.saturating_sub(saved));
-            }
-            ProfileOutcome::Done(..) => remaining.measure(&setup.read(transcript)?, estimator),
-            ProfileOutcome::Nothing | ProfileOutcome::Failed(_) => {}
+        if let ProfileOutcome::Done(_, result) = &applied {
+            remaining.view = Some(result.tokens_after).filter(|_| result.wait.is_none());
         }
         if setup.planner.writes_summary(&next).await? {
             remaining.view = None;

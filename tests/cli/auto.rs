@@ -460,6 +460,24 @@ fn two_profiles() -> [String; 4] {
 }
 
 #[test]
+fn dry_run_does_not_count_a_saving_twice() {
+    let profile = |name: &str, mode: &str| {
+        format!("--set=conversation.compaction.profiles.{name}.tool_calls=\"{mode}\"")
+    };
+    let profiles = [profile("one", "strip-responses"), profile("two", "strip"), "--profile=one".to_owned()];
+    let (world, _) = conversation_world(&long_turns(10));
+    let report = |extra: &[&str]| {
+        let fallback = set_auto("fallback_profile=two");
+        let options =
+            [&profiles[0], &profiles[1], &profiles[2], &fallback, &always_due(), "--json", "--strict"];
+        let line = auto(&world, &[&options[..], extra].concat()).exits(3).line();
+        let tokens = |report: &Value| report["report"]["tokens"].clone();
+        (tokens(&line), tokens(&line["fallback"]), line["still_due"].clone())
+    };
+    assert_eq!(report(&["-n"]), report(&[]));
+}
+
+#[test]
 fn dry_run_counts_the_savings_of_profile_and_fallback() {
     let profiles = two_profiles();
     let profiles: Vec<&str> = profiles.iter().map(String::as_str).collect();

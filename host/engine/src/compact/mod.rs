@@ -110,11 +110,12 @@ pub async fn compact(run: &RunSettings, opened: &Opened) -> Result<RunReport, Er
 /// # Errors
 /// A strategy, a check, or the write failed. Nothing was appended then.
 pub async fn compact_with_view<'a>(run: &RunSettings, opened: &'a Opened) -> Result<RunOutcome<'a>, Error> {
+    let in_memory = run.io.in_memory || opened.in_memory;
     // A dry run fails where the real run would fail. A transcript without turns, such as `[]`, has nothing to compact.
-    if !run.io.in_memory && opened.stream.turns() > 0 {
+    if !in_memory && opened.stream.turns() > 0 {
         check_appendable(opened)?;
     }
-    let is_stored = !run.io.dry_run && !run.io.in_memory;
+    let is_stored = !run.io.dry_run && !in_memory;
     let (estimate, input_digest) = match &run.io.estimate {
         Some(estimate) => (estimate.for_part(&opened.stream), InputDigest::default()),
         None => {
@@ -127,14 +128,14 @@ pub async fn compact_with_view<'a>(run: &RunSettings, opened: &'a Opened) -> Res
     let (mut report, proposal) = propose(run, opened, &survey, &range, input_digest).await?;
     let Some(CheckedProposal { mut collector, new_overlays, view }) = proposal else {
         let would_ask = report.steps.iter().any(|step| matches!(step.outcome, StrategyOutcome::WouldAsk(_)));
-        if would_ask && run.io.dry_run && !run.io.in_memory {
+        if would_ask && run.io.dry_run && !in_memory {
             // The real run would ask the model and then append, so the lock and the file are checked.
             rehearse(run, opened, &[], &[]).await?;
         }
         let (entries, new_overlays) = (Vec::new(), Vec::new());
         return Ok(RunOutcome { report, survey, transcript_grew: false, entries, new_overlays });
     };
-    let written = if run.io.in_memory {
+    let written = if in_memory {
         Ok((new_overlays, false))
     } else if run.io.dry_run {
         rehearse(run, opened, &collector.entries, &new_overlays).await.map(|()| (new_overlays, false))
@@ -172,6 +173,25 @@ pub async fn compact_in_memory(
     };
     report.add_overlays(&collector.entries, &collector.entry_steps, &new_overlays);
     Ok((report, Some(bytes)))
+}
+
+/// Returns the transcript with the overlays that a dry run proposes. A dry run on it reports the effect that its real
+/// run would have after the real run of `run`.
+///
+/// # Errors
+/// A strategy failed, or its result is invalid.
+pub async fn with_proposed_overlays(run: &RunSettings, opened: &Opened) -> Result<Opened, Error> {
+    let (_, bytes) = compact_in_memory(run, opened).await?;
+    let Opened { place, sidecar_file, stream, .. } = opened;
+    let stream = match bytes {
+        None => stream.clone(),
+        Some(bytes) if stream.format() == Format::Jp => {
+            open::read_bytes(bytes.into(), Some(Format::Jp), place.path())?
+        }
+        Some(bytes) => open::with_current_sidecar(stream, Some(bytes.into()))
+            .map_err(|source| Error::Unreadable { path: place.path().to_owned(), source })?,
+    };
+    Ok(Opened { in_memory: true, ..Opened::new(place.clone(), sidecar_file.clone(), stream) })
 }
 
 /// Checks that overlays can be appended to a transcript, before any strategy is asked.

@@ -27,13 +27,15 @@ pub struct Opened {
     pub stream: Transcript,
     /// The beginning of the digest of the raw input of `stream`.
     pub(super) begun_digest: Option<BegunDigest>,
+    /// `stream` has overlays that no file has, so a run cannot append to it.
+    pub(super) in_memory: bool,
 }
 
 impl Opened {
     /// Makes a transcript from its parts.
     #[must_use]
     pub fn new(place: Place, sidecar_file: Option<SidecarFile>, stream: Transcript) -> Self {
-        Self { place, sidecar_file, stream, begun_digest: None }
+        Self { place, sidecar_file, stream, begun_digest: None, in_memory: false }
     }
 }
 
