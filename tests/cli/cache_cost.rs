@@ -398,3 +398,28 @@ fn fallback_that_waits_is_not_a_failure() {
     assert_eq!(run("--context-window=7000", &[PREFER_COLD]), (0, Value::Null));
     assert_eq!(run("--context-window=30000", &[]), (1, Value::Null));
 }
+
+#[test]
+fn answer_that_waits_declines_the_other_strategies_in_each_run() {
+    let (world, model) = (World::new(), Model::with_answer(&"word ".repeat(400)));
+    let transcript = world.write_conversation("talk", &Conversation::bulky(8));
+    let arguments = [
+        "auto",
+        "talk",
+        "--model=openai/g",
+        PREFER_COLD,
+        "--sandbox=contained",
+        "--set=conversation.compaction.auto.trigger_ratio=0.05",
+        "--set=conversation.compaction.profiles.both.strategies=[\"strip-tools\", \"summarize\"]",
+        "--profile=both",
+        "--context-window=20000",
+        NOW,
+    ];
+    for _ in 0..2 {
+        let mut command = world.command(&arguments);
+        let output = world.finish(model.configure(&mut command)).exits(0);
+        output.reports("; the compaction waits for a cold prompt cache: ");
+        assert_eq!(model.requests().len(), 1);
+        transcript.assert_untouched();
+    }
+}

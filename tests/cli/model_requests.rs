@@ -3,7 +3,7 @@
 use serde_json::json;
 use wiremock::ResponseTemplate;
 
-use crate::support::{CommandOutput, Conversation, Model, Transcript, World};
+use crate::support::{CommandOutput, Conversation, DECLINE, Model, Transcript, World, plugin_script};
 
 /// A conversation and a model.
 struct Scene {
@@ -246,4 +246,48 @@ fn small_saving_counts_only_for_the_same_view() {
     scene.world.run(&["conversation", "--reset"]).exits(0);
     scene.auto(&[min_saving]).exits(0).reports("1 overlay appended");
     scene.assert_requests(2);
+}
+
+/// Returns a script that asks a model, and then runs `with_answer`.
+fn asking_script(with_answer: &str) -> String {
+    let needs = json!({"type": "needs", "id": "c1", "requests": {"s0": {
+        "kind": "llm.complete", "messages": [{"role": "user", "content": "Sum up."}], "max_tokens": 50,
+    }}});
+    let run = format!(
+        "read -r header\ncase \"$header\" in\n*'\"answers\":{{}}'*) echo '{needs}' ;;\n*) {with_answer} ;;\nesac"
+    );
+    plugin_script("asks", &json!({"needs": ["llm"], "produces": ["summary"]}), &run)
+}
+
+#[test]
+fn auto_does_not_repeat_request_whose_answer_is_not_used() {
+    let scene = Scene::new(Model::with_answer("They read files."));
+    scene.world.write_script("plugins/asks/asks", &asking_script(DECLINE));
+    let manifest = "manifest = 1\nname = \"asks\"\nversion = \"1.0.0\"\ndescription = \"a test\"\nprotocols = [1]\n\
+                    [run]\ncommand = [\"./asks\"]\n[permissions]\nllm = true\n";
+    scene.world.write_file("plugins/asks/plugin.toml", manifest.as_bytes());
+    let asks = [
+        "--set=conversation.compaction.profiles.asks.strategies=[\"asks\"]",
+        "--profile=asks",
+        "--trust-dir=plugins",
+        "--sandbox=contained",
+    ];
+    let threshold = "--set=conversation.compaction.auto.token_threshold=1";
+    let auto = || scene.run(&[&["auto", "conversation", threshold], &asks[..]].concat()).exits(0);
+    auto().reports("declined: not today");
+    auto().reports("declined: no model was asked again: not today");
+    scene.assert_requests(1);
+    scene.transcript.assert_untouched();
+}
+
+#[test]
+fn small_saving_declines_the_other_strategies_in_each_run() {
+    let scene = Scene::with_conversation(Model::with_answer(&"word ".repeat(1500)), &Conversation::bulky(8));
+    let both = "--set=conversation.compaction.profiles.heavy.strategies=[\"strip-tools\", \"summarize\"]";
+    let min_saving = "--set=conversation.compaction.min_saving=0.4";
+    for _ in 0..2 {
+        scene.auto(&[both, min_saving]).exits(0).reports("strip-tools [version]  declined: it would save ");
+        scene.assert_requests(1);
+        scene.transcript.assert_untouched();
+    }
 }

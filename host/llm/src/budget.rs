@@ -101,6 +101,11 @@ impl Budget {
         used.tokens = used.tokens.saturating_add(tokens);
     }
 
+    /// Returns the tokens that were used.
+    pub(super) fn spent(&self) -> u64 {
+        self.used().tokens
+    }
+
     fn no_tokens(&self, remaining: u64, needed: u64) -> String {
         format!(
             "about {needed} tokens are needed, and the budget of {} has {remaining} left",

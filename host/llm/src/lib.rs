@@ -155,6 +155,12 @@ impl Models {
         self.replayed.is_some()
     }
 
+    /// Returns the tokens that models read and wrote so far. A replayed answer or a stored note costs none.
+    #[must_use]
+    pub fn spent_tokens(&self) -> u64 {
+        self.budget.spent()
+    }
+
     /// Returns the variables that may hold a key: provider, variable, and whether it is set.
     #[must_use]
     pub fn key_variables(&self) -> Vec<(String, String, bool)> {

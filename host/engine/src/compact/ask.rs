@@ -53,16 +53,16 @@ pub(super) struct ProposalCollector<'a> {
     pub(super) entry_steps: Vec<usize>,
     /// The reason why a strategy that asks a model waits.
     pub(super) wait: Option<AutoWait>,
+    /// The reason why an earlier run with the same requests declined the overlays of all strategies.
+    pub(super) earlier_decline: Option<String>,
 }
 
 /// The host's verdict on a reply.
 enum Verdict {
     /// The run proposes its overlays.
     Accepted,
-    /// The reply is declined with this reason, because the view would be larger.
-    LargerView(String),
-    /// There is nothing to propose.
-    Nothing,
+    /// The run proposes none of its overlays, with the reason.
+    Unused(String),
 }
 
 impl<'a> ProposalCollector<'a> {
@@ -88,6 +88,7 @@ impl<'a> ProposalCollector<'a> {
             entries: Vec::new(),
             entry_steps: Vec::new(),
             wait: None,
+            earlier_decline: None,
         }
     }
 
@@ -207,29 +208,36 @@ impl<'a> ProposalCollector<'a> {
         match failures.get(&cache_key) {
             Some(LlmFailure::LowSaving(reason)) => {
                 step.outcome = StrategyOutcome::Declined(format!("no model was asked again: {reason}"));
+                self.earlier_decline = Some(reason);
+                return Ok(());
+            }
+            Some(LlmFailure::Unused(reason)) => {
+                step.outcome = StrategyOutcome::Declined(format!("no model was asked again: {reason}"));
                 return Ok(());
             }
             Some(LlmFailure::Refused(reason)) => return Err(StrategyRunError::RefusedBefore { reason }),
             Some(LlmFailure::Waiting { break_even_requests }) => {
                 let with_answer = |cost: &mut CacheCost| cost.break_even_requests = break_even_requests;
                 if let Some(wait) = self.reason_to_wait(selected.range, with_answer) {
-                    step.outcome = StrategyOutcome::Declined(wait_text(&wait));
-                    self.wait = Some(wait);
+                    let reason = wait_text(&wait);
+                    step.outcome = StrategyOutcome::Declined(reason.clone());
+                    (self.wait, self.earlier_decline) = (Some(wait), Some(reason));
                     return Ok(());
                 }
             }
             None => {}
         }
+        let spent_before = self.run.io.models.spent_tokens();
         let result = self.request_proposal(strategy, llm, selected, step_index, step).await;
         match &result {
             Ok(Verdict::Accepted) => self.answered_requests.push(cache_key),
-            Ok(Verdict::LargerView(reason)) => {
-                failures.put(&cache_key, &LlmFailure::LowSaving(reason.clone()));
+            Ok(Verdict::Unused(reason)) if self.run.io.models.spent_tokens() > spent_before => {
+                failures.put(&cache_key, &LlmFailure::Unused(reason.clone()));
             }
             Err(error) if error.is_rejected_answer() => {
                 failures.put(&cache_key, &LlmFailure::Refused(error.to_string()));
             }
-            Ok(Verdict::Nothing) | Err(_) => {}
+            Ok(Verdict::Unused(_)) | Err(_) => {}
         }
         result.map(drop)
     }
@@ -285,16 +293,15 @@ impl<'a> ProposalCollector<'a> {
             reply = self.send_request(strategy, llm, &selected, &id, true).await?;
         }
         step.add_logs(reply.logs);
-        match reply.terminal {
+        let reason = match reply.terminal {
             Terminal::Result(result) => return self.accept(strategy, selected, result, step_index, step),
-            Terminal::Decline(decline) => step.outcome = StrategyOutcome::Declined(decline.reason),
+            Terminal::Decline(decline) => decline.reason,
             // A session never returns these two.
-            Terminal::Needs(_) => {
-                step.outcome = StrategyOutcome::Declined("it sent an unexpected request".into());
-            }
-            Terminal::Error(error) => step.outcome = StrategyOutcome::Declined(error.message),
-        }
-        Ok(Verdict::Nothing)
+            Terminal::Needs(_) => "it sent an unexpected request".into(),
+            Terminal::Error(error) => error.message,
+        };
+        step.outcome = StrategyOutcome::Declined(reason.clone());
+        Ok(Verdict::Unused(reason))
     }
 
     /// Reports the requests to a model that a dry run does not send.
@@ -443,20 +450,20 @@ impl<'a> ProposalCollector<'a> {
             .map_err(|refusal| refused(refusal, strategy, &result.compactions))?;
         if let Some(number) = self.find_equal_overlays(strategy, &compactions) {
             step.outcome = StrategyOutcome::AlreadyExists(number);
-            return Ok(Verdict::Nothing);
+            return Ok(Verdict::Unused(format!("it would repeat overlay {number}")));
         }
         let effect = Effect { survey: self.survey, earlier: &self.entries, compactions: &compactions };
         if effect.adds_nothing() {
             let reason = "it adds nothing to the overlays that this run already proposes";
             step.outcome = StrategyOutcome::Declined(reason.to_owned());
-            return Ok(Verdict::Nothing);
+            return Ok(Verdict::Unused(reason.to_owned()));
         }
         let growth = effect.growth();
         if growth > 0 {
             if let Some(reason) = self.run.policy.on_growth.reason_to_decline(growth) {
                 step.outcome = StrategyOutcome::Declined(reason.clone());
                 step.add_declined_summaries(strategy, &result.compactions);
-                return Ok(Verdict::LargerView(reason));
+                return Ok(Verdict::Unused(reason));
             }
             step.restored_tokens = if effect.replaces_policy() { growth } else { 0 };
         }

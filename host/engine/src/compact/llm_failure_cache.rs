@@ -1,5 +1,5 @@
-//! The cache of requests without a usable answer of a model: a summary was rejected, saved too little, or waits for a
-//! cold prompt cache. `auto` and `query` must not pay for the same request twice. All other commands always send their
+//! The cache of requests without a usable answer of a model: it was rejected, led to no overlay, saved too little, or
+//! waits for a cold prompt cache. `auto` and `query` must not pay for the same request twice. All other commands always send their
 //! requests.
 
 use std::collections::BTreeMap;
@@ -27,10 +27,12 @@ pub struct LlmFailureCache(Cache<String, LlmFailure>);
 pub(super) enum LlmFailure {
     /// The answer was rejected, with the reason.
     Refused(String),
-    /// The answer would have saved too little, with the reason.
+    /// The strategy proposed no overlay that the run could use, with the reason.
+    Unused(String),
+    /// The run would have saved too little, with the reason. It declined the overlays of all strategies.
     #[serde(rename = "low")]
     LowSaving(String),
-    /// The compaction waits for a cold prompt cache. With a cold cache, the request is sent again.
+    /// The compaction of all strategies waits for a cold prompt cache. With a cold cache, the request is sent again.
     Waiting {
         /// The number of requests after which it would pay back. `None` if it never does.
         break_even_requests: Option<f64>,

@@ -239,6 +239,10 @@ async fn propose<'a>(
         asked.map_err(|error| collector.with_summaries(error))?;
     }
     report.wait = collector.wait.take();
+    if let Some(reason) = &collector.earlier_decline {
+        report.decline_all(reason);
+        return Ok((report, None));
+    }
     if collector.entries.is_empty() {
         return Ok((report, None));
     }
