@@ -184,9 +184,12 @@ fn refuse(arguments: &[OsString]) -> Result<(), Report> {
         let message = format!("`{NAME} {name}` cannot run inside of JP");
         return Err(Report::new(Exit::Usage, message, Some(hint)));
     }
-    if arguments.iter().any(|argument| argument == "-") {
+    let has_dash = arguments.iter().any(|argument| argument == "-");
+    let flag = commands::stdin_flag(arguments).map(|flag| format!("--{flag}"));
+    if let Some(reader) = has_dash.then(|| "-".to_owned()).or(flag) {
+        let message = format!("stdin (`{reader}`) cannot be read inside of JP");
         let hint = "give a file, or pipe into `jp-compact` itself";
-        return Err(Report::new(Exit::Usage, "stdin (`-`) cannot be read inside of JP", Some(hint)));
+        return Err(Report::new(Exit::Usage, message, Some(hint)));
     }
     Ok(())
 }

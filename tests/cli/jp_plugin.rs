@@ -216,7 +216,16 @@ fn question_is_refused_with_the_command_that_answers_it() {
 #[test]
 fn stdin_of_the_protocol_is_refused_for_other_uses() {
     let jp = Jp::new();
-    assert!(jp.run(&["print", "-"]).exits(2).contains("stdin (`-`) cannot be read inside of JP"));
+    for (arguments, reader) in [
+        (&["print", "-"][..], "-"),
+        (&["batch", "--ndjson"], "--ndjson"),
+        (&["-q", "batch", "--ndjson", "--keep-last", "1"], "--ndjson"),
+        (&["auto", "--hook"], "--hook"),
+    ] {
+        let message = format!("stdin (`{reader}`) cannot be read inside of JP");
+        let reason = jp.run(arguments);
+        assert!(reason.exits(2).contains(&message), "{reason:?}");
+    }
     assert!(jp.run(&["mcp"]).exits(2).contains("`jp compact mcp` cannot run inside of JP"));
     assert!(jp.run(&["resume", "x"]).exits(2).contains("`jp compact resume` cannot run inside of JP"));
 }
@@ -302,6 +311,16 @@ fn command_after_an_option_with_a_value_is_refused() {
         let reason = Jp::new().run(&[option, &["mcp"]].concat());
         assert!(reason.exits(2).contains("`jp compact mcp` cannot run inside of JP"), "{reason:?}");
     }
+}
+
+#[test]
+fn current_conversation_is_not_an_argument_of_other_commands() {
+    let jp = Jp::new();
+    for arguments in [&["strategy", "show"][..], &["schema", "show", "x"], &["config", "get"]] {
+        let reason = jp.run(arguments);
+        assert!(reason.exits(2).contains("Usage: "), "{reason:?}");
+    }
+    jp.run(&["--color", "never", "show"]).exits(0);
 }
 
 #[test]

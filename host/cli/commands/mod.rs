@@ -91,6 +91,14 @@ pub(crate) fn name(arguments: &[OsString]) -> Option<String> {
     parse::<Cli>(arguments).ok()?.subcommand_name().map(str::to_owned)
 }
 
+/// Returns the flag of a command line that makes its command read stdin, if there is one.
+pub(crate) fn stdin_flag(arguments: &[OsString]) -> Option<&'static str> {
+    let matches = parse::<Cli>(arguments).ok()?;
+    let (_, matches) = matches.subcommand()?;
+    let is_set = |flag: &&str| matches.try_get_one(flag).ok().flatten() == Some(&true);
+    ["hook", "ndjson"].into_iter().find(is_set)
+}
+
 /// Returns the position of the first argument `text` that names a conversation. The value of another option does not.
 pub(crate) fn position_of_conversation(arguments: &[OsString], text: &str) -> Option<usize> {
     position_of_value::<Cli>(arguments, text, &["transcript", "transcripts", "conversation"])
@@ -99,13 +107,13 @@ pub(crate) fn position_of_conversation(arguments: &[OsString], text: &str) -> Op
 /// Returns the position at which the conversation of a command line is missing. `None` if none is missing. `arguments`
 /// begin with the name of the program.
 pub(crate) fn missing_conversation(arguments: &[OsString]) -> Option<usize> {
-    let position = |arguments: &[OsString]| {
-        let is_command = |argument: &OsString| COMMANDS_OF_CONVERSATION.iter().any(|name| argument == name);
-        arguments.iter().position(is_command).map(|position| position + 1)
-    };
     match Cli::read(arguments.iter().cloned()) {
         Ok(cli) => (cli.command.is_none() && !cli.compact.has_transcript()).then_some(1),
-        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => position(arguments),
+        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {
+            let matches = Cli::command().ignore_errors(true).try_get_matches_from(arguments).ok()?;
+            let command = matches.subcommand_name().filter(|name| COMMANDS_OF_CONVERSATION.contains(name))?;
+            arguments.iter().position(|argument| argument == command).map(|position| position + 1)
+        }
         Err(_) => None,
     }
 }
