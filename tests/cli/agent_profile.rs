@@ -166,14 +166,23 @@ fn user_text_is_never_shortened() {
 #[test]
 fn config_get_and_stdin_use_the_profile_of_an_agent() {
     let world = world();
+    let bytes = std::fs::read(world.path("s.jsonl")).unwrap();
+    let reports = [
+        world.run(&["config", "s.jsonl", "--json"]).exits(0).line(),
+        world.run_with_stdin(&["config", "-", "--json"], &bytes).exits(0).line(),
+    ];
     for (key, value) in
-        [("default_profile", "\"agent\""), ("auto.profile", "\"agent\""), ("auto.min_turns", "0")]
+        [("default_profile", json!("agent")), ("auto.profile", json!("agent")), ("auto.min_turns", json!(0))]
     {
+        let pointer = format!("/config/conversation/compaction/{}", key.replace('.', "/"));
         let key = format!("conversation.compaction.{key}");
         let output = world.run(&["config", "get", "--conversation", "s.jsonl", &key]).exits(0);
-        assert_eq!(output.text().trim(), value, "{key}");
+        assert_eq!(output.text().trim(), value.to_string(), "{key}");
+        for report in &reports {
+            assert_eq!(
+                (report.pointer(&pointer), &report["default_profile"]),
+                (Some(&value), &json!("agent"))
+            );
+        }
     }
-    let bytes = std::fs::read(world.path("s.jsonl")).unwrap();
-    let report = world.run_with_stdin(&["config", "-", "--json"], &bytes).exits(0).line();
-    assert_eq!(report["default_profile"], "agent");
 }

@@ -74,14 +74,11 @@ impl Config {
         (is_in_table && origin.source == Source::BuiltIn) || self.differs_for_agent(path, value)
     }
 
-    /// Returns the value of a dotted key as TOML: one line, or the lines of a table.
-    ///
-    /// # Errors
-    /// The configuration has no such value.
-    pub fn value(&self, key: &str) -> Result<String, Error> {
-        let mut value = toml::Value::Table(self.merged.table());
+    /// Returns the merged values, with those of [`Config::for_agent_transcript`].
+    fn effective_values(&self) -> toml::Value {
+        let mut values = toml::Value::Table(self.merged.table());
         for (path, old, _) in self.merged.iter().filter(|(path, old, _)| self.differs_for_agent(path, old)) {
-            if let Some(slot) = path.iter().try_fold(&mut value, |table, name| table.get_mut(name)) {
+            if let Some(slot) = path.iter().try_fold(&mut values, |table, name| table.get_mut(name)) {
                 *slot = match old {
                     toml::Value::Integer(_) => i64::try_from(self.auto.min_turns).unwrap_or(i64::MAX).into(),
                     _ if *path == DEFAULT_PROFILE => self.default_profile.clone().into(),
@@ -89,6 +86,15 @@ impl Config {
                 };
             }
         }
+        values
+    }
+
+    /// Returns the value of a dotted key as TOML: one line, or the lines of a table.
+    ///
+    /// # Errors
+    /// The configuration has no such value.
+    pub fn value(&self, key: &str) -> Result<String, Error> {
+        let mut value = self.effective_values();
         for name in parse_key(key).ok_or_else(|| self.no_value(key))? {
             value = value.get(&name).cloned().ok_or_else(|| self.no_value(key))?;
         }
@@ -112,7 +118,7 @@ impl Config {
         let jp_model = self.jp.model.iter().map(|(_, origin)| ("assistant.model".into(), origin.to_string()));
         let profiles = self.profiles.iter().map(|(name, profile)| (name.clone(), profile_report(profile)));
         ConfigReport {
-            config: match json!(self.merged.table()) {
+            config: match json!(self.effective_values()) {
                 Value::Object(values) => values,
                 _ => Map::new(),
             },
