@@ -65,7 +65,7 @@ pub(crate) struct Args {
     /// Run as a hook of Claude Code, Codex, or Gemini CLI
     ///
     /// Reads the hook's JSON from stdin, and compacts the session that it names. Prints nothing to stdout, always exits
-    /// with 0, and gives up after 2 seconds. A failure is one line on stderr.
+    /// with 0, and gives up after 2 seconds. Each failure, and an unknown context window, is one line on stderr.
     #[arg(long, conflicts_with_all = ["transcripts", "strict", "json"])]
     hook: bool,
     /// With --hook, after a compaction: print facts of the compacted part
