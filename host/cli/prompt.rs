@@ -62,12 +62,13 @@ pub(crate) fn grants_for(subject: &TestedPlugin) -> Result<Vec<Grant>, Report> {
     Ok(if is_yes(&line) { missing } else { Vec::new() })
 }
 
-/// Prints a question, and blocks until the user has typed a line or interrupts the command.
+/// Prints a question, and blocks until the user has typed a line or interrupts the command. After that, only
+/// [`until_interrupted`] reacts to signals, so the caller must use it for all further waits.
 pub(crate) fn read_answer(question: &'static str) -> Result<String, Report> {
     let read_failure = |error| Report::of_system("failed to read the answer", &error);
     let answer = until_interrupted(async { ask(question).await.map_err(read_failure) });
     // The hint of an interrupt is about transcripts.
-    answer.map_err(|report| Report { hint: None, ..report })
+    answer.map_err(Report::without_hint)
 }
 
 /// Returns the text that precedes the question whether to trust a plugin.

@@ -6,8 +6,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
-use crate::support::{CommandOutput, Conversation, STRIP, Transcript, World};
+use crate::support::{CommandOutput, Conversation, STRIP, TerminalSession, Transcript, World, plugin_script};
 
 /// Starts a run of two strategies. The second one reports its process ids, and then runs `script`. Sends `signal` to
 /// the host. Checks that no process is left and that the transcript is untouched.
@@ -82,6 +83,30 @@ fn sigint_ends_dev_while_strategy_runs() {
     let dev = ["strategy", "dev", "plugins/reports", "conversation", "--keep-last=0", "--sandbox=contained"];
     let output = interrupt(&world(), &dev, Signal::INT, "exec sleep 1000");
     assert!(!output.stderr.contains("waiting for a change"), "{}", output.stderr);
+}
+
+#[test]
+fn interrupt_ends_test_and_run_after_their_question() {
+    let world = world();
+    let pipe = world.path("started");
+    assert!(Command::new("/bin/mkfifo").arg(&pipe).status().unwrap().success());
+    let script = plugin_script("asks", &json!({}), &format!("echo $$ > {}\nexec sleep 1000", pipe.display()));
+    world.write_script("asks/asks", &script);
+    let manifest = "manifest = 1\nname = \"asks\"\nversion = \"1.0.0\"\ndescription = \"a test\"\nprotocols = [1]\n\
+                    [run]\ncommand = [\"./asks\"]\n[permissions]\nnetwork = true\n";
+    world.write_file("asks/plugin.toml", manifest.as_bytes());
+    for (command, keys) in [("test", &["asks"][..]), ("run", &["asks", "conversation", "--keep-last=0"])] {
+        let arguments = [&["strategy", command, "--sandbox=contained", "--deadline=10s"], keys].concat();
+        let mut terminal = TerminalSession::start(&world, &arguments, 100);
+        terminal.wait_for(&["Grant these permissions for this run? [y/N]"]);
+        terminal.press("n\n");
+        let pid = fs::read_to_string(&pipe).unwrap();
+        terminal.press("\u{3}");
+        let (code, screen) = terminal.finish();
+        assert_eq!(code, Some(130), "{screen}");
+        assert!(screen.ends_with("error: interrupted"), "{screen}");
+        assert!(process_ends(pid.trim()), "process {pid} is still running");
+    }
 }
 
 #[test]

@@ -24,6 +24,7 @@ use crate::args::{SandboxArg, deadline};
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::input::read;
+use crate::interrupt::until_interrupted;
 use crate::lines::EscapedLines;
 use crate::output;
 
@@ -81,9 +82,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         env: &plugin.env(),
     };
     let selection = Selection { to: Some(Bound::FromEnd(args.keep_last)), ..Selection::default() };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let rehearsal = rehearse(&setup, &plugin, &survey, selection, &args.options, environment);
-    let rehearsal = match runtime.block_on(rehearsal) {
+    let rehearsal =
+        async { Ok(rehearse(&setup, &plugin, &survey, selection, &args.options, environment).await) };
+    let rehearsal = match until_interrupted(rehearsal).map_err(Report::without_hint)? {
         Ok(rehearsal) => rehearsal,
         Err(Rejection::NoTurns) => {
             output::info("no turn to compact", &json!({}), &EscapedLines::single("no turn to compact"));

@@ -22,6 +22,7 @@ use super::trial::{jail, missing_grants_hint, open_plugin};
 use crate::args::{SandboxArg, deadline};
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::interrupt::until_interrupted;
 use crate::lines::EscapedLines;
 use crate::output;
 
@@ -93,8 +94,8 @@ pub(crate) fn run(args: &Args, verbose: bool, environment: &Environment) -> Resu
         (LevelArg::Core, None) => CheckLevel::Core,
         _ => CheckLevel::Full,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut outcomes = runtime.block_on(conformance::test(&setup, &plugin, &args.options, level));
+    let test = async { Ok(conformance::test(&setup, &plugin, &args.options, level).await) };
+    let mut outcomes = until_interrupted(test).map_err(Report::without_hint)?;
     outcomes.retain(|outcome| args.only.is_none_or(|only| only == outcome.check));
     let failed = outcomes.iter().any(|outcome| matches!(outcome.verdict, CheckVerdict::Failed { .. }));
     if args.json {
