@@ -85,7 +85,9 @@ impl Args {
         loop {
             let stamps = file_stamps(&path);
             match show() {
-                Err(report) if self.once || report.exit == Exit::Interrupted => return Err(report),
+                // The hint of an interrupt is about transcripts.
+                Err(report) if report.exit == Exit::Interrupted => return Err(report.without_hint()),
+                Err(report) if self.once => return Err(report),
                 Err(report) => output::failure(&report.failure(None), &report.text()),
                 Ok(()) => {}
             }
@@ -94,9 +96,8 @@ impl Args {
             }
             let line = format_args!("waiting for a change of {} (Ctrl-C to stop)", self.path.display());
             output::info("waiting", &json!({ "path": self.path }), &EscapedLines::single(line));
-            // Ctrl-C is the normal end, and the hint is about transcripts.
-            until_interrupted(wait_for_change(&path, &stamps))
-                .map_err(|report| Report { hint: None, ..report })?;
+            // Ctrl-C is the normal end.
+            until_interrupted(wait_for_change(&path, &stamps)).map_err(Report::without_hint)?;
         }
     }
 }
