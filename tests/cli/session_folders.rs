@@ -253,3 +253,21 @@ fn settings_of_a_conversation_in_a_folder_can_be_approved() {
         world.run(&["config", "trust", &folder]).exits(0).reports("already approved");
     }
 }
+
+#[test]
+fn configuration_of_a_folder_with_a_conversation_can_be_approved() {
+    let world = World::new();
+    write_conversation(&world.path("sessions"));
+    let folder = format!("sessions/{HEX}");
+    world.write_file(&format!("{folder}/.jp-compact.toml"), b"[llm]\nmodel = \"openai/of-folder\"\n");
+    world
+        .run(&["config", "trust", &folder, "--yes"])
+        .exits(0)
+        .reports("openai/of-folder")
+        .reports("approved; ");
+    let mut command = world.command(&["config", "trust"]);
+    world.finish(command.current_dir(world.path(&folder))).exits(0).reports("already approved");
+    // The settings of the conversation are approved together with those of the folder.
+    world.run(&["config", "set", "--conversation", &folder, "llm.model=openai/of-conversation"]).exits(0);
+    world.run(&["config", "trust", &folder, "--yes"]).exits(0).reports("openai/of-conversation");
+}

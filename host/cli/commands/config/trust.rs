@@ -136,7 +136,7 @@ struct Target {
     path: PathBuf,
     /// `None` for a folder.
     conversation: Option<Opened>,
-    /// If the target is a folder, that folder is the current folder of this environment.
+    /// If the target is a folder with its own configuration, that folder is the current folder of this environment.
     environment: Environment,
 }
 
@@ -144,15 +144,17 @@ impl Target {
     fn find(path: &OsString, environment: &Environment) -> Result<Self, Report> {
         let target = environment.cwd.join(path);
         let target = target.canonicalize().unwrap_or(target);
+        let inside = Environment { cwd: target.clone(), ..environment.clone() };
         if target.is_dir() && matches!(store::locate(path, environment), Err(StoreError::NoEvents { .. })) {
-            let environment = Environment { cwd: target.clone(), ..environment.clone() };
-            return Ok(Self { path: target, conversation: None, environment });
+            return Ok(Self { path: target, conversation: None, environment: inside });
         }
+        let has_config = target.is_dir() && config::scope(&inside, None).root() == Some(&*target);
         let conversation = compact::open(path, environment)?;
+        let environment = if has_config { inside } else { environment.clone() };
         // An id is not a path, so the folder of the conversation is the target.
         let folder = conversation.place.path().parent().map(Path::to_path_buf);
         let target = if target.exists() { target } else { folder.unwrap_or(target) };
-        Ok(Self { path: target, conversation: Some(conversation), environment: environment.clone() })
+        Ok(Self { path: target, conversation: Some(conversation), environment })
     }
 
     fn config(&self, args: &Args) -> Result<Config, Report> {
