@@ -408,6 +408,24 @@ fn replay_compacts_above_the_threshold() {
     assert_eq!(row(&large, "strip-tools")["replay"], row(&large, "none")["replay"]);
 }
 
+/// Each summary replaces the earlier ones, so the model reads the raw events again, not the smaller view.
+#[test]
+fn replay_counts_raw_events_that_each_summary_reads() {
+    let world = world();
+    let model = Model::with_answer("They read files.");
+    let prices = "source = 's'\ndate = 'd'\n[[families]]\nname = 'input'\nread = 0\nwrite = 0\noutput = 0\n";
+    world.write_file("prices.toml", prices.as_bytes());
+    let arguments = ["eval", "talk", "--json", "-s", "summarize", "--model=openai/g"];
+    let options = ["--window=4000", "--threshold=50", "--prices=prices.toml"];
+    let mut command = world.command(&[&arguments[..], &options].concat());
+    let report = world.finish(model.configure(&mut command)).exits(0).line();
+    let replay = &row(&report, "summarize")["replay"];
+    let compactions = replay["compactions"].as_f64().unwrap();
+    assert!(compactions >= 3.0, "{replay}");
+    // A view has about 2,000 tokens before each compaction. The raw events have 2,000 before the first one.
+    assert!(replay["cost"].as_f64().unwrap() > compactions * 3000.0, "{replay}");
+}
+
 #[test]
 fn prices_can_be_replaced() {
     let world = world();
