@@ -1,6 +1,7 @@
-"""A history processor for agents of pydantic-ai: each request to the model contains the view of the history.
+"""A capability for agents of pydantic-ai: each request to the model contains the view of the history.
 
-`Agent(model, capabilities=[ProcessHistory(CompactHistory())])`. The result of a run keeps all messages.
+`Agent(model, capabilities=[CompactHistory()])`. The history of the run keeps all messages. A history processor would replace
+them, and the next request would contain a summary of a summary.
 """
 
 from __future__ import annotations
@@ -8,18 +9,34 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
+import anyio.to_thread
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 
 from ._view import Viewer, blocks, rows
 
 
-class CompactHistory:
-    """Compacts the history. The arguments are those of `jp_compact._view.Viewer`."""
+class CompactHistory(AbstractCapability[Any]):
+    """Compacts the messages of a request. The arguments are those of `jp_compact._view.Viewer`."""
 
     def __init__(self, *arguments: str, **settings: Any) -> None:
         self._viewer = Viewer(*arguments, **settings)
 
-    def __call__(self, messages: list[ModelMessage]) -> list[ModelMessage]:
+    async def prepare_model_request(self, ctx: Any, request_context: Any) -> Any:
+        # pydantic-ai does not store the changes of this hook.
+        messages = await anyio.to_thread.run_sync(self.compact, request_context.messages)
+        return dataclasses.replace(request_context, messages=messages)
+
+    def compact(self, messages: list[ModelMessage]) -> list[ModelMessage]:
+        """Returns the messages of the view."""
         parts = {f"{at}.{number}": part for at, message in enumerate(messages) for number, part in enumerate(message.parts)}
         sent = [block for row, part in parts.items() for block in _blocks(row, part)]
         view = self._viewer.view(rows([dict(block) for block in sent]), "anthropic")

@@ -1,4 +1,4 @@
-"""The history processor with the real pydantic-ai, and a model that records its requests."""
+"""The capability with the real pydantic-ai, and a model that records its requests."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ import unittest
 from typing import Any
 
 from pydantic_ai import Agent
-from pydantic_ai.capabilities import ProcessHistory
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from jp_compact.pydantic_ai import CompactHistory
@@ -26,12 +33,12 @@ def run(*arguments: str, **settings: Any) -> tuple[list[ModelMessage], list[Mode
 
     def model(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
         requests.append(messages)
-        step = len(parts(messages, ToolReturnPart))
+        step = len(requests) - 1
         call = ToolCallPart("read_file", {"path": f"src/{step}.rs"}, tool_call_id=f"call_{step}")
         return ModelResponse(parts=[TextPart(f"I read {step}."), call] if step < STEPS else [TextPart("Done.")])
 
     history = CompactHistory(*arguments, **{"threshold": 1_000, **settings})
-    agent = Agent(FunctionModel(model), capabilities=[ProcessHistory(history)])
+    agent = Agent(FunctionModel(model), capabilities=[history])
 
     @agent.tool_plain
     def read_file(path: str) -> str:
@@ -57,8 +64,9 @@ def outline(messages: list[ModelMessage]) -> list[str]:
 
 
 class PydanticAi(unittest.TestCase):
-    def test_request_is_smaller(self) -> None:
-        request, _ = run()
+    def test_request_is_smaller_and_history_is_whole(self) -> None:
+        request, history = run()
+        self.assertEqual(sum(OUTPUT in part.content for part in parts(history, ToolReturnPart)), STEPS)
         self.assertLess(size(request), 0.6 * STEPS * len(OUTPUT))
         self.assertEqual([part.content for part in parts(request, UserPromptPart)], ["Never write to vendor."])
         self.assertEqual([part.content for part in parts(request, TextPart)], [f"I read {step}." for step in range(STEPS)])
@@ -73,7 +81,7 @@ class PydanticAi(unittest.TestCase):
         history = CompactHistory("--strategy", "digest", "--keep-first", "1", "--keep-last", "1", threshold=1)
         summary = ["user: [Summary of previous conversation]", "assistant: Turns 1 to 3 of this conversation,"]
         expected = ["user: Question 0.", "assistant: Answer 0.", *summary, "user: Question 4.", "assistant: Answer 4."]
-        self.assertEqual(outline(history(messages)), expected)
+        self.assertEqual(outline(history.compact(messages)), expected)
 
     def test_summary_of_steps_is_before_the_request_of_the_open_turn(self) -> None:
         messages: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart("Never write to vendor.")])]
@@ -82,7 +90,15 @@ class PydanticAi(unittest.TestCase):
         history = CompactHistory("--strategy", "digest", "--keep-steps", "1", threshold=1)
         summary = ["user: [Summary of previous conversation]", "assistant: Turns 0 to 0.3 of this conversatio"]
         expected = [*summary, "user: Never write to vendor.", "assistant: call_4", "user: call_4"]
-        self.assertEqual(outline(history(messages)), expected)
+        self.assertEqual(outline(history.compact(messages)), expected)
+
+    def test_summaries_of_many_requests_do_not_pile_up(self) -> None:
+        request, history = run("--strategy", "digest", "--keep-steps", "1")
+        expected = ["user: [Summary of previous conversation]", "assistant: Turns 0 to 0.6 of this conversatio"]
+        expected += ["user: Never write to vendor.", "assistant: I read 7.", "assistant: call_7", "user: call_7"]
+        self.assertEqual(outline(request), expected)
+        self.assertEqual(len(parts(history, ToolReturnPart)), STEPS)
+        self.assertFalse(any("Summary" in text for text in outline(history)))
 
     def test_missing_executable_changes_nothing(self) -> None:
         with self.assertLogs("jp_compact", "WARNING"):
