@@ -16,6 +16,7 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelResponse,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
@@ -47,11 +48,17 @@ class CompactHistory(AbstractCapability[Any]):
         summaries = _summaries(after)
         compacted: list[ModelMessage] = []
         for at, message in enumerate(messages):
-            rest = [(f"{at}.{number}", part) for number, part in enumerate(message.parts)]
-            compacted += [summary for row, _ in rest for summary in summaries.get(row, [])]
-            left = [_part(part, before.get(row), kept.get(row)) for row, part in rest if row not in before or row in kept]
-            if left:
-                compacted.append(dataclasses.replace(message, parts=left))  # type: ignore[arg-type]
+            left: list[Any] = []
+            for number, part in enumerate(message.parts):
+                row = f"{at}.{number}"
+                if row in summaries and isinstance(message, ModelRequest):
+                    # A result directly follows its call, so the parts before the summary are a message of their own.
+                    compacted += _with_parts(message, left)
+                    left = []
+                compacted += summaries.get(row, [])
+                if row not in before or row in kept:
+                    left.append(_part(part, before.get(row), kept.get(row)))
+            compacted += _with_parts(message, left)
         return compacted + summaries.get(None, [])
 
 
@@ -85,8 +92,12 @@ def _blocks(row: str, part: Any) -> list[dict[str, Any]]:
     return []
 
 
-def _with_parts(message: ModelMessage, parts: list[Any]) -> ModelMessage:
-    return dataclasses.replace(message, parts=parts)  # type: ignore[arg-type]
+def _with_parts(message: ModelMessage, parts: list[Any]) -> list[ModelMessage]:
+    """Returns the message with only these parts, or no message if nothing is left that a provider accepts."""
+    is_changed = len(parts) < len(message.parts)
+    if not parts or (is_changed and all(isinstance(part, ThinkingPart) for part in parts)):
+        return []
+    return [dataclasses.replace(message, parts=parts)]  # type: ignore[arg-type]
 
 
 def _part(part: Any, before: dict[str, Any] | None, after: dict[str, Any] | None) -> Any:

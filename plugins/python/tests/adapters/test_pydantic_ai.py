@@ -10,7 +10,9 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelResponse,
+    SystemPromptPart,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
@@ -28,14 +30,15 @@ def parts(messages: list[ModelMessage], kind: type) -> list[Any]:
 
 
 def run(*arguments: str, **settings: Any) -> tuple[list[ModelMessage], list[ModelMessage]]:
-    """Returns the last request, and all messages of the run."""
+    """Returns the last request, and all messages of the run. Each response has thinking."""
     requests: list[list[ModelMessage]] = []
 
     def model(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
         requests.append(messages)
         step = len(requests) - 1
+        thinking = ThinkingPart(f"I need {step}.", signature="s")
         call = ToolCallPart("read_file", {"path": f"src/{step}.rs"}, tool_call_id=f"call_{step}")
-        return ModelResponse(parts=[TextPart(f"I read {step}."), call] if step < STEPS else [TextPart("Done.")])
+        return ModelResponse(parts=[thinking, TextPart(f"I read {step}."), call] if step < STEPS else [TextPart("Done.")])
 
     history = CompactHistory(*arguments, **{"threshold": 1_000, **settings})
     agent = Agent(FunctionModel(model), capabilities=[history])
@@ -52,9 +55,10 @@ def size(messages: list[ModelMessage]) -> int:
     return sum(len(str(part.content)) for part in parts(messages, ToolReturnPart))
 
 
-def step(number: int) -> list[ModelMessage]:
+def step(number: int, *more: UserPromptPart) -> list[ModelMessage]:
+    """Returns a call, and the message with its result and more parts."""
     call = ToolCallPart("read_file", {"path": f"src/{number}.rs"}, tool_call_id=f"call_{number}")
-    return [ModelResponse(parts=[call]), ModelRequest(parts=[ToolReturnPart("read_file", OUTPUT, f"call_{number}")])]
+    return [ModelResponse(parts=[call]), ModelRequest(parts=[ToolReturnPart("read_file", OUTPUT, f"call_{number}"), *more])]
 
 
 def outline(messages: list[ModelMessage]) -> list[str]:
@@ -95,10 +99,22 @@ class PydanticAi(unittest.TestCase):
     def test_summaries_of_many_requests_do_not_pile_up(self) -> None:
         request, history = run("--strategy", "digest", "--keep-steps", "1")
         expected = ["user: [Summary of previous conversation]", "assistant: Turns 0 to 0.6 of this conversatio"]
-        expected += ["user: Never write to vendor.", "assistant: I read 7.", "assistant: call_7", "user: call_7"]
+        expected += ["user: Never write to vendor.", "assistant: I need 7.", "assistant: I read 7.", "assistant: call_7", "user: call_7"]
         self.assertEqual(outline(request), expected)
         self.assertEqual(len(parts(history, ToolReturnPart)), STEPS)
         self.assertFalse(any("Summary" in text for text in outline(history)))
+
+    def test_result_stays_with_its_call_if_a_summary_splits_its_message(self) -> None:
+        messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart("Be brief."), UserPromptPart("Never write to vendor.")])]
+        messages += step(0, UserPromptPart("A picture."))
+        for number in range(1, 5):
+            messages += step(number)
+        history = CompactHistory("--strategy", "digest", "--keep-first", "1", "--keep-steps", "1", threshold=1)
+        compacted = history.compact(messages)
+        expected = ["user: Be brief.", "user: Never write to vendor.", "assistant: call_0", "user: call_0"]
+        expected += ["user: [Summary of previous conversation]", "assistant: Turns 1 to 1.2 of this conversatio"]
+        expected += ["user: A picture.", "assistant: call_4", "user: call_4"]
+        self.assertEqual(outline(compacted), expected)
 
     def test_missing_executable_changes_nothing(self) -> None:
         with self.assertLogs("jp_compact", "WARNING"):
