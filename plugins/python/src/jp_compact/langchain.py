@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResp
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, convert_to_openai_messages
 
 from ._view import Viewer
+
+_log = logging.getLogger("jp_compact")
 
 
 class CompactMiddleware(AgentMiddleware):
@@ -26,6 +29,10 @@ class CompactMiddleware(AgentMiddleware):
     def compact(self, messages: list[AnyMessage]) -> list[AnyMessage]:
         """Returns the messages of the view."""
         plain = [{**message, "row": row} for row, message in enumerate(convert_to_openai_messages(messages))]
+        if len(plain) != len(messages):
+            # A message of the user with results in the form of Anthropic is several messages of OpenAI.
+            _log.warning("nothing was compacted: a message has results in its content")
+            return messages
         view = self._viewer.view({"model": "unknown", "messages": plain}, "openai-chat")
         return messages if view is None else [_message(part, plain, messages) for part in view["messages"]]
 

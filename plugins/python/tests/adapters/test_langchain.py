@@ -65,9 +65,10 @@ class LangChain(unittest.TestCase):
         calls = [call["id"] for message in request for call in getattr(message, "tool_calls", [])]
         self.assertEqual(calls, [message.tool_call_id for message in request if isinstance(message, ToolMessage)])
 
-    def test_summary_is_a_message(self) -> None:
-        request, _ = run("--strategy", "digest", "--keep-steps", "2")
-        self.assertTrue(any("No model wrote this" in str(message.content) for message in request), request)
+    def test_summaries_of_many_requests_do_not_pile_up(self) -> None:
+        request, state = run("--strategy", "digest", "--keep-steps", "2")
+        self.assertEqual(sum("No model wrote this" in str(message.content) for message in request), 1, request)
+        self.assertEqual(sum(isinstance(message, ToolMessage) for message in state), STEPS)
 
     def test_summary_of_turns_is_not_the_words_of_the_user(self) -> None:
         messages: list[AnyMessage] = []
@@ -79,6 +80,14 @@ class LangChain(unittest.TestCase):
         self.assertEqual(kinds, [HumanMessage, AIMessage] * 3)
         self.assertEqual(compacted[2].content, "[Summary of previous conversation]")
         self.assertIn("No model wrote this", str(compacted[3].content))
+
+    def test_results_in_a_message_of_the_user_change_nothing(self) -> None:
+        result = {"type": "tool_result", "tool_use_id": "call_0", "content": OUTPUT}
+        call = {"type": "tool_use", "id": "call_0", "name": "read_file", "input": {}}
+        messages: list[AnyMessage] = [HumanMessage("Read."), AIMessage([call]), HumanMessage([result, {"type": "text", "text": "Go on."}])]
+        messages += [AIMessage(OUTPUT), HumanMessage("Thanks."), AIMessage("Done.")]
+        with self.assertLogs("jp_compact", "WARNING"):
+            self.assertIs(CompactMiddleware("--strategy", "digest", "--keep-last", "1", threshold=1).compact(messages), messages)
 
     def test_missing_executable_changes_nothing(self) -> None:
         with self.assertLogs("jp_compact", "WARNING"):

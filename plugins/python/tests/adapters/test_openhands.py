@@ -80,6 +80,11 @@ class OpenHands(unittest.TestCase):
         said = [text(message) for message in request if message.role == "assistant"]
         self.assertEqual(said, [f"I read {step}." for step in range(STEPS)])
 
+    def test_summaries_of_many_requests_do_not_pile_up(self) -> None:
+        request, events = run(arguments=["--strategy", "digest", "--keep-steps", "1"])
+        self.assertEqual(sum("No model wrote this" in text(message) for message in request), 1, request)
+        self.assertEqual(sum(isinstance(event, ObservationEvent) for event in events), STEPS)
+
     def test_missing_executable_changes_nothing(self) -> None:
         with self.assertLogs("jp_compact", "WARNING"):
             request, _ = run(executable="/no/jp-compact")
