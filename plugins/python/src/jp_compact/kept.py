@@ -43,7 +43,8 @@ def constraints(message: str) -> list[str]:
 def facts(events: Iterable[Mapping[str, Any]]) -> list[Fact]:
     """Returns the facts of the decoded events of a range, the most important first.
 
-    These are the constraints, then the newest other facts, then the paths that only responses and attachments name.
+    These are the constraints, then the newest other facts, then the paths that are only in responses and in the contents of
+    attachments.
     """
     newest: dict[Fact, tuple[int, int]] = {}
     for number, (kind, text, rank) in enumerate(found for event in events for found in _facts_of(event)):

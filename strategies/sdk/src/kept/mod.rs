@@ -142,9 +142,9 @@ impl KeptFacts {
         *occurrence = Occurrence { newest, is_used: is_used || occurrence.is_used };
     }
 
-    /// Appends the facts that a summary lacks, as far as they fit: constraints first, then the newest. A path that only
-    /// results and attachments name follows all others. A section that the model copied is replaced. A blank summary
-    /// stays blank.
+    /// Appends the facts that a summary lacks, as far as they fit: constraints first, then the newest. A path that is only
+    /// in results and in the contents of attachments follows all others. A section that the model copied is replaced. A
+    /// blank summary stays blank.
     #[must_use]
     pub fn append_to(&self, summary: &str, limit: SectionLimit) -> SummaryWithFacts {
         let is_known = |kind, fact: &str| self.facts.contains_key(&(kind, fact.to_owned()));
