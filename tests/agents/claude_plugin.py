@@ -313,8 +313,8 @@ def commands(session):
 
 
 def unknown_session(session):
-    """`undo` reports that a session has no transcript."""
-    (session.home / ".claude/projects").mkdir(parents=True, exist_ok=True)
+    """`undo` reports that a session has no transcript, also before Claude Code has made the folder of transcripts."""
+    assert not (session.home / ".claude/projects").exists()
     words = ["sh", PLUGIN / "hooks/command.sh", "undo", "no-such-id", session.jp_compact, "agent"]
     done = subprocess.run(words, env=session.env, capture_output=True, text=True)
     expected = (0, "The transcript of session no-such-id was not found.\n", "")

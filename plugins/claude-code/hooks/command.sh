@@ -13,7 +13,7 @@ stats)
 undo)
     # All messages before the last compaction, as a new session.
     if [ ! -f "$session" ]; then
-        path=$(find "${CLAUDE_CONFIG_DIR:-$HOME/.claude}/projects" -name "$session.jsonl" | head -n 1)
+        path=$(find "${CLAUDE_CONFIG_DIR:-$HOME/.claude}/projects" -name "$session.jsonl" 2> /dev/null | head -n 1)
         if [ -z "$path" ]; then
             echo "The transcript of session $session was not found."
             exit 0
