@@ -1,18 +1,26 @@
 // Answers compactions of pi with jp-compact. Load it with `pi -e jp-compact.ts`, or put it into ~/.pi/agent/extensions.
 //
-// The compaction keeps every entry. Its `details` have the shortened results and arguments by call id, and the `context`
-// event puts them into each request. pi stores them in the session, so a resumed session is equally small. Without this
-// extension, pi sends the original entries again.
+// Without a summary, the compaction keeps every entry. Its `details` have the shortened results and arguments by call id, and
+// the `context` event puts them into each request. pi stores them in the session, so a resumed session is equally small.
+// Without this extension, pi sends the original entries again. A summary replaces all entries before the first kept one.
 //
-// This extension must never throw. On any failure, pi's own compaction runs.
+// This extension must never throw. On any failure, and if pi cannot store the view, pi's own compaction runs.
 
 import { spawn } from 'node:child_process'
 
 import type { ExtensionAPI, ExtensionContext } from '@mariozechner/pi-coding-agent'
 
-type Entry = { type: string; id: string; message?: Message; details?: unknown; summary?: string; firstKeptEntryId?: string }
+type Entry = {
+  type: string
+  id: string
+  parentId?: string | null
+  message?: Message
+  details?: unknown
+  summary?: string
+  firstKeptEntryId?: string
+}
 type Part = { type: string; text?: string; id?: string; arguments?: unknown }
-type Message = { role: string; content: string | Part[]; toolCallId?: string }
+type Message = { role: string; content: string | Part[]; toolCallId?: string; excludeFromContext?: boolean }
 /** The text of a result, and the arguments of a call, by the id of the call. */
 type Changes = { results: Record<string, string>; calls: Record<string, unknown> }
 
@@ -75,6 +83,60 @@ function changesBetween(before: Entry[], after: Entry[]): Changes {
   return changes
 }
 
+/** Returns the chain of the entries that pi sends, with the compaction that hides all others. */
+function visible(entries: Entry[]): Entry[] {
+  const at = entries.findLastIndex(entry => entry.type === 'compaction')
+  const last = entries[at]
+  const first = last === undefined ? 0 : entries.findIndex(entry => entry.id === last.firstKeptEntryId)
+  // A compaction without a summary only points to the first entry.
+  const isOwn = (last?.details as { jpCompact?: Changes } | undefined)?.jpCompact !== undefined
+  const isWhole = first === 0 && isOwn
+  const rest = entries.slice(first < 0 ? at : first).filter(entry => entry.type !== 'compaction' || (entry === last && !isWhole))
+  return rest.map((entry, number) => ({ ...entry, parentId: rest[number - 1]?.id ?? null }))
+}
+
+/** Returns whether pi sends the entry. */
+function isSent({ type, message }: Entry): boolean {
+  return ['message', 'custom_message', 'branch_summary'].includes(type) && message?.excludeFromContext !== true
+}
+
+function isRequest({ message }: Entry): boolean {
+  const content = message?.content ?? ''
+  return message?.role === 'user' && (typeof content === 'string' || content.every(part => part.type === 'text'))
+}
+
+/**
+ * Returns the compaction that sends the view, with `text` if there is no summary. pi sends the text of a compaction, then all
+ * entries from one entry on.
+ */
+function compactionOf(before: Entry[], view: Entry[], text: string): { summary: string; firstKeptEntryId: string } {
+  const ids = new Set(before.map(entry => entry.id))
+  const originals = before.filter(isSent)
+  const earlier = before.find(entry => entry.type === 'compaction')
+  const sent = view.filter(isSent)
+  // A summary is a message of the user and one of the model.
+  const added = sent.filter(entry => !ids.has(entry.id))
+  const rest = sent.slice(added.length)
+  if (added.length === 0 && rest.length === originals.length) {
+    const [first] = earlier === undefined ? before : originals
+    return { summary: earlier?.summary ?? text, firstKeptEntryId: (first as Entry).id }
+  }
+  let first = rest.length
+  while (first > 0 && rest[first - 1]?.id === originals.at(first - 1 - rest.length)?.id) {
+    first -= 1
+  }
+  // jp-compact keeps the request of a turn whose first steps have a summary.
+  const requests = rest.slice(0, first)
+  const isEarlierKept = view.some(entry => entry.type === 'compaction' && entry.summary)
+  if (added.length !== 2 || isEarlierKept || !requests.every(entry => ids.has(entry.id) && isRequest(entry))) {
+    throw new Error('pi cannot store this view as a compaction')
+  }
+  const texts = requests.map(entry => `**Request of the user:**\n\n${textOf(entry.message?.content ?? '')}`)
+  const summary = [textOf(added[1]?.message?.content ?? ''), ...texts].join('\n\n---\n\n')
+  // With an empty id, pi sends no earlier entry.
+  return { summary, firstKeptEntryId: rest[first]?.id ?? '' }
+}
+
 /** Returns the changes of all compactions of the branch. The newest one wins. */
 function stored(entries: Entry[]): Changes {
   const all: Changes = { results: {}, calls: {} }
@@ -103,11 +165,11 @@ export default function (pi: ExtensionAPI) {
     try {
       const entries = event.branchEntries as unknown as Entry[]
       const words = [pi.getFlag('jp-compact'), '--quiet', 'batch', '--ndjson', '--view', '--profile', pi.getFlag('jp-profile')].map(String)
-      // A compaction that only points to the first entry hides nothing. jp-compact reads the result of the last compaction.
+      // jp-compact reads the result of the last compaction.
       const earlier = stored(entries)
-      const small = entries
-        .filter(entry => (entry.details as { jpCompact?: Changes } | undefined)?.jpCompact === undefined)
-        .map(entry => (entry.message === undefined ? entry : { ...entry, message: apply([entry.message], earlier)[0] as Message }))
+      const small = visible(entries).map(entry =>
+        entry.message === undefined ? entry : { ...entry, message: apply([entry.message], earlier)[0] as Message },
+      )
       const lines = [ctx.sessionManager.getHeader(), ...small]
       const record = { id: 1, format: 'pi', transcript: lines }
       const answer = JSON.parse(await run(words, `${JSON.stringify(record)}\n`, event.signal))
@@ -120,14 +182,12 @@ export default function (pi: ExtensionAPI) {
         throw new Error(`saves ${percent} %, less than ${MINIMUM_SAVING} %`)
       }
       const view = answer.view as Entry[]
-      const ids = new Set(small.map(entry => entry.id))
-      const summary = view.find(entry => entry.type === 'compaction' && !ids.has(entry.id))
       const sentence = `jp-compact: ${before.toLocaleString('en-US')} -> ${after.toLocaleString('en-US')} tokens (-${percent} %)`
+      const compaction = compactionOf(small, view, `${sentence}. Old tool results are shorter; every message is kept.`)
       ui.setStatus('jp-compact', sentence)
       return {
         compaction: {
-          summary: summary?.summary ?? `${sentence}. Old tool results are shorter; every message is kept.`,
-          firstKeptEntryId: summary?.firstKeptEntryId ?? (entries[0] as Entry).id,
+          ...compaction,
           tokensBefore: event.preparation.tokensBefore,
           details: { jpCompact: changesBetween(small, view) },
         },

@@ -86,10 +86,76 @@ class Pi(Extension, run.Pi):
         assert size(again) > 0.9 * size(whole), "the session is not whole without the extension"
         return result
 
+    def asked(self):
+        """Returns whether pi asked the model for a summary."""
+        return any(not body.get("tools") for body in self.bodies())
+
+    def twice(self):
+        """The second compaction works on the result of the first."""
+        self.turns(1, 2, 2)
+        whole = self.last_request()
+        small = [part for part in self.before(6) if "jp-compact: " not in str(part[-1])]
+        assert not self.asked(), "pi asked for a summary"
+        assert size(small) < 0.3 * size(whole), (size(small), size(whole))
+        assert sum(part[1:] == ("I read file 2-1.",) for part in small) == 2, small
+        return f"{size(whole):,} -> {size(small):,} characters"
+
+    def use_digest(self, bounds):
+        folder = self.home / ".config/jp-compact"
+        folder.mkdir(parents=True)
+        profile = f'[conversation.compaction.profiles.short]\nstrategies = ["digest"]\n{bounds}\n'
+        (folder / "config.toml").write_text(profile)
+        self.options += " --jp-profile short"
+
+    def summary(self):
+        """A summary replaces the entries that it covers. The request of the open turn stays. So does the summary, if the next
+        compaction has none."""
+        self.use_digest("keep_steps = 2")
+        self.turns(1, 2)
+        whole = self.last_request()
+        self.check_summary(whole, self.before(6), 1)
+        self.turns(2)
+        whole = self.last_request()
+        self.check_summary(whole, self.before(7), 1)
+        self.options = self.options.replace("short", "agent")
+        self.turns(2)
+        whole, small = self.last_request(), self.before(11)
+        self.check_summary(whole, small, 13)
+        assert not self.asked(), "pi asked for a summary"
+        return f"{size(whole):,} -> {size(small):,} characters"
+
+    def summary_of_all(self):
+        """After a summary of all entries, the next compaction keeps the entries between the two."""
+        self.use_digest("keep_last = 0")
+        self.turns(1, 2)
+        self.check_summary(self.last_request(), self.before(6), 0)
+        self.options = self.options.replace("short", "agent")
+        self.turns(2)
+        whole, small = self.last_request(), self.before(7)
+        self.check_summary(whole, small, 12)
+        assert not self.asked() and "jpc-turn-6" in json.dumps(small)
+        return f"{size(whole):,} -> {size(small):,} characters"
+
+    def check_summary(self, whole, small, steps):
+        text = json.dumps(small)
+        assert size(small) < 0.5 * size(whole), (size(small), size(whole))
+        assert text.count("was compacted into the following summary") == 1, text
+        assert "No model wrote this" in text and "jpc-turn-2" in text, text
+        assert sum(part[0] == "result" for part in small) == steps, text
+
     def falls_back(self):
         self.options += " --jp-compact /no/jp-compact"
         self.turns(1, 2, 6)
-        assert any(not body.get("tools") for body in self.bodies()), "pi asked for no summary"
+        assert self.asked(), "pi asked for no summary"
+        assert "every message is kept" not in json.dumps(self.bodies())
+        return "the compaction of pi ran"
+
+    def falls_back_after_a_kept_turn(self):
+        """pi sends a summary before all entries, so it cannot send the first turn before the summary."""
+        self.use_digest("keep_first = 1\nkeep_steps = 2")
+        self.turns(1, 2, 6)
+        assert self.asked(), "pi asked for no summary"
+        assert "every message is kept" not in json.dumps(self.bodies())
         return "the compaction of pi ran"
 
 
@@ -143,6 +209,10 @@ class Codex(Extension, run.Codex):
 
 CASES = {
     "pi": (Pi, "check"),
+    "pi-twice": (Pi, "twice"),
+    "pi-summary": (Pi, "summary"),
+    "pi-summary-of-all": (Pi, "summary_of_all"),
+    "pi-kept-turn": (Pi, "falls_back_after_a_kept_turn"),
     "pi-without-jp-compact": (Pi, "falls_back"),
     "opencode": (OpenCode, "check"),
     "codex": (Codex, "check"),
