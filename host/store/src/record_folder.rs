@@ -13,14 +13,21 @@ use super::{StoreError, error::unreadable, open_folder::OpenFolder};
 /// Returns whether a path is a folder with the events of one conversation.
 #[must_use]
 pub fn is_record_folder(path: &Path) -> bool {
-    path.is_dir() && names_in(&OpenFolder::by_path(path), path).is_ok_and(|names| !names.is_empty())
+    !record_files(path).is_empty()
+}
+
+/// Returns the files of the events in a folder, in order.
+#[must_use]
+pub fn record_files(path: &Path) -> Vec<PathBuf> {
+    let names = if path.is_dir() { names_in(&OpenFolder::by_path(path), path) } else { Ok(Vec::new()) };
+    names.unwrap_or_default().into_iter().map(|name| path.join(name)).collect()
 }
 
 /// Returns the total size of the events in a folder.
 #[must_use]
 pub fn record_bytes(path: &Path) -> u64 {
-    let names = names_in(&OpenFolder::by_path(path), path).unwrap_or_default();
-    let sizes = names.iter().filter_map(|name| path.join(name).symlink_metadata().ok());
+    let files = record_files(path);
+    let sizes = files.iter().filter_map(|file| file.symlink_metadata().ok());
     sizes.map(|metadata| metadata.len()).sum()
 }
 

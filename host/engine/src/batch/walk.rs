@@ -2,21 +2,24 @@
 //! ignores are skipped. The function [`name_kind`] decides which files may be transcripts.
 
 mod names;
+mod pattern;
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::ffi::OsString;
+use std::fs::FileType;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use ignore::overrides::{Override, OverrideBuilder};
-use ignore::{DirEntry, WalkBuilder, WalkState};
+use ignore::{WalkBuilder, WalkState};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_transcripts as transcripts;
 
 use super::Shard;
 use jp_compact_store as store;
-use names::{CONVERSATIONS, EVENTS, NameKind, is_hidden, name_kind, split_pattern};
+use names::{CONVERSATIONS, EVENTS, NameKind, is_hidden, is_in_jp, name_kind, split_pattern};
+use pattern::Pattern;
 
 /// The transcripts that were found.
 #[derive(Debug, Default)]
@@ -275,78 +278,111 @@ impl FoundFiles {
             Err(error) => return self.add_fault(typed, error.to_string()),
         };
         let is_record_folder = store::is_record_folder(&real);
-        if !metadata.is_dir() || is_record_folder {
+        if pattern.is_none() && (!metadata.is_dir() || is_record_folder) {
             let bytes = if is_record_folder { store::record_bytes(&real) } else { metadata.len() };
             let relative_path = Path::new("").into();
             self.found.push(FoundTranscript { root, needs_detection: false, bytes, relative_path });
             return;
         }
-        let matcher = match pattern.map(|pattern| path_matcher(&real, pattern)).transpose() {
-            Ok(matcher) => matcher.unwrap_or_else(Override::empty),
+        let pattern = match pattern.map(|pattern| Pattern::new(&real, pattern)).transpose() {
+            Ok(pattern) => pattern,
             Err(error) => {
                 return self.add_fault(&typed.join(pattern.unwrap_or_default()), error.to_string());
             }
         };
-        let mut builder = WalkBuilder::new(&real);
-        builder.require_git(false).git_global(false);
-        self.collect(root, builder, matcher, out);
+        let mut folders = vec![real.clone()];
         let conversations = real.join(CONVERSATIONS);
         if pattern.is_none() && conversations.is_dir() {
             // The user named the workspace, so its conversations count even if git ignores them.
-            let mut builder = WalkBuilder::new(conversations);
-            builder.standard_filters(false);
-            self.collect(root, builder, Override::empty(), out);
+            folders.push(conversations);
+        }
+        let mut searched = HashSet::new();
+        while !folders.is_empty() {
+            searched.extend(folders.iter().cloned());
+            let (in_jp, others): (Vec<_>, Vec<_>) = folders.into_iter().partition(|folder| is_in_jp(folder));
+            folders = self.collect(root, &others, true, pattern.as_ref(), out);
+            // Git often ignores the folder of JP. The user named it, or its workspace.
+            folders.extend(self.collect(root, &in_jp, false, pattern.as_ref(), out));
+            folders.retain(|folder| !searched.contains(folder));
         }
     }
 
-    /// Adds the transcripts and the faults of one search.
-    fn collect(&mut self, root: u32, mut builder: WalkBuilder, matcher: Override, out: Option<&Path>) {
-        let out = out.map(Path::to_path_buf);
-        // The pattern is not an override of the search, because an override would find files that git ignores.
-        builder.hidden(false).filter_entry(move |entry| {
-            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            entry.depth() == 0
-                || !is_hidden(entry.file_name())
-                    && Some(entry.path()) != out.as_deref()
-                    && !matcher.matched(entry.path(), is_folder).is_ignore()
+    /// Adds the transcripts and the faults of one search. Returns the folders that the pattern names, because git's
+    /// rules could hide them from the search.
+    fn collect(
+        &mut self,
+        root: u32,
+        folders: &[PathBuf],
+        with_git: bool,
+        pattern: Option<&Pattern>,
+        out: Option<&Path>,
+    ) -> Vec<PathBuf> {
+        let Some((first, others)) = folders.split_first() else { return Vec::new() };
+        let mut builder = WalkBuilder::new(first);
+        for folder in others {
+            builder.add(folder);
+        }
+        builder.standard_filters(with_git).require_git(false).git_global(false).hidden(false);
+        let is_out = out.map(Path::to_path_buf);
+        builder.filter_entry(move |entry| {
+            entry.depth() == 0 || !is_hidden(entry.file_name()) && Some(entry.path()) != is_out.as_deref()
         });
         let Root { typed, real } = &self.roots[root as usize];
         let (found, faults) = (Mutex::new(&mut self.found), Mutex::new(&mut self.faults));
+        let named = Mutex::new(Vec::new());
+        let matches = |path: &Path| pattern.is_none_or(|pattern| pattern.matches(path));
+        let add = |path: &Path, needs_detection: bool, bytes: u64| {
+            let relative_path = path.strip_prefix(real).unwrap_or(path).into();
+            let transcript = FoundTranscript { root, needs_detection, bytes, relative_path };
+            found.lock().unwrap_or_else(PoisonError::into_inner).push(transcript);
+        };
         // One thread per core searches, in any order. Processing starts only after all files are found.
         builder.build_parallel().run(|| {
             Box::new(|entry| {
-                let mut state = WalkState::Continue;
-                match entry {
-                    Ok(entry) if entry.depth() > 0 && (is_candidate(&entry) || is_record_folder(&entry)) => {
-                        let is_folder = is_record_folder(&entry);
-                        let needs_detection = is_folder || name_kind(entry.path()) == NameKind::Candidate;
-                        let bytes = if is_folder {
-                            state = WalkState::Skip;
-                            store::record_bytes(entry.path())
-                        } else {
-                            entry.metadata().map_or(0, |metadata| metadata.len())
-                        };
-                        let relative_path = entry.path().strip_prefix(real).unwrap_or(entry.path()).into();
-                        let transcript = FoundTranscript { root, needs_detection, bytes, relative_path };
-                        found.lock().unwrap_or_else(PoisonError::into_inner).push(transcript);
-                    }
-                    Ok(_) => {}
+                let entry = match entry {
+                    Ok(entry) => entry,
                     Err(error) => {
                         let path = match error_path(&error).and_then(|path| path.strip_prefix(real).ok()) {
                             Some(relative_path) => join(typed, relative_path),
                             None => typed.clone(),
                         };
                         let reason = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
-                        faults.lock().unwrap_or_else(PoisonError::into_inner).push(Fault {
-                            path,
-                            reason,
-                            hint: None,
-                        });
+                        let fault = Fault { path, reason, hint: None };
+                        faults.lock().unwrap_or_else(PoisonError::into_inner).push(fault);
+                        return WalkState::Continue;
+                    }
+                };
+                let path = entry.path();
+                if entry.depth() > 0 && is_candidate(path, entry.file_type()) && matches(path) {
+                    let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
+                    add(path, name_kind(path) == NameKind::Candidate, bytes);
+                }
+                if !entry.file_type().is_some_and(|kind| kind.is_dir()) {
+                    return WalkState::Continue;
+                }
+                let records = record_files(path);
+                if !records.is_empty() {
+                    if matches(path) || records.iter().any(|file| matches(file)) {
+                        add(path, true, store::record_bytes(path));
+                    }
+                    return WalkState::Skip;
+                }
+                for path in pattern.into_iter().flat_map(|pattern| pattern.named_in(path)) {
+                    match path.symlink_metadata() {
+                        Ok(_) if out.is_some_and(|out| path.starts_with(out)) => {}
+                        Ok(metadata) if metadata.is_dir() => {
+                            named.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+                        }
+                        Ok(metadata) if is_candidate(&path, Some(metadata.file_type())) && matches(&path) => {
+                            add(&path, name_kind(&path) == NameKind::Candidate, metadata.len());
+                        }
+                        _ => {}
                     }
                 }
-                state
+                WalkState::Continue
             })
         });
+        named.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -355,29 +391,20 @@ fn is_transcript(path: &Path) -> bool {
     store::read_file(path).is_ok_and(|bytes| transcripts::detect(&bytes).is_some())
 }
 
-/// Returns whether an entry may be a transcript. A candidate must be a regular file.
-fn is_candidate(entry: &DirEntry) -> bool {
-    match name_kind(entry.path()) {
+/// Returns whether a path may be a transcript. A candidate must be a regular file.
+fn is_candidate(path: &Path, kind: Option<FileType>) -> bool {
+    match name_kind(path) {
         NameKind::Transcript => true,
-        NameKind::Candidate => entry.file_type().is_some_and(|kind| kind.is_file()),
+        NameKind::Candidate => kind.is_some_and(|kind| kind.is_file()),
         NameKind::Other => false,
     }
 }
 
-/// Returns whether an entry is a folder with the events of one conversation. Its files are not searched. Most
+/// Returns the files of the events of one conversation, if they are in this folder. The folder is not searched. Most
 /// conversation folders have JP's `events.json` instead, and a check for this file is faster than a list of all names.
-fn is_record_folder(entry: &DirEntry) -> bool {
-    entry.file_type().is_some_and(|kind| kind.is_dir())
-        && entry.path().join(EVENTS).symlink_metadata().is_err()
-        && store::is_record_folder(entry.path())
-}
-
-/// Returns the matcher of the paths that match `pattern`, and of everything below them.
-fn path_matcher(folder: &Path, pattern: &str) -> Result<Override, ignore::Error> {
-    let mut builder = OverrideBuilder::new(folder);
-    builder.add(&format!("/{pattern}"))?;
-    builder.add(&format!("/{pattern}/**"))?;
-    builder.build()
+fn record_files(folder: &Path) -> Vec<PathBuf> {
+    let is_of_jp = folder.join(EVENTS).symlink_metadata().is_ok();
+    if is_of_jp { Vec::new() } else { store::record_files(folder) }
 }
 
 fn file_name(path: &Path) -> PathBuf {

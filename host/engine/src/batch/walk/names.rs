@@ -11,6 +11,8 @@ pub(super) const EVENTS: &str = "events.json";
 /// The folder of conversations in a workspace.
 pub(super) const CONVERSATIONS: &str = ".jp/conversations";
 const JP: &str = ".jp";
+/// The characters that make a name a pattern.
+pub(super) const WILDCARDS: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 /// Other files of JP next to a stream.
 const OTHER_JP_FILES: [&str; 2] = ["base_config.json", "metadata.json"];
 /// The file extensions of other agents' transcripts.
@@ -45,6 +47,11 @@ pub(super) fn name_kind(path: &Path) -> NameKind {
 /// Returns whether a name is hidden. JP's folder is not.
 pub(super) fn is_hidden(name: &OsStr) -> bool {
     name.as_bytes().first() == Some(&b'.') && name != JP
+}
+
+/// Returns whether a path is inside of JP's folder.
+pub(super) fn is_in_jp(path: &Path) -> bool {
+    path.components().any(|name| name.as_os_str() == JP)
 }
 
 /// Splits a path with wildcards into the folder before the first wildcard, and the rest. Some shells pass such paths to

@@ -133,6 +133,79 @@ fn pattern_does_not_find_what_git_ignores() {
     }
 }
 
+/// Two workspaces whose conversations are ignored by git.
+#[track_caller]
+fn check_ignored_workspaces(ignored: &str) {
+    let (folder, environment) = folder_with(&[
+        "w/p1/.jp/conversations/1/events.json",
+        "w/p2/.jp/conversations/2/events.json",
+        "w/p2/logs/x.jsonl",
+        "w/p2/.x/y.jsonl",
+    ]);
+    for project in ["w/p1", "w/p2"] {
+        fs::write(folder.path().join(project).join(".gitignore"), format!("{ignored}\nlogs/\n")).unwrap();
+    }
+    for (pattern, expect) in [
+        ("w/p*", 2),
+        ("w/p*/", 2),
+        ("w/**", 2),
+        ("w/p2*", 1),
+        ("w/p*/.jp", 2),
+        ("w/p*/.jp/conversations/*", 2),
+        ("w/p*/.jp/conversations/1", 1),
+        ("w/p*/.jp/conversations/*/events.json", 2),
+        ("w/**/.jp/conversations/2*", 1),
+        ("w/p1/**/.jp/*", 1),
+        ("w/p1/.jp/c*", 1),
+        ("w/p1/.jp/conversations/*", 1),
+        ("w/p1/.jp/conversations", 1),
+        ("w/p1", 1),
+        ("w/p*/*.jsonl", 0),
+        ("w/p*/*/x.jsonl", 0),
+        ("w/p*/logs/*", 1),
+        ("w/p*/logs/../logs/*", 0),
+        ("w/**/../p1", 0),
+        ("w/p*/*/y.jsonl", 0),
+        ("w/p*/.x/y.jsonl", 1),
+        ("w/{p1/.jp,p2/.jp}/*", 0),
+        ("w", 0),
+    ] {
+        let found = FoundFiles::gather(&[pattern.into()], None, None, &environment);
+        assert_eq!(found.len(), expect, "{pattern} with {ignored}");
+        assert_eq!(found.faults(), []);
+    }
+}
+
+#[test]
+fn pattern_finds_the_ignored_conversations_that_it_names() {
+    check_ignored_workspaces(".jp/");
+    check_ignored_workspaces(".jp/**");
+}
+
+#[test]
+fn pattern_finds_the_folders_of_events_that_match() {
+    let event = |folder: &str| format!("{folder}/events/event-00000-aaaaaaaa.json");
+    let events = ["s/a1", "s/a2", "s/b"].map(event);
+    let (_folder, environment) = folder_with(&events.each_ref().map(String::as_str));
+    for (pattern, expect) in [
+        ("s", 3),
+        ("s/a*", 2),
+        ("s/c*", 0),
+        ("s/*/events", 3),
+        ("s/a*/events/*", 2),
+        ("s/**/*.json", 3),
+        ("s/**/*.jsonl", 0),
+        ("s/b/events", 1),
+        ("s/b/events/e*", 1),
+        ("s/b/events/c*", 0),
+    ] {
+        let found = FoundFiles::gather(&[pattern.into()], None, None, &environment);
+        let is_folder = |index| found.path(index).ends_with("events");
+        assert_eq!((0..found.len()).filter(|index| is_folder(*index)).count(), expect, "{pattern}");
+        assert_eq!(found.len(), expect, "{pattern}");
+    }
+}
+
 #[test]
 fn other_file_is_found_in_any_shard() {
     let files: Vec<String> = (0..8).map(|number| format!("s/{number}/events.json")).collect();
