@@ -244,7 +244,9 @@ mod tests {
         queue.stop();
         let of_thread = ThreadDiskQueue::new(&queue);
         let error = of_thread.finish(replacement).await.unwrap_err();
-        assert!(matches!(error, StoreError::Unwritable { .. }), "{error}");
+        // The caller reports a transcript with this kind of error as stopped, not as failed.
+        let StoreError::Unwritable { source, .. } = &error else { panic!("{error}") };
+        assert_eq!(source.kind(), ErrorKind::Interrupted);
         assert_eq!((content(base.path()).as_str(), of_thread.pending()), ("[]", 0));
         queue.close();
     }
