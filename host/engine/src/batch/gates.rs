@@ -69,7 +69,8 @@ pub struct Gates {
 pub enum GateScope {
     /// The gates are not met.
     All,
-    /// The gates are met, because the user allowed an empty batch.
+    /// The gates are met, because the user allowed an empty batch. A path that cannot be searched still counts as a
+    /// failure.
     AllOrEmpty,
     /// The gates are met, because only this shard is empty. The shards with transcripts evaluate them.
     Shard,

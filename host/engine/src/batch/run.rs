@@ -43,8 +43,8 @@ pub enum BatchEvent {
         /// Whether an earlier run processed it.
         resumed: bool,
     },
-    /// A file is not reported: it is not a transcript, it is a copy of another transcript, or it was not started before
-    /// an interrupt.
+    /// A file is not reported: it is not a transcript, it is a copy of another transcript, or an interrupt stopped its
+    /// run before anything was written.
     NotReported {
         /// Its number.
         index: usize,
