@@ -75,8 +75,8 @@ enum Completion {
     Now,
     /// An earlier run processed it. Contains the raw and the parsed line.
     Earlier(Vec<u8>, Box<TranscriptReport>),
-    /// The file is not a transcript, it is a copy of another file that JP would load instead, or it was not started
-    /// before an interrupt. Its transcript is unchanged.
+    /// The file is not a transcript, it is a copy of another file that JP would load instead, or an interrupt stopped
+    /// its run. The file is unchanged.
     Ignored,
 }
 
@@ -211,7 +211,7 @@ impl Job<'_, '_> {
     fn check_target(&self, target: &ViewTarget<'_>) -> Result<(), ErrorReport> {
         if let Some(other) = self.config.files.same_view_path(self.index) {
             let message = format!("its view would have the same path as the view of {}", other.display());
-            let hint = "pass a different --out for one of the two paths".to_owned();
+            let hint = "compact one of the two in a separate run, with a different --out".to_owned();
             let error = ErrorReport::new(ErrorKind::TranscriptInvalid, message);
             return Err(ErrorReport { hint: Some(hint), ..error });
         }
