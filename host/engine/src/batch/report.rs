@@ -3,9 +3,9 @@
 //! errors and reasons of strategies can quote a conversation.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -95,7 +95,12 @@ impl ReportLines {
         let mut file = match &part_path {
             None => tempfile::tempfile_in(temp_dir)?,
             // The user did not name this file, so it could be anything.
-            Some(path) => private_file::open_or_make(path, private_file::PRIVATE)?,
+            Some(path) => {
+                let file = private_file::open_or_make(path, private_file::PRIVATE)?;
+                // An older version can have left a file that others may read.
+                file.set_permissions(Permissions::from_mode(private_file::PRIVATE))?;
+                file
+            }
         };
         if !resume {
             file.set_len(0)?;
@@ -226,4 +231,24 @@ fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     file.as_file().sync_all()?;
     private_file::finish(file, path, private_file::PRIVATE)?;
     private_file::sync_folder_of(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn only_the_user_may_read_an_existing_part() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = folder.path().join("r.json");
+        let part = part_path(&report);
+        fs::write(&part, "").unwrap();
+        for resume in [false, true] {
+            fs::set_permissions(&part, Permissions::from_mode(0o644)).unwrap();
+            ReportLines::begin(Some(&report), resume, folder.path(), ("1", false, "e"), None).unwrap();
+            assert_eq!(part.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
 }
