@@ -34,15 +34,19 @@ pub fn line_by(line: &str, policy: Policy) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Letter,
+    /// A letter with a variation selector.
+    SelectedLetter,
     Emoji,
     /// An emoji with a variation selector.
     SelectedEmoji,
     Other,
+    /// White space, or a character that selects, joins, or is escaped. No selector after it has an effect.
+    Blank,
 }
 
 fn escaped(text: &str, policy: Policy) -> String {
     let mut escaped = String::with_capacity(text.len());
-    let mut previous = Class::Other;
+    let mut previous = Class::Blank;
     let mut rest = text;
     while !rest.is_empty() {
         let (plain, tail) = rest.split_at(plain_prefix(rest));
@@ -76,15 +80,21 @@ fn plain_prefix(text: &str) -> usize {
 fn classify(character: char, previous: Class, next: Option<char>, policy: Policy) -> (bool, Class) {
     let is_text = policy == Policy::Text;
     match character {
-        '\n' | '\t' => (true, Class::Other),
+        '\n' | '\t' => (true, Class::Blank),
         // `1`, a selector and U+20E3 form a keycap.
         '#' | '*' | '0'..='9' if next == Some('\u{fe0f}') => (true, Class::Emoji),
-        '\u{200c}' => (is_text && previous == Class::Letter, Class::Other),
-        '\u{200d}' => (is_text && matches!(previous, Class::Emoji | Class::SelectedEmoji), Class::Other),
+        '\u{200c}' => (is_text && matches!(previous, Class::Letter | Class::SelectedLetter), Class::Blank),
+        '\u{200d}' => (is_text && matches!(previous, Class::Emoji | Class::SelectedEmoji), Class::Blank),
         '\u{fe0e}' | '\u{fe0f}' if previous == Class::Emoji => (is_text, Class::SelectedEmoji),
-        '\u{fe0e}' | '\u{fe0f}' => (false, Class::Other),
-        _ if is_invisible(character) => (false, Class::Other),
-        _ if is_selector(character) => (is_text, previous),
+        '\u{fe0e}' | '\u{fe0f}' => (false, Class::Blank),
+        _ if is_invisible(character) => (false, Class::Blank),
+        _ if is_selector(character) => match previous {
+            Class::Letter => (is_text, Class::SelectedLetter),
+            Class::Emoji => (is_text, Class::SelectedEmoji),
+            Class::Other => (is_text, Class::Blank),
+            Class::SelectedLetter | Class::SelectedEmoji | Class::Blank => (false, Class::Blank),
+        },
+        _ if character.is_whitespace() => (true, Class::Blank),
         _ if is_emoji(character) => (true, Class::Emoji),
         _ if character.is_alphabetic() => (true, Class::Letter),
         _ => (true, Class::Other),
@@ -222,6 +232,15 @@ mod tests {
         check("\u{200d}", "\\u{200d}");
         check("\u{1f600}\u{200d}\u{200d}\u{fe0f}", "\u{1f600}\u{200d}\\u{200d}\\u{fe0f}");
         check("\u{1f600} \u{fe0f}", "\u{1f600} \\u{fe0f}");
+    }
+
+    #[test]
+    fn keeps_one_selector_after_a_visible_character() {
+        check("A\u{fe00}\u{fe01}\u{fe02} B \u{fe03}", "A\u{fe00}\\u{fe01}\\u{fe02} B \\u{fe03}");
+        check("\u{fe00}\n\u{180b}\u{a0}\u{fe01}", "\\u{fe00}\n\\u{180b}\u{a0}\\u{fe01}");
+        check("\u{1f600}\u{fe0f}\u{fe00}\u{fe01}", "\u{1f600}\u{fe0f}\\u{fe00}\\u{fe01}");
+        check_kept("\u{2268}\u{fe00}=\u{fe01}", "\u{2268}\\u{fe00}=\\u{fe01}");
+        check_kept("\u{1820}\u{180b}\u{200c}\u{1820}", "\u{1820}\\u{180b}\\u{200c}\u{1820}");
     }
 
     #[test]
