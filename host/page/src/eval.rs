@@ -39,7 +39,7 @@ fn result(report: &EvalReport, best: Option<(usize, &EvalRow)>) -> Markup {
     html! {
         @match best {
             Some((index, row)) => (sentence(report, index, row)),
-            None if has_results(report) => p.lead { "No strategy saves tokens." },
+            None if has_results(report) => p.lead { "No strategy with enough data saves tokens." },
             None => p.lead { "There is not enough data for a result. " (reasons(report)) },
         }
         (scrollable("All rows", &table(report)))

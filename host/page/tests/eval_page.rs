@@ -110,7 +110,15 @@ fn no_saving_is_not_a_lack_of_data() {
     for row in report["strategies"].as_array_mut().into_iter().flatten() {
         row["saved"]["tokens"] = 0.into();
     }
-    assert_eq!(lead(&eval_page(&evaluation(report.clone()), Texts::Shown)), "No strategy saves tokens.");
+    // A row without enough data does not count, even if it saves tokens.
+    let mut other = report["strategies"][0].clone();
+    other["saved"]["tokens"] = 5.into();
+    for class in ["path", "number", "identifier"] {
+        other["recall"][class] = count(1, 2);
+    }
+    report["strategies"].as_array_mut().unwrap().push(other);
+    let page = eval_page(&evaluation(report.clone()), Texts::Shown);
+    assert_eq!(lead(&page), "No strategy with enough data saves tokens.");
     for row in report["strategies"].as_array_mut().into_iter().flatten() {
         for class in ["path", "number", "identifier"] {
             row["recall"][class] = count(1, 2);
