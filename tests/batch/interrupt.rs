@@ -13,8 +13,8 @@ use crate::processes;
 use crate::set::Set;
 use crate::support::{CommandOutput, Conversation, Model};
 
-/// Starts a batch whose strategy writes its process id and waits for the pipe `go`. Interrupts the batch once, then
-/// calls `after_interrupt`. The strategy replies with these members.
+/// Starts a batch with these options. Its strategy writes its process id, waits for the pipe `go`, and replies with the
+/// members `reply`. Interrupts the batch once, then calls `after_interrupt`.
 #[track_caller]
 fn run_interrupted(
     set: &Set,

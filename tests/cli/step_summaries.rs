@@ -79,7 +79,7 @@ fn collapse_and_digest_compact_steps_too() {
     world.write_file("s.jsonl", &session());
     let (before, violations_before) = (messages(&world, "s.jsonl"), violations(&world, "s.jsonl"));
     let stderr = run(&world, &model, "collapse");
-    // The fewest of the 26 steps in range that have 70 % of its tokens.
+    // The oldest of the 26 steps in range, until they have 70 % of the tokens of all 26.
     assert!(stderr.contains("turns 0-0.18: summary"), "{stderr}");
     check_view(&world, CALLS - 18, SUMMARY, &before, &violations_before);
     world.run(&["s.jsonl", "--reset"]).exits(0);
