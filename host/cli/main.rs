@@ -6,7 +6,6 @@ mod automatic;
 mod commands;
 mod compaction;
 mod error;
-mod exact_tokens;
 mod give_back;
 mod html_file;
 mod human;

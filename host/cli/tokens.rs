@@ -5,7 +5,7 @@ use jp_compact_core::estimate::Estimator;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::registry::DiscoveryError;
 
-use crate::exact_tokens;
+use jp_compact_engine::exact_tokens;
 pub(crate) use jp_compact_reports::sent_tokens::estimate_prefix;
 
 /// The value of `--tokens`.

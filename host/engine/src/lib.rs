@@ -10,6 +10,7 @@ pub mod consent;
 pub mod constraints;
 pub mod digest;
 pub mod disk_queue;
+pub mod exact_tokens;
 pub mod fork;
 pub mod ndjson;
 pub mod plan;

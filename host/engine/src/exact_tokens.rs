@@ -18,7 +18,7 @@ static IDLE: Mutex<Vec<Companion>> = Mutex::new(Vec::new());
 ///
 /// # Errors
 /// The executable is not installed.
-pub(crate) fn prepare(environment: &Environment) -> Result<(), DiscoveryError> {
+pub fn prepare(environment: &Environment) -> Result<(), DiscoveryError> {
     let program = companion(environment, "compact-tokenizer")?;
     // Another thread can only have stored the same path.
     let _ = PROGRAM.set(program);
@@ -29,7 +29,7 @@ pub(crate) fn prepare(environment: &Environment) -> Result<(), DiscoveryError> {
 ///
 /// # Panics
 /// If [`prepare`] was not called, or the tokenizer failed twice.
-pub(crate) fn count_o200k(text: &str) -> u64 {
+pub fn count_o200k(text: &str) -> u64 {
     let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
     // A tokenizer that was ended from outside is replaced once.
     let counted = count(text, idle).or_else(|_| count(text, None));
