@@ -158,11 +158,15 @@ impl Forker<'_> {
             let seq = self.stream.events()[element].seq.filter(|_| is_copied(element));
             let Some(seq) = seq else { return false };
             call["seq"] = seq.saturating_sub(self.removed_seqs).into();
+            // The range can end before the response.
+            if !self.stream.is_in(copied_range, element) {
+                return false;
+            }
             if entry.half.is_some() {
-                let half = halves.half(element, copied_range, overlay.element);
+                let Some(half) = halves.half(element, copied_range, overlay.element) else { return false };
                 // In the fork, a response whose request is not copied has no tool.
                 let has_tool = pairs.partner(element).is_none_or(is_copied);
-                call["half"] = json!(half.map(|half| Half { tool: half.tool.filter(|_| has_tool), ..half }));
+                call["half"] = json!(Half { tool: half.tool.filter(|_| has_tool), ..half });
             }
             true
         });

@@ -136,14 +136,31 @@ fn listed_response_without_its_request_keeps_its_policy() {
 }
 
 #[test]
+fn omitted_call_is_removed_if_its_response_is_outside_of_the_range() {
+    let build = Build::default().turn().ask("a").call("c", "read").turn().ask("b").turn().answer("c", "x");
+    let half = json!({"kind": "request", "nth": 0, "of": 1, "tool": "read"});
+    let with_half = json!({"seq": 2, "id": "c", "half": half, "omit": true});
+    for call in [with_half, json!({"seq": 2, "id": "c", "omit": true})] {
+        let policy = json!({"tool_calls": {"policy": "selective", "calls": [call]}});
+        let (stream, effects) = forked(&build.clone().element(own_overlay(90, 0, 1, policy)).bytes(), 2);
+        assert_eq!(effects, [Removed]);
+        assert_eq!(stream.overlays().len(), 0);
+    }
+}
+
+#[test]
 fn keeps_listed_calls_of_overlay_without_effect() {
     let half = json!({"kind": "request", "nth": 0, "of": 1, "tool": "read"});
-    let stored = |turn: usize, seq: u64| {
-        let call = json!({"seq": seq, "id": "c3", "half": half, "request": "strip"});
+    let stored = |turn: usize, seq: u64, half: Option<&Value>| {
+        let mut call = json!({"seq": seq, "id": "c3", "request": "strip"});
+        call.as_object_mut().unwrap().extend(half.map(|half| ("half".to_owned(), half.clone())));
         let policy = json!({"policy": "selective", "calls": [call]});
         own_overlay(90, turn, turn, json!({"over": 5, "tool_calls": policy}))
     };
-    check(stored(3, 21), Kept, Some(stored(1, 9)));
+    // An entry of version 0.1.0 has no `half`.
+    for half in [Some(&half), None] {
+        check(stored(3, 21, half), Kept, Some(stored(1, 9, half)));
+    }
 }
 
 #[test]
