@@ -91,7 +91,7 @@ pub struct Selected {
     pub notes: Vec<Note>,
 }
 
-/// A note to the user about a range. `from` is the requested range, and `to` is the range after the change.
+/// A note to the user about a range. `from` is the range before the change, and `to` is the range after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
     /// The last turn is still open, and was excluded.
@@ -292,18 +292,23 @@ pub fn resolve_without_survey(
     let Selection { from, to, keep_last, keep } = selection;
     let rules = if to.is_none() && keep_last.is_empty() { keep.last } else { keep_last };
     let from_or_default = from.unwrap_or(Bound::turn(keep.first));
+    let rules_end = rules.end(stream, weight_of);
     let range = bound::resolve(stream, Some(from_or_default), to, now).and_then(|bounds| {
-        let ends = [rules.end(stream, weight_of)?, bounds.end()];
+        let ends = [rules_end?, bounds.end()];
         TurnRange::between(bounds.start(), ends.into_iter().min_by_key(|end| end.end_key())?)
     });
+    let is_last_given = !keep_last.is_empty();
+    // If the given rules keep everything, the default for the start does not matter.
+    let is_default_first = from.is_none() && !(is_last_given && rules_end.is_none());
     range.ok_or_else(|| match bound::resolve(stream, from, to, now) {
         None => NothingToCompact::Bounds { turns },
         Some(_) => NothingToCompact::Kept {
             turns,
             steps: stream.steps().total(),
-            keep: Keep { first: if from.is_none() { keep.first } else { 0 }, last: rules },
-            is_last_given: !keep_last.is_empty(),
-            has_bounds: from.is_some() || to.is_some(),
+            keep: Keep { first: if is_default_first { keep.first } else { 0 }, last: rules },
+            is_last_given,
+            // `--keep-first 0` is stored as a bound, but excludes nothing.
+            has_bounds: from.is_some_and(|from| from != Bound::turn(0)) || to.is_some(),
         },
     })
 }

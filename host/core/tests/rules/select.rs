@@ -115,6 +115,10 @@ fn reports_only_the_rules_that_keep_the_turns() {
     );
     let one_turn = "the given rules keep the last turn, and the bounds select nothing else";
     check_kept(4, ("4", ""), KeepLast::turns(1), one_turn);
+    let all = format!("the given rules keep the last 10 turns, {total}");
+    check_kept(2, ("", ""), KeepLast::turns(10), &all);
+    // `--keep-first 0` is the bound 0.
+    check_kept(2, ("0", ""), KeepLast::turns(10), &all);
 }
 
 #[test]
