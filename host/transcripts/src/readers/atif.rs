@@ -16,18 +16,8 @@ use jp_compact_json::{JsonNode, MemberFilter, Span};
 pub(super) struct Atif;
 
 const WANTED: MemberFilter = |key| {
-    matches!(
-        key,
-        b"agent"
-            | b"steps"
-            | b"message"
-            | b"tool_calls"
-            | b"observation"
-            | b"results"
-            | b"content"
-            | b"source"
-            | b"extra"
-    )
+    matches!(key, b"agent" | b"steps" | b"message" | b"tool_calls" | b"observation" | b"results")
+        || matches!(key, b"content" | b"source" | b"extra")
 };
 
 impl Reader for Atif {

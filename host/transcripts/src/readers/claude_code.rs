@@ -30,22 +30,9 @@ const SHARED: [&str; 8] =
     ["isSidechain", "agentId", "userType", "cwd", "sessionId", "version", "gitBranch", "slug"];
 
 const WANTED: MemberFilter = |key| {
-    matches!(
-        key,
-        b"message"
-            | b"content"
-            | b"attachment"
-            | b"file"
-            | b"files"
-            | b"skills"
-            | b"memories"
-            | b"diagnostics"
-            | b"rendered"
-            | b"compactMetadata"
-            | b"preservedSegment"
-            | b"preservedMessages"
-            | b"uuids"
-    )
+    matches!(key, b"message" | b"content" | b"attachment" | b"file" | b"files" | b"skills")
+        || matches!(key, b"memories" | b"diagnostics" | b"rendered" | b"compactMetadata")
+        || matches!(key, b"preservedSegment" | b"preservedMessages" | b"uuids")
 };
 
 /// A line of a session that the model may have received. All spans are JSON strings of the source; the parent may be

@@ -23,23 +23,10 @@ use jp_compact_json::{JsonNode, MemberFilter, Span};
 pub(super) struct Codex;
 
 const WANTED: MemberFilter = |key| {
-    matches!(
-        key,
-        b"payload"
-            | b"content"
-            | b"summary"
-            | b"output"
-            | b"action"
-            | b"item"
-            | b"result"
-            | b"invocation"
-            | b"replacement_history"
-            | b"base_instructions"
-            | b"internal_chat_message_metadata_passthrough"
-            | b"content_item_kinds"
-            | b"session"
-            | b"items"
-    )
+    matches!(key, b"payload" | b"content" | b"summary" | b"output" | b"action" | b"item")
+        || matches!(key, b"result" | b"invocation" | b"replacement_history" | b"base_instructions")
+        || matches!(key, b"internal_chat_message_metadata_passthrough" | b"content_item_kinds")
+        || matches!(key, b"session" | b"items")
 };
 
 /// The types of records that identify a rollout.

@@ -20,24 +20,10 @@ pub(super) struct Gemini;
 const NAME: &str = "the Gemini API";
 
 pub(super) const WANTED: MemberFilter = |key| {
-    matches!(
-        key,
-        b"request"
-            | b"contents"
-            | b"systemInstruction"
-            | b"system_instruction"
-            | b"history"
-            | b"parts"
-            | b"functionCall"
-            | b"function_call"
-            | b"functionResponse"
-            | b"function_response"
-            | b"response"
-            | b"executableCode"
-            | b"executable_code"
-            | b"codeExecutionResult"
-            | b"code_execution_result"
-    )
+    matches!(key, b"request" | b"contents" | b"systemInstruction" | b"system_instruction")
+        || matches!(key, b"history" | b"parts" | b"functionCall" | b"function_call")
+        || matches!(key, b"functionResponse" | b"function_response" | b"response" | b"executableCode")
+        || matches!(key, b"executable_code" | b"codeExecutionResult" | b"code_execution_result")
 };
 
 impl Reader for Gemini {

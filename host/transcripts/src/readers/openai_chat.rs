@@ -19,23 +19,10 @@ pub(super) struct OpenaiChat;
 const NAME: &str = "the OpenAI chat API";
 
 pub(super) const WANTED: MemberFilter = |key| {
-    matches!(
-        key,
-        b"messages"
-            | b"body"
-            | b"input"
-            | b"content"
-            | b"thinking"
-            | b"audio"
-            | b"tool_calls"
-            | b"function"
-            | b"custom"
-            | b"function_call"
-            | b"reasoning_details"
-            | b"thinking_blocks"
-            | b"summary"
-            | b"provider_specific_fields"
-    )
+    matches!(key, b"messages" | b"body" | b"input" | b"content" | b"thinking" | b"audio")
+        || matches!(key, b"tool_calls" | b"function" | b"custom" | b"function_call")
+        || matches!(key, b"reasoning_details" | b"thinking_blocks" | b"summary")
+        || matches!(key, b"provider_specific_fields")
 };
 
 const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];

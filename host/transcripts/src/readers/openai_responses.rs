@@ -19,19 +19,8 @@ pub(super) struct OpenaiResponses;
 const NAME: &str = "the OpenAI Responses API";
 
 const WANTED: MemberFilter = |key| {
-    matches!(
-        key,
-        b"body"
-            | b"input"
-            | b"output"
-            | b"content"
-            | b"summary"
-            | b"action"
-            | b"command"
-            | b"commands"
-            | b"outcome"
-            | b"error"
-    )
+    matches!(key, b"body" | b"input" | b"output" | b"content" | b"summary" | b"action")
+        || matches!(key, b"command" | b"commands" | b"outcome" | b"error")
 };
 
 /// Types of parts that no other chat has.

@@ -25,31 +25,12 @@ use jp_compact_json::{JsonNode, MemberFilter, Span};
 pub(super) struct OpenHands;
 
 const WANTED: MemberFilter = |key| {
-    matches!(
-        key,
-        b"history"
-            | b"items"
-            | b"args"
-            | b"extras"
-            | b"forgotten_event_ids"
-            | b"tool_call_metadata"
-            | b"model_response"
-            | b"choices"
-            | b"message"
-            | b"tool_calls"
-            | b"function"
-            | b"thought"
-            | b"llm_message"
-            | b"content"
-            | b"extended_content"
-            | b"tool_call"
-            | b"observation"
-            | b"thinking_blocks"
-            | b"responses_reasoning_item"
-            | b"summary"
-            | b"system_prompt"
-            | b"dynamic_context"
-    )
+    matches!(key, b"history" | b"items" | b"args" | b"extras" | b"forgotten_event_ids")
+        || matches!(key, b"tool_call_metadata" | b"model_response" | b"choices" | b"message")
+        || matches!(key, b"tool_calls" | b"function" | b"thought" | b"llm_message" | b"content")
+        || matches!(key, b"extended_content" | b"tool_call" | b"observation" | b"thinking_blocks")
+        || matches!(key, b"responses_reasoning_item" | b"summary" | b"system_prompt")
+        || matches!(key, b"dynamic_context")
 };
 
 /// Members of a document that contain events.

@@ -23,25 +23,9 @@ use jp_compact_json::{JsonNode, MemberFilter, Span};
 pub(super) struct SweAgent;
 
 const WANTED: MemberFilter = |key| {
-    matches!(
-        key,
-        b"history"
-            | b"trajectory"
-            | b"query"
-            | b"messages"
-            | b"content"
-            | b"tool_calls"
-            | b"function"
-            | b"tool_call_ids"
-            | b"thinking_blocks"
-            | b"extra"
-            | b"actions"
-            | b"response"
-            | b"choices"
-            | b"message"
-            | b"output"
-            | b"summary"
-    )
+    matches!(key, b"history" | b"trajectory" | b"query" | b"messages" | b"content")
+        || matches!(key, b"tool_calls" | b"function" | b"tool_call_ids" | b"thinking_blocks" | b"extra")
+        || matches!(key, b"actions" | b"response" | b"choices" | b"message" | b"output" | b"summary")
 };
 
 /// Texts that identify a bare list of messages.
