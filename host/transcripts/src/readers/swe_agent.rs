@@ -231,6 +231,8 @@ fn read_messages(
             Some(_) => builder.count_unknown(message),
             None if message.get("object").is_some() || message.get("type").is_some() => {
                 let ids = responses::read(builder, message, &draft);
+                let answered = message.text_of("call_id");
+                open_calls.retain(|call| answered.is_none() || call.id.as_deref() != answered.as_deref());
                 open_calls.extend(ids.into_iter().map(|(id, span)| OpenCall { id, span, observation: None }));
             }
             None => return Err(format_error("SWE-agent", message, "a message has no role")),

@@ -1,9 +1,12 @@
 //! SWE-agent's trajectories: one turn, commands in texts, and copies in `trajectory`.
 
+use jp_compact_core::event::{Event, Kind};
 use jp_compact_core::overlay::ToolPolicy;
 use jp_compact_transcripts::Format;
 use serde_json::Value;
 
+use crate::check::read;
+use crate::event_list;
 use crate::event_members::{
     events, refused, sample, stripped, summarized, system_and_model, tools, without_reasoning,
 };
@@ -194,4 +197,15 @@ fn the_system_prompt_is_kept_for_an_import() {
         system_and_model(&sample("swe-agent.traj")).join(" "),
         "\"You are a helpful assistant.\" \"claude-sonnet-4-5\""
     );
+}
+
+#[test]
+fn text_at_the_end_is_not_the_result_of_an_answered_response() {
+    let text = event_list::source(&sample("swe-agent-responses.json"));
+    let second = text.find(r#", {"id": "resp_2""#).unwrap();
+    let exit = text.find(r#", {"role": "exit""#).unwrap();
+    let without_second = format!("{}{}", &text[..second], &text[exit..]);
+    let stream = read(Format::SweAgent, "answered", without_second.as_bytes());
+    let is_result = |event: &&Event| matches!(event.kind, Kind::ToolResponse { .. });
+    assert_eq!(stream.events().iter().filter(is_result).count(), 1);
 }
