@@ -33,7 +33,7 @@ struct Message {
 /// Messages that are merged, and blocks of summaries between or after them.
 struct Group {
     messages: Vec<Message>,
-    /// Each with the number of messages before it.
+    /// Each with the number of messages of the group before it.
     new_blocks: Vec<(usize, String)>,
 }
 
@@ -91,27 +91,43 @@ pub(super) fn merge(
             continue;
         }
         let mut group: Option<Group> = None;
+        // The position of the last new record, and its blocks, if the next message could be joined to it.
+        let mut open_record: Option<(ElementRef, String)> = None;
         for element in 0..=elements.len() {
             let at = ElementRef { list, element };
-            if let Some(new_records) = pairs.get_mut(&at) {
-                if let Some(block) = new_records.first().and_then(|first| user_block(first, member))
-                    && let Some(open) = group.as_mut().filter(|group| group.role() == Some("user"))
+            for record in pairs.get_mut(&at).map(std::mem::take).unwrap_or_default() {
+                let block = user_block(&record, member);
+                if let (Some(block), Some(open)) =
+                    (&block, group.as_mut().filter(|group| group.role() == Some("user")))
                 {
-                    open.new_blocks.push((open.messages.len(), block));
-                    new_records.remove(0);
+                    open.new_blocks.push((open.messages.len(), block.clone()));
+                    continue;
                 }
-                // A note has no answer, so the next message can still be merged into the group.
-                if !new_records.is_empty() {
-                    group.take().into_iter().for_each(|group| group.write(stream, written));
-                }
+                group.take().into_iter().for_each(|group| group.write(stream, written));
+                let earlier = open_record.take().filter(|_| block.is_some());
+                let record = match earlier {
+                    Some((earlier_at, blocks)) => {
+                        pairs.entry(earlier_at).or_default().pop();
+                        with_blocks_before(&record, member, &blocks)
+                    }
+                    None => record,
+                };
+                open_record = user_block(&record, member).map(|blocks| (at, blocks));
+                pairs.entry(at).or_default().push(record);
             }
             let Some(span) = elements.get(element).filter(|_| !deleted.contains(&at)) else { continue };
             let message = message_at(stream.bytes(), *span, element, member);
+            let earlier = open_record.take();
             match (&mut group, message) {
                 (Some(group), Some(message)) if group.accepts(&message) => group.messages.push(message),
                 (_, message) => {
-                    let next =
-                        message.map(|message| Group { messages: vec![message], new_blocks: Vec::new() });
+                    let is_by_user = message.as_ref().is_some_and(|message| message.role == "user");
+                    let new_blocks = earlier.filter(|_| is_by_user).map(|(earlier_at, blocks)| {
+                        pairs.entry(earlier_at).or_default().pop();
+                        (0, blocks)
+                    });
+                    let new_blocks = new_blocks.into_iter().collect();
+                    let next = message.map(|message| Group { messages: vec![message], new_blocks });
                     let previous = std::mem::replace(&mut group, next);
                     previous.into_iter().for_each(|group| group.write(stream, written));
                 }
@@ -128,6 +144,18 @@ pub(super) fn user_block(message: &str, member: &str) -> Option<String> {
     let blocks = message.get(parsed.blocks.start..parsed.blocks.end)?;
     let [open, close] = if parsed.is_text { TEXT } else { ["", ""] };
     (parsed.role == "user").then(|| format!("{open}{blocks}{close}"))
+}
+
+/// Returns a new message with other blocks before its own.
+fn with_blocks_before(message: &str, member: &str, blocks: &str) -> String {
+    let bytes = message.as_bytes();
+    let Some(parsed) = message_at(bytes, Span { start: 0, end: bytes.len() }, 0, member) else {
+        return message.to_owned();
+    };
+    let (content, own) = (parsed.content, parsed.blocks);
+    let [before, own, after] =
+        [&message[..content.start], &message[own.start..own.end], &message[content.end..]];
+    format!("{before}[{blocks}, {}{own}{}]{after}", parsed.open(), parsed.close())
 }
 
 fn message_at(bytes: &[u8], record: Span, element: usize, member: &str) -> Option<Message> {
@@ -175,8 +203,16 @@ impl Group {
             return;
         }
         let insert_at = |offset| Span { start: offset, end: offset };
+        let first_blocks: String = self
+            .new_blocks
+            .iter()
+            .filter(|(before, _)| *before == 0)
+            .map(|(_, block)| format!("{block}, "))
+            .collect();
         if head.is_text {
-            written.push((insert_at(head.content.start), format!("[{}", head.open())));
+            written.push((insert_at(head.content.start), format!("[{first_blocks}{}", head.open())));
+        } else if !first_blocks.is_empty() {
+            written.push((insert_at(head.blocks.start), first_blocks));
         }
         let new_blocks = |messages: usize| -> String {
             let blocks = self.new_blocks.iter().filter(|(before, _)| *before == messages);
