@@ -37,13 +37,13 @@ pub(crate) trait Reader: Sync {
         None
     }
 
-    /// Returns the id of the first record of a summary if it is not `SummaryPair::ids[0]`.
-    fn first_id(&self, _records: &[String]) -> Option<String> {
+    /// Returns the id of a record of a summary if it is not from `SummaryPair::ids`.
+    fn record_id(&self, _record: &str) -> Option<String> {
         None
     }
 
-    /// Returns whether a record can contain a list of messages, each of which is the holder of its parts. If a summary
-    /// replaces only some of these messages, it is inserted into that list.
+    /// Returns whether a pinned record contains a list of messages. A summary that begins in that list, or precedes a
+    /// message in it, is inserted into it.
     fn has_nested_messages(&self) -> bool {
         false
     }
@@ -84,6 +84,8 @@ pub(crate) struct SummaryPair<'a> {
     pub(crate) number: Option<usize>,
     /// The record that follows, if it stays: the user's request of the turn whose first steps the summary replaces.
     pub(crate) next: Option<JsonNode<'a>>,
-    /// Whether the pair goes into a list of messages inside of `first`, which stays.
+    /// Whether `first` is deleted.
+    pub(crate) replaces_first: bool,
+    /// Whether the pair goes into a list of messages inside of a record that stays.
     pub(crate) is_nested: bool,
 }

@@ -52,8 +52,7 @@ pub fn render(transcript: &Transcript, view: &View) -> Vec<Piece> {
         edits.add_event(source, event, *disposition);
     }
     let mut pair_names = PairNames::default();
-    let written = &mut edits.written;
-    let mut pairs = pairs(stream, map, &dispositions, &summaries, &deletions, &mut pair_names, written);
+    let mut pairs = pairs(stream, map, &dispositions, &summaries, &deletions, &mut pair_names, &mut edits);
     edits.deleted.extend(deletions.records());
     for (record, element) in &map.deleted_with {
         if edits.deleted.contains(record) {
@@ -87,20 +86,17 @@ fn dispositions<'a>(
             Part::Kept(element) | Part::Short(element) => set(*element, Disposition::Kept),
             Part::Emptied(element) => set(*element, Disposition::Emptied),
             Part::Replaced(element, text) => set(*element, Disposition::Replaced(text)),
-            Part::SummaryResponse { timestamp, text } => {
+            Part::SummaryResponse { timestamp, text } | Part::SummaryNote { timestamp, text } => {
                 ranges.extend(item.origin.summarized().map(|range| (range, summaries.len())));
+                let is_note = matches!(item.part, Part::SummaryNote { .. });
+                let text = if is_note { Cow::Owned(note_text(text)) } else { Cow::Borrowed(&**text) };
                 let mut following = view.items()[index + 1..].iter().filter_map(|next| next.part.element());
                 let is_visible = |element: usize| stream.events()[element].kind.is_provider_visible();
                 // pi's own summary has no record.
                 let next = following.find(|next| {
                     is_visible(*next) && map.sources.get(*next).is_some_and(|source| source.record.is_some())
                 });
-                summaries.push(Summary { at: *timestamp, text: Cow::Borrowed(text), is_note: false, next });
-            }
-            Part::SummaryNote { timestamp, text } => {
-                ranges.extend(item.origin.summarized().map(|range| (range, summaries.len())));
-                let text = Cow::Owned(note_text(text));
-                summaries.push(Summary { at: *timestamp, text, is_note: true, next: None });
+                summaries.push(Summary { at: *timestamp, text, is_note, next });
             }
             Part::SummaryStart { .. } | Part::SummaryRequest { .. } => {}
         }
@@ -109,9 +105,16 @@ fn dispositions<'a>(
     for (element, disposition) in dispositions.iter_mut().enumerate() {
         let turn = stream.events()[element].turn;
         let before = ranges.partition_point(|(range, _)| range.from() <= turn);
-        let around = ranges[..before].iter().rev().take_while(|(range, _)| range.to() >= turn);
+        let mut around = ranges[..before].iter().rev().take_while(|(range, _)| range.to() >= turn);
+        // The range of a summary that ends inside of a turn does not contain the user's events, but may replace them.
+        // It is then the first range that contains the start of the turn.
+        let starts_before_steps = |range: &TurnRange| range.from() < turn || range.start().step.is_none();
+        let owner = match stream.steps().step(element) {
+            Some(_) => around.find(|(range, _)| stream.is_in(*range, element)),
+            None => around.filter(|(range, _)| starts_before_steps(range)).last(),
+        };
         if *disposition == Disposition::Deleted
-            && let Some((_, summary)) = around.into_iter().find(|(range, _)| stream.is_in(*range, element))
+            && let Some((_, summary)) = owner
         {
             *disposition = Disposition::Summarized(*summary);
         }
@@ -209,7 +212,8 @@ impl Edits {
     }
 
     /// Changes the values that name the first of several records, if that record is deleted. They then name the first
-    /// remaining record, or the pair before it. A value that names the first sent record also names a pair before it.
+    /// remaining record, or the pair before it. A value that names the first sent record is also changed if that record
+    /// stays and a pair now precedes it.
     fn rename_first_records(
         &mut self,
         stream: &Stream,

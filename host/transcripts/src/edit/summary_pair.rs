@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 
+use super::Edits;
 use super::deletions::Deletions;
 use super::record_name::name;
 use super::role_merge::user_block;
@@ -23,9 +24,9 @@ use jp_compact_json::{JsonIndex, JsonNode, Span};
 pub(super) struct PairNames {
     /// For each replaced record, the position of the pair and the name of its last record.
     pub(super) last_names: HashMap<ElementRef, (ElementRef, String)>,
-    /// The name of the first record of the pair at a position.
+    /// The name of the first record of the first pair at a position.
     pub(super) first_names: HashMap<ElementRef, String>,
-    /// For a record that stays and directly follows a pair, the name of the pair's last record.
+    /// For a record that directly follows a pair, the name of the pair's last record.
     pub(super) before: HashMap<ElementRef, String>,
 }
 
@@ -38,17 +39,8 @@ pub(super) struct Summary<'a> {
     pub(super) next: Option<usize>,
 }
 
-impl Summary<'_> {
-    /// Returns the record of the user's request if the summary replaces the first steps of the request's turn. The pair
-    /// then precedes that record. `record` is the first record that the summary replaces.
-    fn next_record(&self, map: &SourceMap, record: ElementRef) -> Option<ElementRef> {
-        let next = map.sources.get(self.next?)?.record?;
-        (next.list == record.list && next.element < record.element).then_some(next)
-    }
-}
-
 /// Returns the pairs, by the record that each precedes. Adds the names that replace each deleted record to
-/// `pair_names`, and the edits that split a message to `written`.
+/// `pair_names`, and the edits that split a message to `edits`.
 pub(super) fn pairs(
     stream: &Stream,
     map: &SourceMap,
@@ -56,133 +48,211 @@ pub(super) fn pairs(
     summaries: &[Summary<'_>],
     deletions: &Deletions<'_>,
     pair_names: &mut PairNames,
-    written: &mut Vec<(Span, String)>,
+    edits: &mut Edits,
 ) -> BTreeMap<ElementRef, Vec<String>> {
     let mut pairs: BTreeMap<ElementRef, Vec<String>> = BTreeMap::new();
-    // `None` if the pair is inside of a record.
-    let mut by_summary: HashMap<usize, Option<(ElementRef, String)>> = HashMap::new();
     let Some(reader) = reader(map.format) else { return pairs };
-    let is_tree = !map.links.is_empty();
-    let end = map.sources.iter().rev().find_map(|source| source.record);
-    let summary_at_end = match dispositions.last() {
-        Some(Disposition::Summarized(number)) => Some(*number),
-        _ => None,
-    };
+    let span = |at: ElementRef| map.lists[at.list].elements[at.element];
+    // A reader already indexed this value, so it is valid JSON.
+    let index = |at: ElementRef| JsonIndex::new(stream.bytes(), span(at), |_| true).unwrap_or_default();
     let stays_before = |record: ElementRef, element: usize| {
         let mut events = map.sources[..element].iter().zip(dispositions);
         events.any(|(source, disposition)| source.record == Some(record) && !disposition.is_removed())
     };
-    for (element, (source, disposition)) in map.sources.iter().zip(dispositions).enumerate() {
-        let (Some(record), Disposition::Summarized(number)) = (source.record, disposition) else { continue };
-        let last = by_summary.entry(*number).or_insert_with(|| {
-            let summary = &summaries[*number];
-            let span = |at: ElementRef| map.lists[at.list].elements[at.element];
-            let ids = [0, 1].map(|half| name(span(record).slice(stream.bytes()), *number, half));
-            let is_in_list = |source: &EventSource| source.record.is_some_and(|at| at.list == record.list);
-            let mut sources = map.sources.iter().zip(dispositions).rev();
-            let newest = sources.find(|(source, other)| *other == disposition && is_in_list(source));
-            let is_in_summary =
-                |at: &ElementRef| deletions.get(*at).is_some_and(|other| other == *disposition);
-            let carried = map.carried.iter().filter(|(at, _)| is_in_summary(at));
-            // A reader already indexed this value, so it is valid JSON.
-            let [node, last] = [record, newest.and_then(|(source, _)| source.record).unwrap_or(record)]
-                .map(|at| JsonIndex::new(stream.bytes(), span(at), |_| true).unwrap_or_default());
-            let next = summary.next_record(map, record);
-            let next_index =
-                next.map(|at| JsonIndex::new(stream.bytes(), span(at), |_| true).unwrap_or_default());
-            let can_nest = reader.has_nested_messages() && !deletions.contains(record);
-            let nested = can_nest.then(|| nested_position(map, source, summary.next)).flatten();
-            // A tree is followed from its last record, so a summary at the end must follow all rewound records.
-            let at = if let Some(at) = nested.or(next) {
-                at
-            } else if is_tree && Some(*number) == summary_at_end && summary.next.is_none() {
-                end.unwrap_or(record)
-            } else {
-                record
-            };
-            let parent = parent(stream, map, at, deletions, pair_names);
-            let pair = SummaryPair {
-                first: JsonNode::new(stream.bytes(), &node),
-                last: JsonNode::new(stream.bytes(), &last),
-                carried: carried.map(|(_, span)| span.slice(stream.bytes())).collect(),
-                at: summary.at,
-                request: if summary.is_note { &summary.text } else { SUMMARY_REQUEST },
-                response: if summary.is_note { "" } else { &summary.text },
-                ids: ids.clone(),
-                parent: &parent,
-                number: new_number(stream, map, next.unwrap_or(record), deletions, &pairs),
-                next: next_index.as_ref().map(|index| JsonNode::new(stream.bytes(), index)),
-                is_nested: nested.is_some(),
-            };
-            let follows_pinned = map.pinned.contains(&at) && reader.adds_after_pinned();
-            let is_after = next.is_none()
-                && nested.is_none()
-                && (follows_pinned || (at == record && stays_before(record, element)));
-            let at = ElementRef { element: at.element + usize::from(is_after), ..at };
-            let records = if summary.is_note { reader.note(&pair) } else { reader.pair(&pair) };
-            if let (Some(member), Some(next), Some(request)) = (reader.blocks(), next, summary.next)
-                && stays_before(next, request)
-                && let Some(edit) = split(stream, map, member, next, request, &records)
-            {
-                written.push(edit);
-                return None;
-            }
-            let first_id = reader.first_id(&records);
-            pairs.entry(at).or_default().extend(records);
-            if nested.is_some() {
-                return None;
-            }
-            let [first, second] = ids;
-            let [first, second] =
-                [first_id.unwrap_or(first), second].map(|id| serde_json::Value::from(id).to_string());
-            let last = if summary.is_note { first.clone() } else { second };
-            if next.is_some() {
-                pair_names.before.insert(at, last.clone());
-            }
-            pair_names.first_names.insert(at, first);
-            Some((at, last))
+    let places = Places::new(map, dispositions, summaries, deletions, reader.has_nested_messages());
+    let mut previous: Option<(Option<usize>, String)> = None;
+    for (number, (summary, place)) in summaries.iter().zip(&places.summaries).enumerate() {
+        let Some(Place { element, record, next, at }) = *place else { continue };
+        let records = &places.replaced[number];
+        let ids = [0, 1].map(|half| name(span(record).slice(stream.bytes()), number, half));
+        let last = records.iter().rfind(|last| last.list == record.list).copied().unwrap_or(record);
+        let is_in_summary = |at: &ElementRef| {
+            deletions.get(*at).is_some_and(|other| other == Disposition::Summarized(number))
+        };
+        let carried = map.carried.iter().filter(|(at, _)| is_in_summary(at));
+        let [node, last] = [record, last].map(index);
+        let next_index = next.map(index);
+        let is_record = |source: &EventSource| source.record.is_some_and(|record| record.list == at.list);
+        let is_nested = !map.sources.iter().any(is_record);
+        // The previous summary, if no event is between both.
+        let is_adjacent = |next: Option<usize>| map.links.is_empty() && next == summary.next;
+        let previous_name = previous.take().filter(|(next, _)| is_adjacent(*next)).map(|(_, name)| name);
+        let parent = previous_name.unwrap_or_else(|| parent(stream, map, at, deletions, pair_names));
+        let pair = SummaryPair {
+            first: JsonNode::new(stream.bytes(), &node),
+            last: JsonNode::new(stream.bytes(), &last),
+            carried: carried.map(|(_, span)| span.slice(stream.bytes())).collect(),
+            at: summary.at,
+            request: if summary.is_note { &summary.text } else { SUMMARY_REQUEST },
+            response: if summary.is_note { "" } else { &summary.text },
+            ids: ids.clone(),
+            parent: &parent,
+            number: new_number(stream, map, at, deletions, &pairs),
+            next: next_index.as_ref().map(|index| JsonNode::new(stream.bytes(), index)),
+            replaces_first: deletions.contains(record),
+            is_nested,
+        };
+        let new_records = if summary.is_note { reader.note(&pair) } else { reader.pair(&pair) };
+        if let (Some(member), Some(next), Some(request)) = (reader.blocks(), next, summary.next)
+            && stays_before(next, request)
+            && split(stream, map, dispositions, member, (next, request), &new_records, edits).is_some()
+        {
+            continue;
+        }
+        let is_after = (map.pinned.contains(&at) && reader.adds_after_pinned())
+            || (at == record && stays_before(record, element));
+        let at = ElementRef { element: at.element + usize::from(is_after), ..at };
+        // A note has one record.
+        let [first, last] = [0, usize::from(!summary.is_note)].map(|half| {
+            let id = new_records.get(half).and_then(|record| reader.record_id(record));
+            serde_json::Value::from(id.unwrap_or_else(|| ids[half].clone())).to_string()
         });
-        pair_names.last_names.extend(last.clone().map(|last| (record, last)));
+        pairs.entry(at).or_default().extend(new_records);
+        if is_nested {
+            continue;
+        }
+        previous = Some((summary.next, last.clone()));
+        if !is_after {
+            pair_names.before.insert(at, last.clone());
+        }
+        pair_names.first_names.entry(at).or_insert(first);
+        pair_names.last_names.extend(records.iter().map(|record| (*record, (at, last.clone()))));
     }
     pairs
 }
 
-/// Returns the position of a summary in the list of messages inside its first record: before the request `next` if it
-/// is in that list and stays, otherwise in place of the first message that the summary replaces.
-fn nested_position(map: &SourceMap, first: &EventSource, next: Option<usize>) -> Option<ElementRef> {
-    let message = |source: &EventSource| map.lists[first_element(&source.deletion)?.list].holder;
-    let first = message(first)?;
-    let next = next.and_then(|next| message(map.sources.get(next)?));
-    Some(next.filter(|next| next.list == first.list).map_or(first, |next| next.min(first)))
+/// The places of the summaries.
+struct Places {
+    /// The places, by summary. `None` if the file has no record for it.
+    summaries: Vec<Option<Place>>,
+    /// The records that each summary replaces, or changes.
+    replaced: Vec<Vec<ElementRef>>,
 }
 
-fn first_element(deletion: &Deletion) -> Option<ElementRef> {
-    match deletion {
-        Deletion::Element(element) => Some(*element),
-        Deletion::Several(deletions) => deletions.iter().find_map(first_element),
-        Deletion::Nothing | Deletion::Value(..) => None,
+/// The place of a summary: the first of the places of the first event that it replaces, of the event that follows it
+/// in the view, and of the next summary. So the file has the order of the view.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The first event that the summary replaces, and its record.
+    element: usize,
+    record: ElementRef,
+    /// The record of the event that follows, if the summary precedes it although it replaces only later records.
+    next: Option<ElementRef>,
+    at: ElementRef,
+}
+
+impl Places {
+    fn new(
+        map: &SourceMap,
+        dispositions: &[Disposition<'_>],
+        summaries: &[Summary<'_>],
+        deletions: &Deletions<'_>,
+        has_nested_messages: bool,
+    ) -> Self {
+        let mut replaced = vec![Vec::new(); summaries.len()];
+        let mut first_elements = vec![None; summaries.len()];
+        let mut starts = vec![None; summaries.len()];
+        for (element, (source, disposition)) in map.sources.iter().zip(dispositions).enumerate() {
+            let Disposition::Summarized(number) = *disposition else { continue };
+            starts[number] = starts[number].or(Some(element));
+            if let Some(record) = source.record {
+                first_elements[number] = first_elements[number].or(Some(element));
+                replaced[number].push(record);
+            }
+        }
+        // The message in a record that stays, or the record.
+        let place = |source: &EventSource| {
+            let record = source.record?;
+            let nested = has_nested_messages && map.pinned.contains(&record);
+            nested.then(|| nested_message(map, source)).flatten().or(Some(record))
+        };
+        let start = |at: ElementRef| map.lists[at.list].elements[at.element].start;
+        let end = map.sources.iter().rev().find_map(|source| source.record);
+        // A tree is followed from its last record, so a summary at the end must follow all rewound records.
+        let end_of_tree = end.filter(|end| !map.links.is_empty() && deletions.contains(*end));
+        let (mut places, mut following) = (vec![None; summaries.len()], None);
+        for (number, summary) in summaries.iter().enumerate().rev() {
+            // pi's own summary has no record. A summary of it alone precedes the next record.
+            let has_record = |element: &usize| map.sources[*element].record.is_some();
+            let after = || starts[number].and_then(|start| (start..map.sources.len()).find(has_record));
+            let Some(element) = first_elements[number].or_else(after) else { continue };
+            let source = &map.sources[element];
+            let (Some(record), Some(own)) = (source.record, place(source)) else { continue };
+            let next_source = summary.next.and_then(|next| map.sources.get(next));
+            let next = next_source.and_then(place);
+            let end_of_tree = end_of_tree.filter(|_| number + 1 == summaries.len() && next.is_none());
+            let first = [Some(own), next, following].into_iter().flatten().min_by_key(|at| start(*at));
+            let at = end_of_tree.or(first).unwrap_or(own);
+            let next = next_source.and_then(|source| source.record).filter(|_| next == Some(at) && at != own);
+            following = Some(at);
+            places[number] = Some(Place { element, record, next, at });
+        }
+        Self { summaries: places, replaced }
     }
 }
 
-/// Returns the edit that splits a message between results of the previous turn and the request of the next turn. The
-/// pair is inserted there, and its request is joined to the results, because results must directly follow their calls.
+/// Returns the message with an event in a list of messages inside of the event's record.
+fn nested_message(map: &SourceMap, source: &EventSource) -> Option<ElementRef> {
+    let element = first_element(&source.deletion)?;
+    Some(map.lists[element.list].holder.unwrap_or(element))
+}
+
+fn first_element(deletion: &Deletion) -> Option<ElementRef> {
+    elements(deletion).first().copied()
+}
+
+fn elements(deletion: &Deletion) -> Vec<ElementRef> {
+    match deletion {
+        Deletion::Element(element) => vec![*element],
+        Deletion::Several(deletions) => deletions.iter().flat_map(elements).collect(),
+        Deletion::Nothing | Deletion::Value(..) => Vec::new(),
+    }
+}
+
+/// Splits a message between the results of the previous turn and the request of the next turn. The pair is inserted
+/// there, and its request is joined to the results, because results must directly follow their calls. Blocks of the
+/// request that precede a result are moved.
 fn split(
     stream: &Stream,
     map: &SourceMap,
+    dispositions: &[Disposition<'_>],
     member: &str,
-    record: ElementRef,
-    request: usize,
+    (record, request): (ElementRef, usize),
     pair: &[String],
-) -> Option<(Span, String)> {
+    edits: &mut Edits,
+) -> Option<()> {
     let (source, [summary_request, response]) = (stream.bytes(), pair) else { return None };
-    let block = first_element(&map.sources.get(request)?.deletion)?;
-    let (blocks, list) = (&map.lists[block.list].elements, &map.lists[record.list]);
-    let (message, start) = (list.elements[record.element], blocks.get(block.element)?.start);
-    let head = String::from_utf8_lossy(&source[message.start..blocks.first()?.start]);
-    let tail = String::from_utf8_lossy(&source[blocks.last()?.end..message.end]);
+    let request_blocks = elements(&map.sources.get(request)?.deletion);
+    let list = &map.lists[record.list];
+    let blocks = &map.lists[request_blocks.first()?.list].elements;
+    let stays = map.sources[..request]
+        .iter()
+        .zip(dispositions)
+        .filter(|(source, disposition)| source.record == Some(record) && !disposition.is_removed());
+    let last_result = stays.filter_map(|(source, _)| first_element(&source.deletion)).max()?;
+    let (moved, following): (Vec<ElementRef>, Vec<ElementRef>) =
+        request_blocks.into_iter().partition(|block| *block < last_result);
+    let message = list.elements[record.element];
+    let text = |span: Span| String::from_utf8_lossy(span.slice(source)).into_owned();
+    let head = text(Span { end: blocks.first()?.start, ..message });
+    let tail = text(Span { start: blocks.last()?.end, ..message });
     let (summary_block, separator) = (user_block(summary_request, member)?, list.separator(source));
-    let text = format!("{summary_block}{tail}{separator}{response}{separator}{head}");
-    Some((Span { start, end: start }, text))
+    let moved_text: Vec<String> = moved.iter().map(|block| text(blocks[block.element])).collect();
+    let moved_text = moved_text.join(", ");
+    let middle = format!("{summary_block}{tail}{separator}{response}{separator}{head}{moved_text}");
+    edits.deleted.extend(moved.iter().copied());
+    edits.written.push(match following.first() {
+        Some(block) => {
+            let start = blocks[block.element].start;
+            let comma = if moved.is_empty() { "" } else { ", " };
+            (Span { start, end: start }, format!("{middle}{comma}"))
+        }
+        None => {
+            let start = blocks[last_result.element].end;
+            (Span { start, end: start }, format!(", {middle}"))
+        }
+    });
+    Some(())
 }
 
 /// Returns the new number of a record, after deletions and insertions before it.
@@ -208,6 +278,9 @@ fn parent(
     deletions: &Deletions<'_>,
     pair_names: &PairNames,
 ) -> String {
+    if let Some(pair) = pair_names.before.get(&record) {
+        return pair.clone();
+    }
     let start = map.links.iter().position(|link| link.record == record);
     follow(&LinkIndex::new(stream, map), start, deletions, pair_names).unwrap_or_else(|| "null".into())
 }

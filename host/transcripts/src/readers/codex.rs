@@ -115,6 +115,10 @@ impl Reader for Codex {
         Ok(())
     }
 
+    fn has_nested_messages(&self) -> bool {
+        true
+    }
+
     fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
         pair::records(pair)
     }

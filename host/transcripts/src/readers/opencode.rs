@@ -128,16 +128,16 @@ impl Reader for Opencode {
         false
     }
 
-    fn first_id(&self, records: &[String]) -> Option<String> {
-        pair::first_id(records)
+    fn record_id(&self, record: &str) -> Option<String> {
+        pair::id(record)
     }
 
     fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
-        pair::records(pair)
+        pair::records(pair, false)
     }
 
     fn note(&self, note: &SummaryPair<'_>) -> Vec<String> {
-        pair::note(note)
+        pair::records(note, true)
     }
 }
 

@@ -88,30 +88,19 @@ impl Reader for QwenCode {
     }
 
     fn note(&self, note: &SummaryPair<'_>) -> Vec<String> {
-        let [id, _] = &note.ids;
-        let contents = [content("user", note.request)];
-        if note.is_nested {
-            return contents.iter().map(Value::to_string).collect();
-        }
-        match compression(note, &contents, id) {
-            Some(record) => vec![record],
-            None => vec![record(note, id, parent(note), ("message", &contents[0]))],
-        }
+        let content = content("user", note.request);
+        let parent = serde_json::from_str(note.parent).unwrap_or_default();
+        vec![if note.is_nested { content.to_string() } else { record(note, &note.ids[0], parent, &content) }]
     }
 
     fn pair(&self, pair: &SummaryPair<'_>) -> Vec<String> {
         let [first, second] = &pair.ids;
-        let contents = [content("user", pair.request), content("model", pair.response)];
-        if pair.is_nested {
-            return contents.iter().map(Value::to_string).collect();
-        }
-        if let Some(record) = compression(pair, &contents, second) {
-            return vec![record];
-        }
-        vec![
-            record(pair, first, parent(pair), ("message", &contents[0])),
-            record(pair, second, first.as_str().into(), ("message", &contents[1])),
-        ]
+        let response = content("model", pair.response);
+        let response = match pair.is_nested {
+            true => response.to_string(),
+            false => record(pair, second, first.as_str().into(), &response),
+        };
+        self.note(pair).into_iter().chain([response]).collect()
     }
 }
 
@@ -119,18 +108,7 @@ fn content(role: &str, text: &str) -> Value {
     json!({ "role": role, "parts": [{ "text": text }] })
 }
 
-fn parent(pair: &SummaryPair<'_>) -> Value {
-    serde_json::from_str(pair.parent).unwrap_or_default()
-}
-
-/// Returns a compression with the messages of the summary, if the summary replaces a compression. Without a
-/// compression, the model would receive the older messages again.
-fn compression(pair: &SummaryPair<'_>, contents: &[Value], id: &str) -> Option<String> {
-    pair.first.inner("systemPayload", "compressedHistory")?;
-    Some(record(pair, id, parent(pair), ("systemPayload", &json!({ "compressedHistory": contents }))))
-}
-
-fn record(pair: &SummaryPair<'_>, id: &str, parent: Value, (member, value): (&str, &Value)) -> String {
+fn record(pair: &SummaryPair<'_>, id: &str, parent: Value, message: &Value) -> String {
     let mut line = Map::new();
     line.insert("uuid".into(), id.into());
     line.insert("parentUuid".into(), parent);
@@ -139,16 +117,8 @@ fn record(pair: &SummaryPair<'_>, id: &str, parent: Value, (member, value): (&st
         line.extend(value.map(|value: Value| (name.to_owned(), value)));
     }
     line.insert("timestamp".into(), format!("{:.3}", pair.at).into());
-    let kind = match (member, &value["role"]) {
-        ("systemPayload", _) => "system",
-        (_, role) if role == "user" => "user",
-        _ => "assistant",
-    };
-    line.insert("type".into(), kind.into());
-    if kind == "system" {
-        line.insert("subtype".into(), "chat_compression".into());
-    }
-    line.insert(member.into(), value.clone());
+    line.insert("type".into(), if message["role"] == "user" { "user" } else { "assistant" }.into());
+    line.insert("message".into(), message.clone());
     Value::Object(line).to_string()
 }
 
@@ -160,6 +130,8 @@ fn add_events(builder: &mut EventBuilder, line: JsonNode<'_>, at: ElementRef, ca
         let Some(history) = history.filter(|_| line.text_is("subtype", "chat_compression")) else {
             return false;
         };
+        // Without a compression, the model would receive the older messages again.
+        builder.pin(at);
         for (content_at, content) in builder.elements(history, None) {
             let response = builder.next_response();
             let draft = EventDraft { response, ..EventDraft::of_record(at, time) };

@@ -139,7 +139,7 @@ fn overlays(stream: &Transcript) -> Vec<(&'static str, Vec<Overlay>)> {
 
 /// Checks that a compacted transcript has the same format, contains the events of the view, and passes every lint
 /// that the original passed.
-fn check_compacted(
+pub(crate) fn check_compacted(
     format: Format,
     name: &str,
     stream: &Transcript,
@@ -187,7 +187,7 @@ fn check_compacted(
         actual.last()
     );
     assert_eq!(written(&reread, &[]), bytes, "{name}: the result does not round-trip");
-    if overlays.iter().any(|overlay| overlay.from_step.is_some()) {
+    if overlays.iter().all(|overlay| overlay.from_step.is_some()) {
         // Requests that became neighbors are joined, so there can be fewer turns.
         assert!(reread.turns() <= stream.turns(), "{name}: a summary of steps begins a turn\n{text:.4000}");
     }

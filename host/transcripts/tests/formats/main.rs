@@ -31,6 +31,7 @@ mod openhands;
 mod partial_summaries;
 mod pi;
 mod qwen_code;
+mod random_summaries;
 mod record;
 mod samples;
 mod sidecar;

@@ -8,7 +8,7 @@ use jp_compact_transcripts::{Format, Transcript};
 use serde_json::{Value, json};
 
 use crate::check::{overlay, read, written};
-use crate::event_list::{events, lines_only_in, sample, source};
+use crate::event_list::{self, events, lines_only_in, sample, source};
 
 const REQUEST: &str = "user: [Summary of previous conversation]";
 
@@ -91,6 +91,60 @@ fn summary_goes_between_results_and_the_request_in_their_message() {
 }
 
 #[test]
+fn request_before_results_in_their_message_follows_the_summary() {
+    let block = |text: &str| json!({"type": "text", "text": text});
+    let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "count", "input": {}});
+    let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "7"});
+    let user = |content: Value| json!({"role": "user", "content": content});
+    let assistant = |content: Value| json!({"role": "assistant", "content": content});
+    for mixed in [
+        json!([block("Next request."), result("a"), result("b")]),
+        json!([result("a"), block("Next request."), result("b")]),
+    ] {
+        let messages = json!([
+            user("Start".into()),
+            assistant(json!([call("a"), call("b")])),
+            user(mixed),
+            assistant(json!([block("Sorry."), call("c")])),
+            user(json!([result("c")])),
+            assistant("Done.".into()),
+        ]);
+        let stream = read(Format::Anthropic, "partial", messages.to_string().as_bytes());
+        let text = summarized(&stream, (1, None), (1, 0));
+        let actual: Value = serde_json::from_str(&text).unwrap();
+        let results = json!([result("a"), result("b"), block("[Summary of previous conversation]")]);
+        assert_eq!(
+            actual.as_array().unwrap()[2..5],
+            [user(results), assistant(json!([block("Short.")])), user(json!([block("Next request.")]))]
+        );
+    }
+}
+
+#[test]
+fn summary_of_steps_precedes_the_text_in_the_line_of_its_result() {
+    let mut lines = Vec::new();
+    let mut add = |kind: &str, message: Value| {
+        let parent = lines.len().checked_sub(1).map(|parent| format!("u{parent}"));
+        lines.push(json!({
+            "parentUuid": parent, "isSidechain": false, "sessionId": "s", "version": "2.1.0", "type": kind,
+            "message": message, "uuid": format!("u{}", lines.len()), "timestamp": "2026-03-01T09:00:00.120Z",
+        }));
+    };
+    add("user", json!({"role": "user", "content": "Plant a tulip."}));
+    let call = json!({"type": "tool_use", "id": "t", "name": "plant", "input": {}});
+    add("assistant", json!({"id": "m1", "role": "assistant", "content": [call]}));
+    let result = json!({"type": "tool_result", "tool_use_id": "t", "content": "text"});
+    let text = json!({"type": "text", "text": "Also water it."});
+    add("user", json!({"role": "user", "content": [result, text]}));
+    add("assistant", json!({"id": "m2", "role": "assistant", "content": "Done."}));
+    let session: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let stream = read(Format::ClaudeCode, "partial", session.as_bytes());
+    let actual = reread(&stream, (0, Some(0)), (0, 1));
+    assert!(actual[0].ends_with("Plant a tulip.") && actual[1].ends_with("Short."), "{actual:?}");
+    assert!(actual[2].ends_with("Also water it."), "{actual:?}");
+}
+
+#[test]
 fn summary_of_steps_precedes_the_next_request_in_a_merged_message() {
     let text = summarized(&sample(Format::Anthropic, "anthropic-list.json"), (0, Some(0)), (0, 1));
     assert!(text.find("Short.") < text.find("No, terns."), "{text}");
@@ -123,6 +177,11 @@ fn summary_does_not_undo_a_compaction_of_opencode() {
         let actual = reread(&stream, from, to).join("\n");
         assert!(!actual.contains("Long ago") && actual.contains("Short."), "{actual}");
     }
+    // A summary of steps that also covers the request of the compaction.
+    let steps = Overlay { summary: Some("Short.".into()), from_step: Some(0), ..overlay(0, 1) };
+    let actual = events(&read(Format::Opencode, "partial", &written(&stream, &[steps])));
+    assert_eq!(actual[0], "0 user: Plant a rose");
+    assert!(actual[1].ends_with("Short."), "{actual:?}");
     // Without kept messages, the compaction itself is the first turn.
     let no_tail = source(&stream).replace(r#""tail_start_id": "msg_050", "#, "");
     let stream = read(Format::Opencode, "partial", no_tail.as_bytes());
@@ -178,14 +237,41 @@ fn summary_of_pi_names_the_pair_as_its_first_kept_entry() {
     assert!(actual[3].starts_with("1 user: "), "{actual:?}");
 }
 
+#[track_caller]
+fn check_ordinals(text: &str) {
+    let ordinal = |line: &str| serde_json::from_str::<Value>(line).unwrap()["ordinal"].as_u64();
+    let ordinals: Vec<u64> = text.lines().filter_map(ordinal).collect();
+    assert!(ordinals.is_sorted_by(|left, right| left < right), "{ordinals:?}");
+}
+
 #[test]
 fn ordinals_of_codex_rise() {
     let stream = sample(Format::Codex, "codex.jsonl");
     for turn in 0..3 {
         let text = summarized(&stream, (turn, None), (turn, 0));
         assert_eq!(lines_only_in(&text, &source(&stream)).len(), 2);
-        let ordinal = |line: &str| serde_json::from_str::<Value>(line).unwrap()["ordinal"].as_u64();
-        let ordinals: Vec<u64> = text.lines().filter_map(ordinal).collect();
-        assert!(ordinals.is_sorted_by(|left, right| left < right), "{ordinals:?}");
+        check_ordinals(&text);
     }
+    let stream = sample(Format::Codex, "codex-compacted-within.jsonl");
+    // Older versions of Codex stored only the summary.
+    let history = source(&stream).lines().find(|line| line.contains("compacted")).unwrap().to_owned();
+    let old = history.split(r#""message":"","replacement_history""#).next().unwrap();
+    let old = source(&stream).replace(&history, &format!(r#"{old}"message":"A rose."}}}}"#));
+    let old = read(Format::Codex, "partial", old.as_bytes());
+    for stream in [stream, old] {
+        check_ordinals(&event_list::summarized(&stream, 0, 0));
+        check_ordinals(&event_list::summarized(&stream, 0, 1));
+    }
+}
+
+#[test]
+fn ids_of_opencode_rise_if_a_summary_is_inside_of_another() {
+    let stream = sample(Format::Opencode, "opencode.json");
+    let whole = Overlay { summary: Some("Long.".into()), ..overlay(0, 0) };
+    let first_step = Overlay { summary: Some("Short.".into()), to_step: Some(0), ..overlay(0, 0) };
+    let text = written(&stream, &[whole, first_step]);
+    let document: Value = serde_json::from_slice(&text).unwrap();
+    let messages = document["messages"].as_array().unwrap();
+    let ids: Vec<_> = messages.iter().map(|message| message["info"]["id"].as_str().unwrap()).collect();
+    assert!(ids.is_sorted_by(|left, right| left < right), "{ids:?}");
 }

@@ -11,8 +11,8 @@ pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
     let passthrough = item.get("internal_chat_message_metadata_passthrough");
     let turn = passthrough.and_then(|passthrough| passthrough.text_of("turn_id"));
     // Ordinals must rise. The user's message is followed by its twin, which is deleted too, so the next number is
-    // free. No number is free before a record that stays.
-    let ordinal = pair.first.get("ordinal").filter(|_| pair.next.is_none());
+    // free. No number is free next to a record that stays.
+    let ordinal = pair.first.get("ordinal").filter(|_| pair.next.is_none() && pair.replaces_first);
     let ordinal = ordinal.and_then(JsonNode::number::<usize>);
     let record = |role: &str, kind: &str, text: &str, half: usize| {
         let mut message = Map::new();
@@ -25,7 +25,7 @@ pub(super) fn records(pair: &SummaryPair<'_>) -> Vec<String> {
         if let Some(turn) = &turn {
             message.insert("internal_chat_message_metadata_passthrough".into(), json!({ "turn_id": turn }));
         }
-        if payload.is_none() {
+        if payload.is_none() || pair.is_nested {
             return Value::Object(message).to_string();
         }
         let mut line = Map::new();
