@@ -275,3 +275,135 @@ fn ids_of_opencode_rise_if_a_summary_is_inside_of_another() {
     let ids: Vec<_> = messages.iter().map(|message| message["info"]["id"].as_str().unwrap()).collect();
     assert!(ids.is_sorted_by(|left, right| left < right), "{ids:?}");
 }
+
+/// Writes a session of Codex whose task was compacted, with a summary of the first two steps after the compaction.
+#[track_caller]
+fn codex_after_a_compaction(compacted: &Value) -> Vec<String> {
+    let message = |role: &str, kind: &str, text: &str| {
+        let content = json!([{"type": kind, "text": text}]);
+        json!({"type": "response_item", "payload": {"type": "message", "role": role, "content": content}})
+    };
+    let mut records = vec![
+        json!({"type": "event_msg", "payload": {"type": "task_started", "turn_id": "t"}}),
+        message("user", "input_text", "Dig."),
+        json!({"type": "compacted", "payload": compacted}),
+    ];
+    for id in ["b", "c"] {
+        let call = json!({"type": "function_call", "name": "dig", "arguments": "{}", "call_id": id});
+        let output = json!({"type": "function_call_output", "call_id": id, "output": "dug"});
+        records.extend([call, output].map(|item| json!({"type": "response_item", "payload": item})));
+        records.push(message("assistant", "output_text", &format!("Dug {id}.")));
+    }
+    let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
+    reread(&read(Format::Codex, "partial", lines.as_bytes()), (0, None), (0, 1))
+}
+
+#[test]
+fn summary_before_a_request_in_a_compaction_of_codex_goes_into_it() {
+    let item = |text: &str| json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]});
+    let history = json!([item("Dig."), item("A hole was dug.")]);
+    let actual = codex_after_a_compaction(&json!({"message": "", "replacement_history": history}));
+    assert_eq!(actual[0], format!("0 {REQUEST}"), "{actual:?}");
+    assert_eq!(actual[1], "0 assistant: Short.", "{actual:?}");
+    assert!(actual.iter().any(|event| event.ends_with("user: A hole was dug.")), "{actual:?}");
+    // Without a list, the summary follows the compaction.
+    let actual = codex_after_a_compaction(&json!({"message": "A hole was dug."}));
+    assert!(actual[0].ends_with("user: A hole was dug."), "{actual:?}");
+    assert!(actual[2].ends_with("assistant: Short."), "{actual:?}");
+}
+
+/// Returns the sample of Qwen Code with changed messages in its compression. With `without_request`, the line after the
+/// compression, which is the next request, is left out.
+#[track_caller]
+fn qwen_code(change: impl FnOnce(&mut Vec<Value>), without_request: bool) -> Transcript {
+    let text = source(&sample(Format::QwenCode, "qwen-code-compressed.jsonl"));
+    let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    change(lines[7]["systemPayload"]["compressedHistory"].as_array_mut().unwrap());
+    if without_request {
+        lines.remove(8);
+        lines[8]["parentUuid"] = lines[7]["uuid"].clone();
+    }
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    read(Format::QwenCode, "partial", lines.as_bytes())
+}
+
+fn qwen_code_message(role: &str, text: &str) -> Value {
+    json!({"role": role, "parts": [{"text": text}]})
+}
+
+#[test]
+fn summary_before_a_request_in_a_compression_goes_into_it() {
+    let stream = qwen_code(|history| history.push(qwen_code_message("user", "And the rose?")), true);
+    let actual = reread(&stream, (1, None), (1, 0));
+    let expected = [&format!("1 {REQUEST}"), "1 assistant: Short.", "2 user: And the rose?"];
+    assert_eq!(actual[2..5], expected, "{actual:?}");
+}
+
+#[test]
+fn two_summaries_of_one_compression_stay() {
+    let stream = qwen_code(
+        |history| {
+            history.extend(
+                [("user", "Dig."), ("model", "Dug.")].map(|(role, text)| qwen_code_message(role, text)),
+            );
+        },
+        false,
+    );
+    let short = |text: &str, turn| Overlay { summary: Some(text.into()), ..overlay(turn, turn) };
+    let text = written(&stream, &[short("Short.", 0), short("Shorter.", 1)]);
+    let actual = events(&read(Format::QwenCode, "partial", &text));
+    let request = REQUEST.to_owned();
+    let expected = [
+        format!("0 {request}"),
+        "0 assistant: Short.".into(),
+        format!("1 {request}"),
+        "1 assistant: Shorter.".into(),
+    ];
+    assert_eq!(actual[..4], expected);
+}
+
+#[test]
+fn summary_follows_a_message_whose_results_follow_its_request() {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "Read", "input": {}});
+    let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "7"});
+    for blocks in
+        [json!([text("Next."), result("a"), result("b")]), json!([result("a"), text("Next."), result("b")])]
+    {
+        let messages = json!([
+            {"role": "user", "content": "Start"},
+            {"role": "assistant", "content": [call("a"), call("b")]},
+            {"role": "user", "content": blocks},
+            {"role": "assistant", "content": [text("So."), call("c")]},
+            {"role": "user", "content": [result("c")]},
+            {"role": "assistant", "content": [text("Done.")]},
+        ]);
+        let stream = read(Format::Anthropic, "partial", messages.to_string().as_bytes());
+        let written = summarized(&stream, (1, None), (1, 0));
+        let messages: Value = serde_json::from_str(&written).unwrap();
+        let body = Rendered::from_body(json!({ "messages": messages }));
+        let violations = lint::check_body(Provider::Anthropic, &body);
+        let is_separated = |violation: &lint::Violation| violation.message.contains(" does not ");
+        assert!(!violations.iter().any(is_separated), "{violations:?} in {written}");
+        assert!(written.contains("Short.") && !written.contains("So."), "{written}");
+    }
+}
+
+#[test]
+fn note_precedes_what_follows_it_in_the_last_turn() {
+    let mut lines: Vec<Value> =
+        claude_code(1, 1).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let blocks = lines[2]["message"]["content"].as_array_mut().unwrap();
+    blocks.push(json!({"type": "text", "text": "Also water it."}));
+    let mut answer = lines[1].clone();
+    answer["message"] =
+        json!({"id": "m", "role": "assistant", "content": [{"type": "text", "text": "Yes."}]});
+    (answer["uuid"], answer["parentUuid"]) = (json!("u3"), json!("u2"));
+    lines.push(answer);
+    let session: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let stream = read(Format::ClaudeCode, "partial", session.as_bytes());
+    let actual = reread(&stream, (0, Some(0)), (0, 1));
+    let position = |text: &str| actual.iter().position(|event| event.ends_with(text));
+    assert!(position("Short.") < position("Also water it."), "{actual:?}");
+    assert!(position("Short.").is_some(), "{actual:?}");
+}
