@@ -253,10 +253,13 @@ fn add_events(
     let Some(content) = message.get("content") else { return false };
     let time = if builder.log.is_none() { time() } else { None };
     let draft = EventDraft::of_record(at, time);
-    let is_request = is_user && !is_meta.is_some_and(JsonNode::is_literal_true);
+    let is_meta = is_user && is_meta.is_some_and(JsonNode::is_literal_true);
+    let is_request = is_user && !is_meta;
     let text_kind = if is_user { Kind::ChatRequest } else { Kind::Message };
     if content.is_string() {
-        builder.add_all(vec![(text_kind, draft.text_part(content, Deletion::Nothing))], is_request);
+        let draft = draft.text_part(content, Deletion::Nothing);
+        let draft = if is_meta { builder.by_agent("meta", draft) } else { draft };
+        builder.add_all(vec![(text_kind, draft)], is_request);
         return false;
     }
     let response = message.string("id").filter(|_| !is_user).map_or(0, |id| builder.response(id.span()));
@@ -279,6 +282,7 @@ fn add_events(
                 last.span.end = block.span().end;
                 last.deletion = Deletion::Several(vec![std::mem::take(&mut last.deletion), next.deletion]);
             }
+            _ if is_meta && kind == Kind::ChatRequest => events.push((kind, builder.by_agent("meta", next))),
             _ => events.push((kind, next)),
         }
     }

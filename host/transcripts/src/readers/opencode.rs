@@ -308,7 +308,9 @@ fn request_draft(builder: &mut EventBuilder, message: &Message<'_>) -> Option<Ev
     let body = builder.one_or_joined(&texts);
     let (start, end) = (message.info.span().start, message.parts.span().end);
     let span = Span { start: start.min(message.parts.span().start), end: end.max(message.info.span().end) };
-    Some(EventDraft { span, body, ..EventDraft::of_record(message.at, created(message.info)) })
+    let draft = EventDraft { span, body, ..EventDraft::of_record(message.at, created(message.info)) };
+    let mut own = message.parts.items().filter(|part| !part.is_true("synthetic"));
+    Some(if own.next().is_some() { draft } else { builder.by_agent("synthetic", draft) })
 }
 
 /// Adds the events of an assistant message. The results of one step follow all of its calls.

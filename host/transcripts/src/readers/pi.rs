@@ -171,7 +171,10 @@ fn read_entry(builder: &mut EventBuilder, at: ElementRef, node: JsonNode<'_>) ->
         Some("model_change") => {
             builder.read_model(node, "modelId");
         }
-        Some("custom_message") => entry.events.extend(request_event(builder, node, draft)),
+        Some("custom_message") => {
+            let event = request_event(builder, node, draft);
+            entry.events.extend(event.map(|(kind, draft)| (kind, builder.by_agent("custom", draft))));
+        }
         Some("branch_summary") => {
             if let Some(from) = node.string("fromId") {
                 builder.add_link(at, Span::default(), from.span());

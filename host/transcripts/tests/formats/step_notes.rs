@@ -2,6 +2,7 @@
 //! if there is one, and a reader finds the same turns again.
 
 use jp_compact_core::overlay::Overlay;
+use jp_compact_core::projection::project_with_overlays;
 use jp_compact_core::view::SUMMARY_NOTE;
 use jp_compact_transcripts::Format;
 use serde_json::{Value, json};
@@ -133,4 +134,35 @@ fn a_request_body_has_no_mark_and_still_the_same_turns() {
     let (text, turns) = summarized(Format::OpenaiChat, body.as_bytes(), Some(0));
     assert!(text.contains(SUMMARY_NOTE));
     assert_eq!(turns, 1);
+}
+
+/// Checks that the second user event, which the agent wrote, is an attachment and begins no turn, and that the first is
+/// the user's own.
+#[track_caller]
+fn check_text_of_agent(format: Format, bytes: &[u8], name: &str) {
+    let stream = read(format, "notes", bytes);
+    let view = project_with_overlays(&stream, &[]);
+    let events: Vec<_> = view.events(&stream).map(|item| item.event).collect();
+    let requests: Vec<_> = events.iter().filter(|event| event["type"] == "chat_request").collect();
+    assert_eq!((stream.turns(), requests.len()), (1, 2), "{events:?}");
+    assert_eq!(requests[0].get("metadata"), None);
+    assert_eq!(requests[1]["metadata"], json!({ "attachment": name }));
+}
+
+#[test]
+fn text_that_the_agent_wrote_is_an_attachment() {
+    let mut records: Vec<Value> = String::from_utf8(claude_code())
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    records.truncate(2);
+    records[1] = records[0].clone();
+    (records[1]["uuid"], records[1]["parentUuid"]) = (json!("u1"), json!("u0"));
+    records[1]["isMeta"] = true.into();
+    let text = "Caveat: DO NOT respond to these messages.";
+    for content in [json!(text), json!([{"type": "text", "text": text}])] {
+        records[1]["message"]["content"] = content;
+        check_text_of_agent(Format::ClaudeCode, &lines(&records), "meta");
+    }
 }
