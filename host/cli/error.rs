@@ -19,7 +19,7 @@ use jp_compact_runtime::session;
 use jp_compact_runtime::trust::{self, LockError};
 use jp_compact_schema::document::{ErrorReport, Failure};
 use jp_compact_schema::{ANSWER_REFUSED, Mismatch};
-use jp_compact_sessions::SessionError;
+use jp_compact_sessions::{OpenCode, SessionError};
 use jp_compact_store::{StoreError, StoreErrorKind};
 
 use hint::run_hint;
@@ -190,6 +190,9 @@ impl From<SessionError> for Report {
             }
             SessionError::NotReplaceable { .. } => {
                 "close the agent, and name a session that `jp-compact list --forks` prints"
+            }
+            SessionError::NotImported { path, .. } => {
+                &format!("the new session is in this file; to see why: `{}`", OpenCode::manual_import(path))
             }
             SessionError::Program { .. } | SessionError::ProgramFailed { .. } => {
                 "run the program by hand to see its messages"

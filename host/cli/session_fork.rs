@@ -90,29 +90,36 @@ async fn fork_opened(
         let hint = "`jp-compact print FILE --compacted --as source -o NEW` writes the smaller transcript";
         return Err(Report::new(Exit::Transcript, message, Some(hint)));
     };
-    let compacted = match request.profile {
-        Some(profile) => Some(compact_in_memory(source, profile, request, environment).await?),
-        None => None,
-    };
-    let (run, sidecar) =
-        compacted.map_or((None, None), |(run, report, sidecar)| (Some((run, report)), sidecar));
-    let content = session_view(source, sidecar)?;
-    let applied = sessions::applied_overlays(&content.transcript);
-    let fork_source = ForkSource {
-        agent,
-        path,
-        view: &content.bytes,
-        sha256: &digest::of_bytes(source.stream.bytes()),
-        command: request.command,
-        applied: &applied,
-    };
     let now = request.run_args.now.unwrap_or_else(|| Clock::System.now());
-    let mut session = sessions::prepare(&fork_source, request.dest, now, environment)?;
-    if request.is_started && !request.run_args.dry_run {
-        session.resume.check(environment)?;
-    }
+    let prepare = |sidecar| -> Result<_, Report> {
+        let content = session_view(source, sidecar)?;
+        let applied = sessions::applied_overlays(&content.transcript);
+        let fork_source = ForkSource {
+            agent,
+            path,
+            view: &content.bytes,
+            sha256: &digest::of_bytes(source.stream.bytes()),
+            command: request.command,
+            applied: &applied,
+        };
+        let session = sessions::prepare(&fork_source, request.dest, now, environment)?;
+        if request.is_started && !request.run_args.dry_run {
+            session.resume.check(environment)?;
+        }
+        Ok((content, applied.len(), session))
+    };
     let replaced =
         request.replace.map(|fork| sessions::earlier_fork(fork, path, now, environment)).transpose()?;
+    let (run, sidecar) = match request.profile {
+        Some(profile) => {
+            // An error after the compaction would lose a paid summary.
+            prepare(None)?;
+            let (run, report, sidecar) = compact_in_memory(source, profile, request, environment).await?;
+            (Some((run, report)), sidecar)
+        }
+        None => (None, None),
+    };
+    let (content, overlays, mut session) = prepare(sidecar)?;
     if !request.run_args.dry_run {
         sessions::install(&mut session, request.dest.is_some(), environment).await?;
         if let Some(earlier) = replaced {
@@ -125,7 +132,7 @@ async fn fork_opened(
     let kept = images::count(&content.transcript, &content.view);
     let all = images::count(&source.stream, &project_with_overlays(&source.stream, &[]));
     let images = ImageReport { kept, lost: all.saturating_sub(kept) };
-    Ok(report(source, session, (applied.len(), images), run, request, environment))
+    Ok(report(source, session, (overlays, images), run, request, environment))
 }
 
 /// Compacts a session in memory. Returns the new sidecar if there are new overlays.

@@ -334,7 +334,7 @@ fn fork_of_an_opencode_export_has_ids_in_the_same_order() {
 }
 
 #[test]
-fn failed_import_into_opencode_leaves_no_file() {
+fn failed_import_into_opencode_keeps_the_session() {
     let world = World::new();
     world.write_file("export.json", &sample("opencode.json"));
     for folder in ["bin", "tmp"] {
@@ -344,8 +344,22 @@ fn failed_import_into_opencode_leaves_no_file() {
     let mut command = world.command(&["fork", "export.json"]);
     command.env("PATH", format!("{}:/usr/bin:/bin", world.path("bin").display()));
     command.env("TMPDIR", world.path("tmp"));
-    world.finish(&mut command).exits(4).reports("`opencode import` ended with exit status: 1");
-    assert_eq!(fs::read_dir(world.path("tmp")).unwrap().count(), 0);
+    let output = world.finish(&mut command).exits(4).reports("`opencode import` ended with exit status: 1");
+    let [file] = <[_; 1]>::try_from(fs::read_dir(world.path("tmp")).unwrap().collect::<Vec<_>>()).unwrap();
+    let path = file.unwrap().path();
+    assert!(fs::read_to_string(&path).unwrap().contains("(compacted)"));
+    output.reports(&world.normalize(&format!("`opencode import {}`", path.display())));
+}
+
+#[test]
+fn destination_is_checked_before_the_compaction() {
+    let world = World::new();
+    write_claude(&world);
+    world.write_file("taken.jsonl", b"");
+    world
+        .run(&["fork", CLAUDE, "taken.jsonl", "--compact=no-such-profile"])
+        .exits(4)
+        .reports("taken.jsonl already exists");
 }
 
 #[test]

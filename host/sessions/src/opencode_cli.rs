@@ -53,7 +53,7 @@ impl OpenCode {
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     }
 
-    /// Returns the command that imports a file, for a machine on which the program was not found.
+    /// Returns the command that imports a file, for the user.
     #[must_use]
     pub fn manual_import(file: &Path) -> String {
         format!("{OPENCODE} import {}", quoted(&file.display().to_string()))
@@ -161,10 +161,13 @@ pub async fn install(
     }
     match OpenCode::find(environment) {
         Some(program) => {
-            let imported = program.import(&session.path, session.folder.as_deref()).await;
-            // Without a destination, the file is temporary, also if the import failed.
-            let removed = if has_dest { Ok(()) } else { remove(session) };
-            imported.and(removed)?;
+            if let Err(error) = program.import(&session.path, session.folder.as_deref()).await {
+                return Err(SessionError::NotImported { path: session.path.clone(), source: error.into() });
+            }
+            // Without a destination, the file is temporary.
+            if !has_dest {
+                remove(session)?;
+            }
         }
         None => session.notes.push(format!("import it first: {}", OpenCode::manual_import(&session.path))),
     }
