@@ -63,16 +63,26 @@ impl Variables {
     }
 }
 
-/// Returns an absolute path without symbolic links, `.`, and `..`. If the path was removed, only the folders that still
-/// exist are resolved.
+/// Returns an absolute path without symbolic links, `.`, and `..`. If the path was removed, only the links and folders
+/// that still exist are resolved.
 #[must_use]
 pub fn real_path(path: &Path) -> PathBuf {
+    // Same as the limit of Linux. It ends a loop of links.
+    let mut links_left = 40;
+    resolve(path, &mut links_left)
+}
+
+fn resolve(path: &Path, links_left: &mut usize) -> PathBuf {
     let existing = path.ancestors().find_map(|folder| Some((folder, folder.canonicalize().ok()?)));
     let Some((folder, mut real)) = existing else { return path.to_owned() };
     for part in path.strip_prefix(folder).unwrap_or(path).components() {
-        match part {
-            Component::ParentDir => _ = real.pop(),
-            part => real.push(part),
+        match (part, real.join(part).read_link()) {
+            (Component::ParentDir, _) => _ = real.pop(),
+            (_, Ok(target)) if *links_left > 0 => {
+                *links_left -= 1;
+                real = resolve(&real.join(target), links_left);
+            }
+            _ => real.push(part),
         }
     }
     real
@@ -202,6 +212,8 @@ fn folders(name: &str) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[track_caller]
@@ -260,6 +272,18 @@ mod tests {
         );
         assert_eq!(own_folders(&xdg), below(["/d", "/f", "/s", "/c"]));
         assert_eq!(own_folders(&Environment::bare("/here")), [None, None, None, None]);
+    }
+
+    #[test]
+    fn removed_path_is_found_through_links() {
+        let base = tempfile::tempdir().unwrap();
+        let path = |name: &str| base.path().canonicalize().unwrap().join(name);
+        for (target, link) in [("real/plugin", "link"), ("gone", "folder"), ("a/../loop/../loop", "loop")] {
+            symlink(target, path(link)).unwrap();
+        }
+        assert_eq!(real_path(&path("link")), path("real/plugin"));
+        assert_eq!(real_path(&path("folder/x/../plugin")), path("gone/plugin"));
+        assert!(real_path(&path("loop")).starts_with(path("")));
     }
 
     #[test]
