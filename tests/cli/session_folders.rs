@@ -249,8 +249,14 @@ fn settings_of_a_conversation_in_a_folder_can_be_approved() {
         write_conversation(&world.path("sessions"));
         let folder = format!("sessions/{HEX}{child}");
         world.run(&["config", "set", "--conversation", &folder, "llm.model=openai/gpt-x"]).exits(0);
-        world.run(&["config", "trust", &folder, "--yes"]).exits(0).reports("approved; ");
+        let approve = || world.run(&["config", "trust", &folder, "--yes"]).exits(0);
+        approve().reports(&format!("approved; `jp-compact config untrust /here/sessions/{HEX}` "));
         world.run(&["config", "trust", &folder]).exits(0).reports("already approved");
+        for path in [&format!("sessions/{HEX}"), &folder] {
+            world.run(&["config", "untrust", path]).exits(0).reports("withdrew the approval of");
+            assert_eq!(world.run(&["config", "trust", "--list"]).exits(0).text(), "");
+            approve();
+        }
     }
 }
 

@@ -192,10 +192,13 @@ impl ConfigScope {
     /// it, because the transcript is in another folder than the value.
     #[must_use]
     pub fn folder_to_approve(&self, origin: &Origin) -> Option<&Path> {
-        if self.contains_transcript {
-            return self.root.as_deref();
-        }
-        self.transcript_folder.as_deref().filter(|_| self.is_of_transcript(origin))
+        self.approval_folder().filter(|_| self.contains_transcript || self.is_of_transcript(origin))
+    }
+
+    /// Returns the folder of all approvals for the transcript.
+    #[must_use]
+    pub fn approval_folder(&self) -> Option<&Path> {
+        if self.contains_transcript { self.root.as_deref() } else { self.transcript_folder.as_deref() }
     }
 
     /// Returns the folder for which `config trust` shows a value from this origin. For the settings of a conversation,

@@ -99,8 +99,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     } else if unapproved.is_empty() {
         "already approved".to_owned()
     } else {
-        let path = quoted(&target.path);
-        format!("approved; `jp-compact config untrust {path}` withdraws the approval")
+        let folders: String = unapproved.iter().map(|(folder, _)| format!(" {}", quoted(folder))).collect();
+        format!("approved; `jp-compact config untrust{folders}` withdraws the approval")
     };
     output::info("approved", &json!({ "report": document }), &EscapedLines::single(text));
     Ok(Exit::Done)

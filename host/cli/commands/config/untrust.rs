@@ -7,6 +7,7 @@ use jp_compact_config as config;
 use jp_compact_engine::consent::Approvals;
 use jp_compact_runtime::environment::{Environment, real_path};
 use jp_compact_schema::document::ConfigUntrustReport;
+use jp_compact_store as store;
 use serde_json::json;
 
 use super::approvals::approvals_report;
@@ -18,7 +19,7 @@ use crate::output;
 /// Withdraw the approval of a folder
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// The folder, or a folder in its workspace
+    /// The folder, a folder in its workspace, or a conversation
     #[arg(value_name = "DIR", default_value = ".")]
     path: PathBuf,
     /// Print one line of JSON
@@ -29,12 +30,16 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let approvals = Approvals::open(environment);
     let folder = environment.cwd.join(&args.path);
-    let mut withdrawn = approvals.withdraw(&folder).map_err(approvals_report)?;
-    if !withdrawn {
-        // The folder may be inside an approved workspace.
-        let in_folder = Environment { cwd: real_path(&folder), ..environment.clone() };
-        if let Some(root) = config::scope(&in_folder, None).root() {
-            withdrawn = approvals.withdraw(root).map_err(approvals_report)?;
+    // The path may also be a conversation, or inside an approved workspace.
+    let place = store::locate(args.path.as_os_str(), environment).ok();
+    let in_folder = Environment { cwd: real_path(&folder), ..environment.clone() };
+    let scopes = [config::scope(environment, place.as_ref()), config::scope(&in_folder, None)];
+    let candidates = [Some(&*folder), scopes[0].approval_folder(), scopes[1].root()];
+    let (mut folder, mut withdrawn) = (&*folder, false);
+    for candidate in candidates.into_iter().flatten() {
+        if approvals.withdraw(candidate).map_err(approvals_report)? {
+            (folder, withdrawn) = (candidate, true);
+            break;
         }
     }
     let document = ConfigUntrustReport { path: folder.to_string_lossy().into_owned(), withdrawn };
