@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::consent::TEAM;
 use crate::support::{Conversation, DECLINE, World, plugin_script};
 
 #[test]
@@ -204,8 +205,13 @@ fn json_prints_one_line() {
 fn quiet_prints_only_errors() {
     let world = World::new();
     world.write_conversation("conversation", &Conversation::with_turns(3));
+    world.write_conversation(".jp/conversations/17738399468-review", &Conversation::bulky(14));
+    world.write_file("project/.jp-compact.toml", TEAM.as_bytes());
     for arguments in [
         &["man", "--dir", "pages"][..],
+        &["init", "--yes"],
+        &["config", "trust", "project", "--yes"],
+        &["config", "trust", "project"],
         &["config", "set", "--conversation", "conversation", "conversation.compaction.keep_last=5"],
         &["config", "unset", "--conversation", "conversation", "conversation.compaction.keep_last"],
         &["config", "trust", "--yes"],

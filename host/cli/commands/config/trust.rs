@@ -67,17 +67,18 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let values_by_folder = foreign_values(args, &target, &config)?;
     let mut unapproved = Vec::new();
     for (folder, values) in &values_by_folder {
+        let is_approved = are_approved(&approvals, folder, values)?;
         if !args.json {
             let mut text = values_text(folder, values);
             text.line(default_model(&config));
             let fields = json!({ "folder": values_document(folder, values) });
-            if args.yes {
+            if args.yes || is_approved {
                 output::info("settings", &fields, &text);
             } else {
                 output::introduction("settings", &fields, &text);
             }
         }
-        if !are_approved(&approvals, folder, values)? {
+        if !is_approved {
             unapproved.push((folder, values));
         }
     }
