@@ -66,9 +66,7 @@ pub(crate) fn grants_for(subject: &TestedPlugin) -> Result<Vec<Grant>, Report> {
 /// [`until_interrupted`] reacts to signals, so the caller must use it for all further waits.
 pub(crate) fn read_answer(question: &'static str) -> Result<String, Report> {
     let read_failure = |error| Report::of_system("failed to read the answer", &error);
-    let answer = until_interrupted(async { ask(question).await.map_err(read_failure) });
-    // The hint of an interrupt is about transcripts.
-    answer.map_err(Report::without_hint)
+    until_interrupted(async { ask(question).await.map_err(read_failure) })
 }
 
 /// Returns the text that precedes the question whether to trust a plugin.

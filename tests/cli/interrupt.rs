@@ -79,6 +79,15 @@ fn sigterm_stops_like_sigint() {
 }
 
 #[test]
+fn interrupted_dry_run_has_no_hint_about_transcripts() {
+    let run = ["-s", "reports", "--keep-last=0", "--trust-dir", "plugins", "--sandbox=contained"];
+    for command in [&["conversation", "-n"][..], &["diff", "conversation"]] {
+        let output = interrupt(&world(), &[command, &run].concat(), Signal::INT, "exec sleep 1000");
+        assert_eq!(output.stderr, "error: interrupted\n");
+    }
+}
+
+#[test]
 fn sigint_ends_dev_while_strategy_runs() {
     let dev = ["strategy", "dev", "plugins/reports", "conversation", "--keep-last=0", "--sandbox=contained"];
     let output = interrupt(&world(), &dev, Signal::INT, "exec sleep 1000");

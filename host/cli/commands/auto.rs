@@ -15,7 +15,7 @@ use crate::automatic;
 use crate::error::Report;
 use crate::exit::Exit;
 use crate::give_back;
-use crate::interrupt::until_interrupted;
+use crate::interrupt::{append_until_interrupted, until_interrupted};
 use crate::output;
 use crate::resolve::{self, CommandNames};
 use crate::selection::SelectionArgs;
@@ -95,7 +95,7 @@ pub(crate) fn run(
     if let Some(exit) = resolve::report_unresolved(transcripts, json, environment, commands)? {
         return Ok(exit);
     }
-    until_interrupted(async {
+    append_until_interrupted(args.run_args.dry_run, async {
         let mut setup = Setup::open(&args.run_args, transcripts.len() > 1, quiet, Asker::User, environment)?;
         let mut results = TranscriptResults::new("checked the size", json, quiet);
         let mut has_warning = false;

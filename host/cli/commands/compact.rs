@@ -14,7 +14,7 @@ use crate::args::{RunArgs, StrategyChoiceArgs, typed_options};
 use crate::compaction::{self, RunningCompaction};
 use crate::error::Report;
 use crate::exit::Exit;
-use crate::interrupt::until_interrupted;
+use crate::interrupt::append_until_interrupted;
 use crate::resolve::{self, CommandNames};
 use crate::selection::SelectionArgs;
 use crate::setup::Setup;
@@ -82,7 +82,7 @@ pub(crate) fn run(
     if let Some(reset) = args.reset {
         return reset_all(args, reset, quiet, environment);
     }
-    until_interrupted(compact_all(args, quiet, environment))
+    append_until_interrupted(args.run_args.dry_run, compact_all(args, quiet, environment))
 }
 
 /// Rejects `--reset 2` and `--compact heavy`. Without `=`, clap parses the value as a transcript.

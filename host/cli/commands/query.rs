@@ -22,7 +22,7 @@ use crate::error::Report;
 use crate::exit::Exit;
 use crate::human::relative_path;
 use crate::input::open_as;
-use crate::interrupt::until_interrupted;
+use crate::interrupt::append_until_interrupted;
 use crate::lines::EscapedLines;
 use crate::reports::compaction;
 use crate::selection::SelectionArgs;
@@ -66,7 +66,7 @@ fn nonblank(text: &str) -> Result<String, String> {
 
 pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result<Exit, Report> {
     args.selection.require(args.compact.is_some(), "--compact")?;
-    until_interrupted(async {
+    append_until_interrupted(args.run_args.dry_run, async {
         let mut setup = Setup::open(&args.run_args, false, quiet, Asker::Query, environment)?;
         let outcome = run_steps(args, quiet, &mut setup, environment).await;
         setup.planner.close().await;

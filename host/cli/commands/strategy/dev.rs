@@ -96,8 +96,7 @@ impl Args {
             }
             let line = format_args!("waiting for a change of {} (Ctrl-C to stop)", self.path.display());
             output::info("waiting", &json!({ "path": self.path }), &EscapedLines::single(line));
-            // Ctrl-C is the normal end.
-            until_interrupted(wait_for_change(&path, &stamps)).map_err(Report::without_hint)?;
+            until_interrupted(wait_for_change(&path, &stamps))?;
         }
     }
 }
