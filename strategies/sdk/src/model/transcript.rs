@@ -1,6 +1,6 @@
 //! Formatting of raw events as text for a model, with their authors and turns.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use jp_compact_schema::{EventLine, Range};
 
@@ -68,15 +68,15 @@ pub fn pieces_in(mut pieces: Vec<TranscriptPiece>, range: &Range) -> Vec<Transcr
 /// Formats events in order. It keeps the names of called tools.
 #[derive(Debug, Default)]
 pub struct TranscriptFormatter {
-    /// The names of the called tools, by the id of the call.
-    tools: HashMap<String, String>,
+    /// The turns and the tools of the open calls, by the id of the call. Ids can be reused.
+    open: HashMap<String, VecDeque<(usize, String)>>,
 }
 
 impl TranscriptFormatter {
     /// Formats the next event. Returns `None` if it has no text.
     pub fn piece(&mut self, line: &EventLine, event: ShownEvent) -> Option<TranscriptPiece> {
         let ShownEvent { body, raw_chars, size } = event;
-        let (author, text) = self.author_and_text(body)?;
+        let (author, text) = self.author_and_text(line.turn, body)?;
         if text.trim().is_empty() {
             return None;
         }
@@ -92,7 +92,8 @@ impl TranscriptFormatter {
         Some(TranscriptPiece { turn: line.turn, step: line.step, label, body, tokens, size })
     }
 
-    fn author_and_text(&mut self, body: EventBody) -> Option<(String, String)> {
+    /// Gives outputs to calls by the rule of [`CallHistory::read`](crate::calls::CallHistory::read).
+    fn author_and_text(&mut self, turn: usize, body: EventBody) -> Option<(String, String)> {
         Some(match body {
             EventBody::User(text) => ("user".to_owned(), text),
             EventBody::Summary(text) => ("summary of earlier steps".to_owned(), text),
@@ -102,17 +103,51 @@ impl TranscriptFormatter {
             EventBody::Structured(data) => ("assistant, data".to_owned(), data.to_string()),
             EventBody::Call(call) => {
                 let author = format!("assistant calls {}", single_word(&call.tool));
-                self.tools.insert(call.id, call.tool);
+                let same_id = self.open.entry(call.id).or_default();
+                same_id.retain(|(earlier, _)| *earlier == turn);
+                same_id.push_back((turn, call.tool));
                 (author, arguments_text(&call.arguments))
             }
             EventBody::Output(output) => {
-                let tool = self.tools.get(&output.id).map_or("a tool", String::as_str);
+                let call = self.open.get_mut(&output.id).and_then(VecDeque::pop_front);
+                let tool = call.map_or_else(|| "a tool".to_owned(), |(_, tool)| single_word(&tool));
                 let kind = if output.is_error { "an error of" } else { "output of" };
-                (format!("{kind} {}", single_word(tool)), output.content)
+                (format!("{kind} {tool}"), output.content)
             }
             EventBody::Inquiry(question) => ("a tool asks".to_owned(), question.to_string()),
             EventBody::InquiryAnswer(reply) => ("a tool is answered".to_owned(), reply.to_string()),
             _ => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Formats a call or a response in a turn. Returns the author.
+    fn author(formatter: &mut TranscriptFormatter, turn: usize, event: &Value) -> String {
+        let line = EventLine::new(0, turn, 1, serde_json::value::to_raw_value(event).unwrap());
+        let piece = formatter.piece(&line, shorten_event(EventBody::parse(&line), 100)).unwrap();
+        piece.label
+    }
+
+    #[test]
+    fn outputs_belong_to_the_oldest_open_call_with_their_id() {
+        let call =
+            |name: &str| json!({"type": "tool_call_request", "id": "a", "name": name, "arguments": {"x": 1}});
+        let output = json!({"type": "tool_call_response", "id": "a", "content": "done"});
+        let mut formatter = TranscriptFormatter::default();
+        for name in ["read", "bash"] {
+            assert_eq!(author(&mut formatter, 0, &call(name)), format!("turn 0, assistant calls {name}:\n"));
+        }
+        for (turn, name) in [(0, "read"), (1, "bash"), (1, "a tool")] {
+            assert_eq!(author(&mut formatter, turn, &output), format!("turn {turn}, output of {name}:\n"));
+        }
+        author(&mut formatter, 1, &call("read"));
+        author(&mut formatter, 2, &call("bash"));
+        assert_eq!(author(&mut formatter, 2, &output), "turn 2, output of bash:\n");
     }
 }
