@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 pub const GIVE_BACK_TOKENS: u64 = 4_000;
 
 /// The types of Codex's items that the model writes, in addition to messages.
-const CODEX_RESPONSES: [&str; 6] = [
+const CODEX_RESPONSES: [&str; 7] = [
     "function_call",
     "custom_tool_call",
     "local_shell_call",
     "reasoning",
+    "tool_search_call",
     "web_search_call",
     "image_generation_call",
 ];
@@ -87,8 +88,16 @@ mod tests {
         let compacted = format!("{PROMPT}{{\"type\":\"compacted\"}}\n{PROMPT}");
         let output = item("\"type\":\"custom_tool_call_output\"");
         check(Format::Codex, &format!("{compacted}{output}"), Some(PROMPT));
-        let types = CODEX_RESPONSES.map(|kind| format!("\"type\":\"{kind}\""));
-        for payload in types.iter().map(String::as_str).chain(["\"role\":\"assistant\""]) {
+        for payload in [
+            r#""type":"message","role":"assistant""#,
+            r#""type":"function_call""#,
+            r#""type":"custom_tool_call""#,
+            r#""type":"local_shell_call""#,
+            r#""type":"reasoning""#,
+            r#""type":"tool_search_call""#,
+            r#""type":"web_search_call""#,
+            r#""type":"image_generation_call""#,
+        ] {
             let session = format!("{compacted}{}{output}", item(payload));
             check(Format::Codex, &session, Some(&session));
         }
