@@ -99,7 +99,8 @@ fn acquire_within(place: &Place, wait: Duration, create: bool) -> Result<Lock, S
     let mut pause = Duration::from_millis(1);
     loop {
         let mut lock = first;
-        let held_by = match try_acquire(place, create, &mut lock).map_err(unwritable("lock", first))? {
+        let attempt = try_acquire(place, create, &mut lock);
+        let held_by = match attempt.map_err(|error| unwritable("lock", lock)(error))? {
             Attempt::Locked(lock) => return Ok(lock),
             Attempt::Unlinked => None,
             Attempt::HeldByOther(file_id) => Some(file_id),
@@ -124,8 +125,8 @@ enum Attempt<T> {
     HeldByOther((u64, u64)),
 }
 
-/// Tries to take the lock. If that fails and `place` has several lock files, `failed` becomes the file that is not free.
-fn try_acquire<'p>(place: &'p Place, create: bool, failed: &mut &'p Path) -> io::Result<Attempt<Lock>> {
+/// Tries to take the lock. If `place` has several lock files, `tried` becomes the last one that was tried.
+fn try_acquire<'p>(place: &'p Place, create: bool, tried: &mut &'p Path) -> io::Result<Attempt<Lock>> {
     let mut files = Vec::new();
     // Keeps a locked file, or returns the failure.
     let mut keep = |attempt| match attempt {
@@ -157,12 +158,12 @@ fn try_acquire<'p>(place: &'p Place, create: bool, failed: &mut &'p Path) -> io:
         LockFile::File { path, others } => {
             let existing = others.iter().filter(|other| other.symlink_metadata().is_ok());
             for (index, path) in [path].into_iter().chain(existing).enumerate() {
+                *tried = path;
                 let failure = match lock_at(place, path, create && index == 0) {
                     Err(error) if !create && error.kind() == io::ErrorKind::NotFound => continue,
                     attempt => keep(attempt?),
                 };
                 if let Some(failure) = failure {
-                    *failed = path;
                     return Ok(failure);
                 }
             }

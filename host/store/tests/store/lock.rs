@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     fs::{self, File},
+    os::unix::fs::symlink,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -75,6 +76,20 @@ fn lock_file_in_the_workspace_is_respected() {
     let lock = world.jp(&format!("locks/jp-c{ID}.lock"));
     let _lock_file = take_lock(&lock);
     check_locked(rewrite(&place, Duration::ZERO, || panic!("built without the lock")), &lock);
+}
+
+#[test]
+fn error_names_the_lock_file_that_cannot_be_opened() {
+    let world = World::new();
+    let place = world.place();
+    let lock = world.jp(&format!("locks/jp-c{ID}.lock"));
+    drop((take_lock(&lock), take_lock(&world.lock())));
+    fs::rename(&lock, world.path("target")).unwrap();
+    symlink(world.path("target"), &lock).unwrap();
+    match rewrite(&place, Duration::ZERO, || panic!("built without the lock")) {
+        Err(ReplaceError::Store(StoreError::Unwritable { path, .. })) => assert_eq!(path, lock),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
