@@ -3,7 +3,7 @@
 //! conversation, because JP would treat the two as copies of one conversation.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, Metadata, OpenOptions, TryLockError},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -28,6 +28,8 @@ use jp_compact_transcripts::import::{Imported, metadata_of_copy};
 
 /// The prefix of an unfinished folder. JP ignores folders that begin with a dot.
 const PREFIX: &str = ".jpc-fork-";
+/// The maximum number of folders to create until one is locked.
+const ATTEMPTS_MAX: usize = 100;
 /// JP's file for the title and other data of a conversation. Without it, JP moves the conversation to its trash.
 const METADATA: &str = "metadata.json";
 
@@ -155,13 +157,20 @@ struct UnfinishedFolder {
 
 impl UnfinishedFolder {
     fn begin(parent: &Path, mode: u32) -> io::Result<Self> {
-        let path = parent.join(unique_name(PREFIX));
-        fs::DirBuilder::new().mode(mode | 0o700).create(&path)?;
-        let handle = open_unfinished(&path)?;
-        if let Err(error) = handle.try_lock() {
-            tracing::debug!(%error, path = %path.display(), "failed to lock a temporary folder");
+        for _ in 0..ATTEMPTS_MAX {
+            let path = parent.join(unique_name(PREFIX));
+            fs::DirBuilder::new().mode(mode | 0o700).create(&path)?;
+            match lock_new(&path) {
+                Ok(Some(handle)) => return Ok(Self { path, handle, is_placed: false }),
+                Ok(None) => {}
+                Err(error) => {
+                    let removed = fs::remove_dir(&path);
+                    tracing::debug!(?removed, path = %path.display(), "failed to lock a temporary folder");
+                    return Err(error);
+                }
+            }
         }
-        Ok(Self { path, handle, is_placed: false })
+        Err(io::Error::other("other processes removed every new folder"))
     }
 
     fn write(&self, name: impl AsRef<Path>, mode: u32, bytes: &[u8]) -> io::Result<()> {
@@ -209,6 +218,23 @@ fn open_unfinished(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
+/// Locks a new folder. Returns `None` if a process in another container has removed it or is removing it.
+fn lock_new(path: &Path) -> io::Result<Option<File>> {
+    let handle = match open_unfinished(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        handle => handle?,
+    };
+    match handle.try_lock() {
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        // The file system may not have locks.
+        locked => tracing::debug!(?locked, path = %path.display(), "locked a temporary folder"),
+    }
+    let id = |metadata: Metadata| (metadata.dev(), metadata.ino());
+    let is_current = fs::symlink_metadata(path)
+        .is_ok_and(|current| handle.metadata().is_ok_and(|own| id(own) == id(current)));
+    Ok(is_current.then_some(handle))
+}
+
 /// Removes the unfinished folders of dead processes.
 fn remove_orphans(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
@@ -247,6 +273,19 @@ mod tests {
         remove_orphans(base.path());
         assert!(!orphan.exists() && foreign.join(EVENTS).exists());
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn folder_that_another_process_removes_is_not_used() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("new");
+        assert!(lock_new(&path).unwrap().is_none());
+        fs::create_dir(&path).unwrap();
+        let other = open_unfinished(&path).unwrap();
+        other.lock().unwrap();
+        assert!(lock_new(&path).unwrap().is_none());
+        other.unlock().unwrap();
+        assert!(lock_new(&path).unwrap().is_some());
     }
 
     #[test]
