@@ -101,7 +101,8 @@ pub fn prepare(
     if path.symlink_metadata().is_ok() {
         return Err(store::StoreError::Exists { path }.into());
     }
-    let is_in_place = sessions.is_some_and(|sessions| path.starts_with(sessions));
+    // A `dest` in the agent's folder is not enough: names and folders have a meaning there.
+    let is_in_place = dest.is_none() && sessions.is_some_and(|sessions| path.starts_with(sessions));
     let mut notes = Vec::new();
     if !is_in_place && let Some(note) = agents::note_on_place(agent) {
         notes.push(note.to_owned());
@@ -250,33 +251,54 @@ mod tests {
         check_title(Some(&"ä".repeat(74)), &("ä".repeat(67) + "…" + TITLE_SUFFIX));
     }
 
-    /// Checks the note and the number of other files of a fork outside of the agent's folder.
+    /// Checks that the forks to a file, outside or inside of the agent's folder, have this note and no other files.
     #[track_caller]
-    fn check_destination(agent: Agent, view: &str, note: &str) {
+    fn check_destination(agent: Agent, view: &str, note: Option<&str>) -> [ResumeCommand; 2] {
         let folder = tempfile::tempdir().unwrap();
         let environment = Environment { home: Some("/home/ada".into()), ..Environment::bare(folder.path()) };
         let source = folder.path().join("source.jsonl");
         fs::write(folder.path().join("state.json"), "{}").unwrap();
         let view = view.as_bytes();
         let source = ForkSource { agent, path: &source, view, sha256: "", command: "fork", applied: &[] };
-        let fork =
-            prepare(&source, Some("copy.jsonl".as_ref()), Timestamp::UNIX_EPOCH, &environment).unwrap();
-        assert_eq!(fork.path, folder.path().join("copy.jsonl"));
-        assert_eq!((fork.notes.as_slice(), fork.belonging.len()), (&[note.to_owned()][..], 0));
+        [folder.path().to_owned(), places::folder(agent, &environment).unwrap()].map(|folder| {
+            let dest = folder.join("copy.jsonl");
+            let fork = prepare(&source, Some(&dest), Timestamp::UNIX_EPOCH, &environment).unwrap();
+            assert_eq!(fork.path, dest);
+            let notes: Vec<&str> = fork.notes.iter().map(String::as_str).collect();
+            assert_eq!((notes, fork.belonging.len()), (Vec::from_iter(note), 0));
+            fork.resume
+        })
     }
 
     #[test]
     fn fork_to_a_file_has_a_note_if_its_agent_does_not_find_it() {
-        let codex = "{\"type\":\"session_meta\",\"payload\":{\"id\":\"a\"}}\n";
-        check_destination(Agent::Codex, codex, "Codex finds a session only below its folder `sessions`");
-        let qwen = "{\"sessionId\":\"a\",\"uuid\":\"b\"}\n";
-        check_destination(
-            Agent::QwenCode,
-            qwen,
-            "Qwen Code finds a session only below its folder `projects`",
-        );
-        let kimi = "{\"role\":\"user\",\"content\":\"Hi\"}\n";
-        check_destination(Agent::KimiCli, kimi, "Kimi CLI finds a session only below its folder `sessions`");
+        for (agent, view, note) in [
+            (
+                Agent::Codex,
+                "{\"type\":\"session_meta\",\"payload\":{\"id\":\"a\"}}\n",
+                "Codex finds a session only at the usual path in its folder `sessions`",
+            ),
+            (
+                Agent::QwenCode,
+                "{\"sessionId\":\"a\",\"uuid\":\"b\"}\n",
+                "Qwen Code finds a session only at the usual path in its folder `projects`",
+            ),
+            (
+                Agent::KimiCli,
+                "{\"role\":\"user\",\"content\":\"Hi\"}\n",
+                "Kimi CLI finds a session only at the usual path in its folder `sessions`",
+            ),
+        ] {
+            check_destination(agent, view, Some(note));
+        }
+    }
+
+    #[test]
+    fn fork_of_claude_code_to_a_file_is_resumed_by_its_path() {
+        let view = "{\"type\":\"user\",\"sessionId\":\"a\",\"uuid\":\"b\",\"cwd\":\"/w\",\"message\":{\"role\":\"user\",\"content\":\"Hi\"}}\n";
+        for resume in check_destination(Agent::ClaudeCode, view, None) {
+            assert!(resume.to_string().ends_with("/copy.jsonl"), "{resume}");
+        }
     }
 
     #[test]

@@ -90,7 +90,7 @@ pub(crate) fn path(agent: Agent, location: &Location<'_>) -> Option<PathBuf> {
 pub(crate) fn resume_words(agent: Agent, id: &str, path: &Path, is_in_place: bool) -> Vec<String> {
     let path = path.display().to_string();
     let words: &[&str] = match agent {
-        // A session file outside of the agent's folder can be resumed only by its path.
+        // A session file with another path than the agent's own can be resumed only by its path.
         Agent::ClaudeCode => &["claude", "--resume", if is_in_place { id } else { &path }],
         Agent::Codex => &["codex", "resume", id],
         Agent::Pi => &["pi", "--session", &path],
@@ -105,12 +105,12 @@ pub(crate) fn resume_words(agent: Agent, id: &str, path: &Path, is_in_place: boo
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// Returns the note on a session outside of the agent's folder, if the agent does not find such a session.
+/// Returns the note on a session with another path than the agent's own, if the agent does not find such a session.
 pub(crate) fn note_on_place(agent: Agent) -> Option<&'static str> {
     match agent {
-        Agent::Codex => Some("Codex finds a session only below its folder `sessions`"),
-        Agent::KimiCli => Some("Kimi CLI finds a session only below its folder `sessions`"),
-        Agent::QwenCode => Some("Qwen Code finds a session only below its folder `projects`"),
+        Agent::Codex => Some("Codex finds a session only at the usual path in its folder `sessions`"),
+        Agent::KimiCli => Some("Kimi CLI finds a session only at the usual path in its folder `sessions`"),
+        Agent::QwenCode => Some("Qwen Code finds a session only at the usual path in its folder `projects`"),
         _ => None,
     }
 }
