@@ -28,7 +28,7 @@ mod tests {
     #[test]
     fn pages_together_are_the_text() {
         let text = "aä€😀".repeat(7);
-        for length in [0, 1, 3, 28, 100] {
+        for length in [1, 3, 28, 100] {
             let (mut joined, mut offset) = (String::new(), Some(0));
             while let Some(from) = offset {
                 let page = page(&text, from, length);
@@ -38,6 +38,11 @@ mod tests {
             }
             assert_eq!(joined, text, "pages of {length}");
         }
+    }
+
+    #[test]
+    fn page_has_at_least_one_character() {
+        assert_eq!(page("ab", 0, 0), Page { text: "a", total: 2, next: Some(1) });
     }
 
     #[test]
