@@ -1,9 +1,9 @@
 //! The lines of one text, and which of them always stay.
 
-/// A line with an error or an exit code is cut at three times `line_bytes`, but at no less and no more than these
+/// A `Fixed` line with an error or an exit code is cut at three times `line_bytes`, but at no less and no more than these
 /// sizes.
 const ERROR_BYTES: (usize, usize) = (120, 500);
-/// Every other line that stays is cut at `line_bytes`, but at no less and no more than these sizes.
+/// Every other `Fixed` line is cut at `line_bytes`, but at no less and no more than these sizes.
 const LAST_LINE_BYTES: (usize, usize) = (40, 160);
 /// Words that mark a line as an error.
 const ERROR_WORDS: [&str; 4] = ["error", "failed", "panicked", "Traceback"];
