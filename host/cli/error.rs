@@ -69,11 +69,6 @@ impl Report {
         Self { hint: Some(ErrorHint::line(hint)), ..self }
     }
 
-    /// Removes the hint.
-    pub(crate) fn without_hint(self) -> Self {
-        Self { hint: None, ..self }
-    }
-
     /// Creates the report of a failed operation of the operating system.
     pub(crate) fn of_system(message: &str, error: &std::io::Error) -> Self {
         let mut report = Self::new(Exit::Transcript, message, None);

@@ -19,7 +19,8 @@ use crate::output;
 /// Returns the callback that asks the user to trust a plugin and to grant the permissions that it requests.
 pub(crate) fn trust_prompt() -> TrustPrompt {
     Arc::new(|candidate| {
-        let fields = json!({ "name": candidate.plugin.name, "path": candidate.plugin.real, "sha256": candidate.sha256 });
+        let path = candidate.plugin.real.to_string_lossy();
+        let fields = json!({ "name": candidate.plugin.name, "path": path, "sha256": candidate.sha256 });
         output::introduction("asks for trust", &fields, &introduction(candidate));
         Box::pin(async {
             Ok(is_yes(&ask("Trust this plugin and grant the permissions above? [y/N] ").await?))

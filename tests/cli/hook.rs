@@ -130,6 +130,30 @@ fn failure_is_a_log_line_and_no_answer() {
     let output = hook(&world, "/no/such/file.jsonl", &[]).exits(0);
     assert_eq!(output.text(), "");
     output.reports("warning: hook: no session has the id");
+    for (input, warning) in [
+        ("{}", "warning: hook: the hook's input names no session\n"),
+        (
+            r#"{"transcript_path":"/no/such/file"}"#,
+            "warning: hook: failed to find a transcript at /no/such/file\n",
+        ),
+    ] {
+        let output = world.run_with_stdin(&["auto", "--hook"], input.as_bytes()).exits(0);
+        assert_eq!((output.text(), output.stderr.as_str()), ("", warning));
+    }
+}
+
+/// For an agent, exit code 2 means that a hook forbids what it was asked about.
+#[test]
+fn wrong_option_does_not_block_the_agent() {
+    let world = session_world();
+    for wrong in
+        [&["--context-window", "200k"][..], &["--no-such-option"], &["--lock-timeout=x"], &["x.jsonl"]]
+    {
+        let output = hook(&world, "", wrong).exits(0);
+        assert_eq!((output.text(), output.stderr.lines().count()), ("", 1), "{}", output.stderr);
+        assert!(output.stderr.starts_with("warning: hook: "), "{}", output.stderr);
+    }
+    world.run(&["auto", "--context-window", "200k", "x.jsonl"]).exits(2);
 }
 
 #[test]

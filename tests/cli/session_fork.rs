@@ -1,6 +1,8 @@
 //! `fork`, `resume`, and `list` for the sessions of other agents.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -431,4 +433,43 @@ fn resume_becomes_the_agent_with_a_fork() {
     output.reports("its agent worked in /work/app, which does not exist");
     assert_eq!(forks(), before);
     world.run(&["fork", "no.jsonl"]).exits(4).reports("no.jsonl");
+}
+
+#[test]
+fn other_commands_name_the_file_of_a_session() {
+    let world = World::new();
+    write_claude(&world);
+    let path = world.home(&format!(".claude/projects/-work-app/{CLAUDE}.jsonl"));
+    let hint = format!("hint: this is the id of a session of claude-code; give its file: {}", path.display());
+    for (arguments, code) in [
+        (&["show", &CLAUDE[..8]][..], 4),
+        (&["print", CLAUDE], 4),
+        (&["stats", CLAUDE], 4),
+        (&[&CLAUDE[..8]], 2),
+    ] {
+        world.run(arguments).exits(code).reports(&hint);
+    }
+}
+
+#[test]
+fn listed_ids_are_accepted_if_others_are_not_listed() {
+    let world = World::new();
+    for end in ["25ed-4671-90cc-5ecb92e14c45", "eacc-4671-90cc-5ecb92e14c45"] {
+        let id = format!("01a1fd18-{end}");
+        let session = String::from_utf8(claude_session()).unwrap().replace(CLAUDE, &id);
+        write_home(&world, &format!(".claude/projects/-work-app/{id}.jsonl"), session.as_bytes());
+    }
+    let table = world.run(&["list", "-n", "1"]).exits(0).text().to_owned();
+    let id = table.lines().nth(1).unwrap().split("  ").find(|cell| cell.starts_with("01a1fd18")).unwrap();
+    world.run(&["fork", id, "-n"]).exits(0);
+}
+
+#[test]
+fn path_of_a_fork_may_be_no_text() {
+    let world = World::new();
+    let path = world.path("").join(OsStr::from_bytes(b"a\xff.jsonl"));
+    fs::write(&path, claude_session()).unwrap();
+    let mut command = world.command(&["fork"]);
+    world.finish(command.arg(&path).arg("copy.jsonl")).exits(0);
+    assert!(world.path("copy.jsonl").exists());
 }

@@ -77,7 +77,7 @@ pub(crate) fn run(
     if args.preview {
         let mut text = EscapedLines::single(format_args!("would write {}:", target.display()));
         text.quote("  ", &init::config(best));
-        let fields = json!({ "path": target, "profile": best.profile });
+        let fields = json!({ "path": target.to_string_lossy(), "profile": best.profile });
         output::info("would write the configuration", &fields, &text);
         return Ok(Exit::Done);
     }
@@ -89,7 +89,11 @@ pub(crate) fn run(
     let mut text = EscapedLines::single(format_args!("wrote {}", target.display()));
     text.line("A hook compacts sessions automatically, for example `Stop` in ~/.claude/settings.json:");
     text.line(format_args!("  {}", init::HOOK));
-    output::info("wrote the configuration", &json!({ "path": target, "profile": best.profile }), &text);
+    output::info(
+        "wrote the configuration",
+        &json!({ "path": target.to_string_lossy(), "profile": best.profile }),
+        &text,
+    );
     Ok(Exit::Done)
 }
 

@@ -74,7 +74,7 @@ pub fn prepare(
 ) -> Result<NewSession, SessionError> {
     let agent = source.agent;
     let origin = json!({
-        "source": source.path, "sha256": source.sha256, "command": source.command,
+        "source": source.path.to_string_lossy(), "sha256": source.sha256, "command": source.command,
         "overlays": source.applied.len(), "applied": source.applied, "version": env!("CARGO_PKG_VERSION"),
         "at": now.to_string(),
     });

@@ -85,9 +85,7 @@ impl Args {
         loop {
             let stamps = file_stamps(&path);
             match show() {
-                // The hint of an interrupt is about transcripts.
-                Err(report) if report.exit == Exit::Interrupted => return Err(report.without_hint()),
-                Err(report) if self.once => return Err(report),
+                Err(report) if self.once || report.exit == Exit::Interrupted => return Err(report),
                 Err(report) => output::failure(&report.failure(None), &report.text()),
                 Ok(()) => {}
             }
@@ -95,7 +93,11 @@ impl Args {
                 return Ok(());
             }
             let line = format_args!("waiting for a change of {} (Ctrl-C to stop)", self.path.display());
-            output::info("waiting", &json!({ "path": self.path }), &EscapedLines::single(line));
+            output::info(
+                "waiting",
+                &json!({ "path": self.path.to_string_lossy() }),
+                &EscapedLines::single(line),
+            );
             until_interrupted(wait_for_change(&path, &stamps))?;
         }
     }

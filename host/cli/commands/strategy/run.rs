@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     let selection = Selection { to: Some(Bound::FromEnd(args.keep_last)), ..Selection::default() };
     let rehearsal =
         async { Ok(rehearse(&setup, &plugin, &survey, selection, &args.options, environment).await) };
-    let rehearsal = match until_interrupted(rehearsal).map_err(Report::without_hint)? {
+    let rehearsal = match until_interrupted(rehearsal)? {
         Ok(rehearsal) => rehearsal,
         Err(Rejection::NoTurns) => {
             output::info("no turn to compact", &json!({}), &EscapedLines::single("no turn to compact"));

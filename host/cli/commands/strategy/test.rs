@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args, verbose: bool, environment: &Environment) -> Resu
         _ => CheckLevel::Full,
     };
     let test = async { Ok(conformance::test(&setup, &plugin, &args.options, level).await) };
-    let mut outcomes = until_interrupted(test).map_err(Report::without_hint)?;
+    let mut outcomes = until_interrupted(test)?;
     outcomes.retain(|outcome| args.only.is_none_or(|only| only == outcome.check));
     let failed = outcomes.iter().any(|outcome| matches!(outcome.verdict, CheckVerdict::Failed { .. }));
     if args.json {
