@@ -439,8 +439,8 @@ fn resume_becomes_the_agent_with_a_fork() {
 fn other_commands_name_the_file_of_a_session() {
     let world = World::new();
     write_claude(&world);
-    let path = world.home(&format!(".claude/projects/-work-app/{CLAUDE}.jsonl"));
-    let hint = format!("hint: this is the id of a session of claude-code; give its file: {}", path.display());
+    let path = format!("/home/.claude/projects/-work-app/{CLAUDE}.jsonl");
+    let hint = format!("hint: this is the id of a session of claude-code; give its file: {path}");
     for (arguments, code) in [
         (&["show", &CLAUDE[..8]][..], 4),
         (&["print", CLAUDE], 4),
