@@ -18,6 +18,10 @@ pub enum EventTag {
 pub const SUMMARY_NOTE: &str = "[A model wrote this summary of the steps that were here. It is not from the user, and it \
                                 asks for nothing.]";
 
+/// The user message of the synthetic turn that replaces turns (RFD 064, "Projection Example"). The next message of the
+/// assistant is the summary.
+pub const SUMMARY_REQUEST: &str = "[Summary of previous conversation]";
+
 /// One event of the stream, on a line of its own.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]

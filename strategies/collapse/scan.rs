@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use jp_compact_strategy::event::EventBody;
+use jp_compact_strategy::event::{BodyParser, EventBody};
 use jp_compact_strategy::kept::KeptFacts;
 use jp_compact_strategy::model::{ShownEvent, TranscriptFormatter, TranscriptPiece, shorten_event};
 use jp_compact_strategy::schema::{CompactRequest, Completion, EventLine, Range};
@@ -37,8 +37,9 @@ impl EventScan {
         let mut kept = KeptFacts::new(range.unwrap_or(request.range));
         let (mut pieces, mut calls, mut last_steps) = (Vec::new(), Vec::new(), Vec::new());
         let (mut formatter, mut open_calls) = (TranscriptFormatter::default(), BTreeMap::new());
+        let mut parser = BodyParser::default();
         while let Some(line) = exchange.next_event()? {
-            let body = EventBody::parse(&line);
+            let body = parser.parse(&line);
             match &body {
                 EventBody::Call(call) => {
                     open_calls.insert(call.id.clone(), line.turn);

@@ -14,7 +14,7 @@ use crate::tools::{CallKind, classify};
 pub(crate) struct Ledger {
     /// The messages of the user, with their turns.
     pub(crate) requests: Vec<(usize, String)>,
-    /// The summaries of earlier steps, with their turns.
+    /// The summaries in a copy of a compacted transcript, with their turns.
     pub(crate) summaries: Vec<(usize, String)>,
     /// The attachments, with the last turn of each.
     pub(crate) attachments: Recent<String, usize>,

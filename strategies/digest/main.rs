@@ -12,7 +12,7 @@ mod tools;
 
 use std::process::ExitCode;
 
-use jp_compact_strategy::event::EventBody;
+use jp_compact_strategy::event::BodyParser;
 use jp_compact_strategy::kept::{KeptFacts, SectionLimit, SummaryWithFacts};
 use jp_compact_strategy::schema::version::SUMMARY_BYTES_MAX;
 use jp_compact_strategy::schema::{
@@ -72,10 +72,11 @@ impl Strategy for Digest {
         let Options { facts_tokens } = options(request)?;
         let range = request.range;
         let (mut ledger, mut facts) = (Ledger::default(), KeptFacts::new(range));
+        let mut parser = BodyParser::default();
         while let Some(line) = exchange.next_event()? {
+            let body = parser.parse(&line);
             // The user's messages in a turn that is covered only in part stay in the view.
             if range.contains_step(line.turn, line.step) {
-                let body = EventBody::parse(&line);
                 facts.add(&line, &body);
                 ledger.add(line.turn, body);
             }

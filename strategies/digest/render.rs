@@ -44,7 +44,7 @@ const PATH_CHARS_MAX: usize = 300;
 pub(crate) fn render(range: Range, ledger: &Ledger, limits: ListLimits) -> String {
     let mut out = origin(range);
     texts(&mut out, "What the user asked", &ledger.requests, limits.request_chars);
-    texts(&mut out, "Summaries of earlier steps", &ledger.summaries, limits.last_chars);
+    texts(&mut out, "Earlier summaries", &ledger.summaries, limits.last_chars);
     attachments(&mut out, ledger, limits);
     files(&mut out, ledger, limits);
     commands(&mut out, ledger, limits);

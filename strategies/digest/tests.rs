@@ -1,6 +1,6 @@
 //! Tests of the ledger of a range, and of the text of the digest.
 
-use jp_compact_strategy::event::{ToolCall, ToolOutput};
+use jp_compact_strategy::event::{EventBody, ToolCall, ToolOutput};
 use jp_compact_strategy::schema::{EventLine, Kinds, Range};
 use jp_compact_strategy::testing::{ask, request};
 use serde_json::Value;

@@ -283,3 +283,51 @@ fn evaluation_and_gate_define_constraints_alike() {
         assert_eq!(gate, evaluation, "{message}");
     }
 }
+
+/// Returns a turn of a list of messages, with an answer that is longer than a summary.
+fn messages(request: &str) -> [Value; 2] {
+    let answer = format!("It is done. {}", "The parser is fine now. ".repeat(200));
+    [json!({"role": "user", "content": request}), json!({"role": "assistant", "content": answer})]
+}
+
+#[test]
+fn copies_of_compacted_transcripts_keep_constraints() {
+    for strategy in ["digest", "summarize", "collapse:extract_ratio=1"] {
+        let (world, model) = (World::new(), Model::with_answer(SUMMARY));
+        let rules = ["Never touch prod.env.", "Always run the tests of crate 1 first."];
+        let first = format!("Fix the tap please. {}", rules[0]);
+        let mut list = [&first, "Go on.", rules[1], "And on."].map(messages).concat();
+        for copy in 0..4 {
+            let name = format!("{copy}.json");
+            world.write_file(&name, json!(list).to_string().as_bytes());
+            let options = [&name, "--require-constraints", "--model", "openai/g", "--sandbox=contained"];
+            let options = [&options[..], &["--strategy", strategy, "--keep-last", "1"]].concat();
+            let mut command = world.command(&options);
+            world.finish(model.configure(&mut command)).exits(0);
+            let view = world.run(&["print", &name, "--compacted", "--as", "source"]).exits(0);
+            list = serde_json::from_slice(&view.stdout).unwrap();
+            assert!(list.len() < 8, "{list:#?}");
+            for rule in rules {
+                assert!(json!(list).to_string().contains(rule), "{strategy}, copy {copy}: {list:#?}");
+            }
+            list.extend(["Go on again.", "And again."].map(messages).concat());
+        }
+    }
+}
+
+#[test]
+fn copy_that_loses_a_constraint_of_its_summary_is_refused() {
+    let world = World::new();
+    let summary = "The user wants this:\nNever touch prod.env.";
+    let pair = [
+        json!({"role": "user", "content": jp_compact_schema::SUMMARY_REQUEST}),
+        json!({"role": "assistant", "content": summary}),
+    ];
+    let list = [&pair[..], &messages("I must go."), &messages("Go on.")].concat();
+    world.write_file("conversation", json!(list).to_string().as_bytes());
+    let reply = r#"echo '{"type":"result","id":"c1","compactions":[{"from_turn":0,"to_turn":1,"summary":{"summary":"I must go."}}]}'"#;
+    let script = plugin_script("lossy", &json!({"produces": ["summary"]}), reply);
+    world.write_script("plugins/lossy", &script);
+    let refused = world.run_plugin("lossy", &["--require-constraints"]).exits(3);
+    refused.reports("the view would lose 1 constraint of the user").reports("turn 0: Never touch prod.env.");
+}

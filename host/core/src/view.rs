@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use jiff::Timestamp;
-pub use jp_compact_schema::SUMMARY_NOTE;
+pub use jp_compact_schema::{SUMMARY_NOTE, SUMMARY_REQUEST};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -13,9 +13,6 @@ use crate::position::Position;
 use crate::stream::Stream;
 use crate::time;
 use crate::turn::TurnRange;
-
-/// The user's half of a synthetic pair (RFD 064, "Projection Example").
-pub const SUMMARY_REQUEST: &str = "[Summary of previous conversation]";
 
 /// Returns the text of the user message that replaces steps of a turn.
 #[must_use]

@@ -6,7 +6,7 @@ use jp_compact_core::event::Kind;
 use jp_compact_core::stream::Stream;
 use jp_compact_core::turn::TurnRange;
 use jp_compact_core::view::View;
-use jp_compact_schema::{SUMMARY_NOTE, constraints};
+use jp_compact_schema::{SUMMARY_REQUEST, constraints};
 use serde_json::Value;
 
 /// A constraint that a view lost.
@@ -35,11 +35,16 @@ pub fn lost_constraints(
     let mut lost: Vec<(LostConstraint, bool)> = Vec::new();
     for (element, event) in stream.events().iter().enumerate() {
         let compacted = || ranges.iter().filter(|compacted| stream.is_in(compacted.range, element));
-        if event.kind != Kind::ChatRequest || compacted().next().is_none() {
+        if compacted().next().is_none() {
             continue;
         }
         let is_summarized = compacted().any(|compacted| compacted.is_summarized);
-        let Some(message) = message_of_user(stream, element) else { continue };
+        let text = match event.kind {
+            Kind::ChatRequest => message_of_user(stream, element),
+            Kind::Message => copied_summary(stream, element),
+            _ => None,
+        };
+        let Some(message) = text else { continue };
         for sentence in constraints(&message) {
             if !lost.iter().any(|(other, _)| other.sentence == sentence) {
                 let constraint = LostConstraint { turn: event.turn, sentence: sentence.to_owned() };
@@ -55,12 +60,24 @@ pub fn lost_constraints(
     lost.into_iter().map(|(constraint, _)| constraint).collect()
 }
 
-/// Returns the text of a message that the user wrote. An attachment and a copied summary do not count.
+/// Returns the text of a message that the user wrote, or that replaces steps in a copy of a compacted transcript. An
+/// attachment does not count.
 fn message_of_user(stream: &Stream, element: usize) -> Option<String> {
     let event = decode::raw(stream, element)?;
     let is_attachment = event.get("metadata").is_some_and(|metadata| metadata.get("attachment").is_some());
     let content = event.get("content")?.as_str()?;
-    (!is_attachment && !content.starts_with(SUMMARY_NOTE)).then(|| content.to_owned())
+    (!is_attachment).then(|| content.to_owned())
+}
+
+/// Returns the text of an answer if it is the summary of turns in a copy of a compacted transcript. It represents
+/// messages of the user that the copy lacks.
+fn copied_summary(stream: &Stream, element: usize) -> Option<String> {
+    let request = element.checked_sub(1)?;
+    let is_request = stream.events().get(request)?.kind == Kind::ChatRequest;
+    if !is_request || message_of_user(stream, request)? != SUMMARY_REQUEST {
+        return None;
+    }
+    Some(decode::raw(stream, element)?.get("message")?.as_str()?.to_owned())
 }
 
 /// Keeps the constraints that no event of a view has.

@@ -69,6 +69,12 @@ class Kept(unittest.TestCase):
         copied = {"type": "chat_response", "message": "They fixed it." + SECTION}
         self.assertEqual(sorted(facts([copied])), sorted(fact for fact in facts(EVENTS) if fact[1] != "src/lib.rs"))
 
+    def test_sentences_of_a_copied_summary_are_constraints(self) -> None:
+        asked = {"type": "chat_request", "content": "[Summary of previous conversation]"}
+        said = {"type": "chat_response", "message": "The user said:\nNever push."}
+        self.assertEqual(facts([asked, said]), [("constraint", "Never push.")])
+        self.assertEqual(facts([said]), [])
+
     def test_attachments_inquiries_and_structured_answers_have_paths(self) -> None:
         cases: list[tuple[dict[str, Any], list[str]]] = [
             ({"type": "chat_request", "content": "let x = 1;", "metadata": {"attachment": "src/a.rs"}}, ["src/a.rs"]),

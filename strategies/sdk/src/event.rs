@@ -2,7 +2,7 @@
 //!
 //! Parsing never fails. An event with unexpected fields is handled like an event of an unknown type.
 
-use jp_compact_schema::{EventLine, SUMMARY_NOTE};
+use jp_compact_schema::{EventLine, SUMMARY_NOTE, SUMMARY_REQUEST};
 use serde_json::{Map, Value};
 
 /// The body of an event.
@@ -18,7 +18,8 @@ pub enum EventBody {
         /// The text that is sent to a model.
         text: String,
     },
-    /// A summary of steps in a copy of a compacted transcript. A model wrote it, not the user.
+    /// A summary in a copy of a compacted transcript. It represents events that the copy lacks. The user did not write
+    /// it. [`EventBody::parse`] recognizes only summaries of steps, and [`BodyParser`] all of them.
     Summary(String),
     /// A message of the assistant.
     Assistant(String),
@@ -65,6 +66,28 @@ impl EventBody {
     #[must_use]
     pub fn parse(line: &EventLine) -> Self {
         line.event_as().ok().and_then(read).unwrap_or(Self::Other)
+    }
+}
+
+/// Parses the bodies of events in order. It recognizes the summary of turns in a copy of a compacted transcript: the
+/// answer to a fixed request. This request is returned as [`EventBody::Other`], because the user did not write it.
+#[derive(Debug, Default)]
+pub struct BodyParser {
+    expects_summary: bool,
+}
+
+impl BodyParser {
+    /// Parses the body of the next event.
+    pub fn parse(&mut self, line: &EventLine) -> EventBody {
+        let body = EventBody::parse(line);
+        if matches!(&body, EventBody::User(text) if text == SUMMARY_REQUEST) {
+            self.expects_summary = true;
+            return EventBody::Other;
+        }
+        match (std::mem::take(&mut self.expects_summary), body) {
+            (true, EventBody::Assistant(text)) => EventBody::Summary(text),
+            (_, body) => body,
+        }
     }
 }
 
@@ -171,5 +194,20 @@ mod tests {
         ] {
             check(&event, &EventBody::Other);
         }
+    }
+
+    #[test]
+    fn answer_to_the_request_of_a_summary_is_a_summary() {
+        let ask = |text: &str| json!({"type": "chat_request", "content": text});
+        let say = |text: &str| json!({"type": "chat_response", "message": text});
+        let events = [ask(SUMMARY_REQUEST), say("S"), say("Ho"), ask("Hi"), say("Ho")];
+        let mut parser = BodyParser::default();
+        let bodies = events.map(|event| {
+            let event = serde_json::value::to_raw_value(&event).unwrap();
+            parser.parse(&EventLine::new(0, 0, 1, event))
+        });
+        let said = || EventBody::Assistant("Ho".into());
+        let summary = EventBody::Summary("S".into());
+        assert_eq!(bodies, [EventBody::Other, summary, said(), EventBody::User("Hi".into()), said()]);
     }
 }

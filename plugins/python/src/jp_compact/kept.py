@@ -17,7 +17,7 @@ LABELS = {
     "error code": "Error codes:",
     "path": "Paths:",
 }
-SUMMARY_NOTE = "[A model wrote this summary of the steps that were here."
+SUMMARY_REQUEST = "[Summary of previous conversation]"
 
 _BINDING = re.compile(r"\b(never|always|must|don['\u2019]t|do not|only|from now on)\b", re.IGNORECASE)
 _PATH = re.compile(
@@ -47,10 +47,22 @@ def facts(events: Iterable[Mapping[str, Any]]) -> list[Fact]:
     attachments.
     """
     newest: dict[Fact, tuple[int, int]] = {}
-    for number, (kind, text, rank) in enumerate(found for event in events for found in _facts_of(event)):
+    for number, (kind, text, rank) in enumerate(_found(events)):
         old_rank, _ = newest.get((kind, text), (rank, 0))
         newest[kind, text] = (min(rank, old_rank), -number)
     return sorted(newest, key=lambda fact: newest[fact])
+
+
+def _found(events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, int]]:
+    """Returns the facts of each event. The answer to SUMMARY_REQUEST is the summary of a copied transcript."""
+    is_summary = False
+    for event in events:
+        match event:
+            case {"type": "chat_response", "message": str(text)} if is_summary:
+                yield from _facts_of_message(text)
+            case _:
+                yield from _facts_of(event)
+        is_summary = event.get("content") == SUMMARY_REQUEST
 
 
 def _facts_of(event: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
@@ -59,13 +71,11 @@ def _facts_of(event: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
         case {"type": "chat_request", "content": str(text), "metadata": {"attachment": str(name)}}:
             yield from _paths(text, 2)
             yield from _paths(name, 1)
-        case {"type": "chat_request", "content": str(text)} if text.startswith(SUMMARY_NOTE):
-            yield from _facts_of_summary(text)
         case {"type": "chat_request", "content": str(text)}:
-            yield from (("constraint", sentence, 0) for sentence in constraints(text))
-            yield from _paths(text, 1)
+            yield from _facts_of_message(text)
         case {"type": "chat_response", "message": str(text)}:
-            yield from _facts_of_summary(text)
+            yield from _facts_of_section(text)
+            yield from _paths(text, 1)
         case {"type": "tool_call_request"}:
             arguments = event.get("arguments") or {}
             command = _command(arguments)
@@ -86,10 +96,17 @@ def _facts_of(event: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
             yield from _paths(value, 1)
 
 
-def _facts_of_summary(text: str) -> Iterator[tuple[str, str, int]]:
-    """Returns the facts of a text of the assistant, with those of the section in a copied summary."""
-    yield from ((kind, fact, int(kind != "constraint")) for kind, fact, _ in _lines(text) if kind and fact)
+def _facts_of_message(text: str) -> Iterator[tuple[str, str, int]]:
+    """Returns the facts of a message of the user, or of a copied summary, which represents such messages."""
+    lines = (line for kind, _, line in _lines(text) if not kind)
+    yield from (("constraint", sentence, 0) for line in lines for sentence in constraints(line))
+    yield from _facts_of_section(text)
     yield from _paths(text, 1)
+
+
+def _facts_of_section(text: str) -> Iterator[tuple[str, str, int]]:
+    """Returns the facts of the section in a copied summary."""
+    yield from ((kind, fact, int(kind != "constraint")) for kind, fact, _ in _lines(text) if kind and fact)
 
 
 def _paths(value: Any, rank: int) -> Iterator[tuple[str, str, int]]:

@@ -16,7 +16,7 @@ use jp_compact_schema::version::SUMMARY_BYTES_MAX;
 use jp_compact_schema::{Diagnostic, EventLine, Range, constraints};
 use serde_json::Value;
 
-use crate::event::{EventBody, ToolCall};
+use crate::event::{BodyParser, EventBody, ToolCall};
 use crate::exchange::Exchange;
 use crate::outcome::StrategyError;
 use choice::Choice;
@@ -72,9 +72,9 @@ impl KeptFacts {
     ///
     /// The error of [`Exchange::next_event`].
     pub fn read(exchange: &mut Exchange<'_>, range: Range) -> Result<Self, StrategyError> {
-        let mut facts = Self::new(range);
+        let (mut facts, mut parser) = (Self::new(range), BodyParser::default());
         while let Some(line) = exchange.next_event()? {
-            facts.add(&line, &EventBody::parse(&line));
+            facts.add(&line, &parser.parse(&line));
         }
         Ok(facts)
     }
@@ -85,17 +85,16 @@ impl KeptFacts {
             return;
         }
         match body {
-            EventBody::User(text) => {
-                constraints(text).for_each(|sentence| self.record(FactKind::Constraint, sentence, true));
+            // In a copy of a compacted transcript, a summary represents messages of the user that the copy lacks. Other
+            // programs store it as a message of the user.
+            EventBody::User(text) | EventBody::Summary(text) => {
+                self.add_section(text, |facts, line| {
+                    constraints(line).for_each(|rule| facts.record(FactKind::Constraint, rule, true));
+                });
                 self.add_text(text, true);
             }
-            // In a copy of a compacted transcript, a summary represents events that the copy lacks.
-            EventBody::Summary(text) | EventBody::Assistant(text) => {
-                for line in section::read(text) {
-                    if let Line::Fact(kind, fact, _) = line {
-                        self.record(kind, fact, true);
-                    }
-                }
+            EventBody::Assistant(text) => {
+                self.add_section(text, |_, _| ());
                 self.add_text(text, true);
             }
             EventBody::Reasoning(text) => self.add_text(text, true),
@@ -118,6 +117,16 @@ impl KeptFacts {
                 self.add_value(value, true);
             }
             EventBody::Other => {}
+        }
+    }
+
+    /// Records the facts of the sections of a text. `add_line` gets each other line.
+    fn add_section(&mut self, text: &str, add_line: impl Fn(&mut Self, &str)) {
+        for line in section::read(text) {
+            match line {
+                Line::Fact(kind, fact, _) => self.record(kind, fact, true),
+                Line::Text(line) => add_line(self, line),
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use jp_compact_schema::{EventLine, Range};
 
 use super::fence::{indent, single_word};
 use super::shown::{ShownEvent, ShownSize, arguments_text, shorten_event};
-use crate::event::EventBody;
+use crate::event::{BodyParser, EventBody};
 use crate::exchange::Exchange;
 use crate::outcome::StrategyError;
 
@@ -46,8 +46,9 @@ pub fn read_pieces(
     chars_max: usize,
 ) -> Result<Vec<TranscriptPiece>, StrategyError> {
     let (mut pieces, mut formatter) = (Vec::new(), TranscriptFormatter::default());
+    let mut parser = BodyParser::default();
     while let Some(line) = exchange.next_event()? {
-        let event = shorten_event(EventBody::parse(&line), chars_max);
+        let event = shorten_event(parser.parse(&line), chars_max);
         pieces.extend(formatter.piece(&line, event));
     }
     Ok(pieces_in(pieces, range))
@@ -96,7 +97,7 @@ impl TranscriptFormatter {
     fn author_and_text(&mut self, turn: usize, body: EventBody) -> Option<(String, String)> {
         Some(match body {
             EventBody::User(text) => ("user".to_owned(), text),
-            EventBody::Summary(text) => ("summary of earlier steps".to_owned(), text),
+            EventBody::Summary(text) => ("summary of earlier events".to_owned(), text),
             EventBody::Attachment { name, text } => (format!("attached {}", single_word(&name)), text),
             EventBody::Assistant(text) => ("assistant".to_owned(), text),
             EventBody::Reasoning(text) => ("assistant, reasoning".to_owned(), text),
