@@ -14,7 +14,6 @@ use std::process::ExitCode;
 
 use jp_compact_strategy::event::BodyParser;
 use jp_compact_strategy::kept::{KeptFacts, SectionLimit, SummaryWithFacts};
-use jp_compact_strategy::schema::version::SUMMARY_BYTES_MAX;
 use jp_compact_strategy::schema::{
     CompactRequest, ContentKind, Description, Determinism, Input, Payload, STEPS, Summary,
 };
@@ -26,6 +25,17 @@ use serde_json::json;
 
 /// The maximum size of the appended facts, except for constraints, in bytes. The digest itself lists most facts.
 const OTHER_FACTS_BYTES_MAX: usize = 4_000;
+
+/// The maximum size of a digest, in tokens, if the context window is unknown or large.
+const TOKENS_MAX: u64 = 16_384;
+/// The maximum size in a tiny context window, in tokens. A smaller digest would have no quotes.
+const TOKENS_MIN: u64 = 512;
+/// The maximum size of a digest is the context window divided by this number, as for the summaries of models.
+const WINDOW_DIVISOR: u64 = 8;
+/// A digest has prose and names, so it has about three bytes for each token.
+const DIGEST_BYTES_PER_TOKEN: u64 = 3;
+/// The size of a digest divided by this number is reserved for the appended facts.
+const FACTS_DIVISOR: usize = 4;
 
 /// A list of paths and commands has about two bytes for each token.
 const BYTES_PER_TOKEN: usize = 2;
@@ -82,21 +92,20 @@ impl Strategy for Digest {
             }
         }
         let ledger = ledger.end();
-        let section = match facts_tokens {
+        let (digest, section) = match facts_tokens {
             Some(tokens) => {
                 // Half of the tokens are for the section, and the other half for the lists.
                 let bytes = tokens.saturating_mul(BYTES_PER_TOKEN) / 2;
-                SectionLimit { bytes, other_bytes: bytes }
+                let texts = FACT_LIMITS.iter().map(|limits| render_facts(range, &ledger, *limits));
+                (fitting(texts, bytes), SectionLimit { bytes, other_bytes: bytes })
             }
-            None => SectionLimit::of_greatest_summary(OTHER_FACTS_BYTES_MAX),
-        };
-        let fits = |text: &String| match facts_tokens {
-            Some(_) => text.len() <= section.bytes,
-            None => (text.len() + section.bytes) as u64 <= SUMMARY_BYTES_MAX,
-        };
-        let digest = match facts_tokens {
-            Some(_) => FACT_LIMITS.iter().map(|limits| render_facts(range, &ledger, *limits)).find(fits),
-            None => LIMITS.iter().map(|limits| render(range, &ledger, *limits)).find(fits),
+            None => {
+                let max = bytes_max(request);
+                let texts = LIMITS.iter().map(|limits| render(range, &ledger, *limits, max));
+                let digest = fitting(texts, max - max / FACTS_DIVISOR);
+                let bytes = max - digest.as_ref().map_or(0, String::len);
+                (digest, SectionLimit { bytes, other_bytes: OTHER_FACTS_BYTES_MAX.min(bytes / 2) })
+            }
         };
         let Some(digest) = digest else {
             let limit = if facts_tokens.is_some() { "`facts_tokens`" } else { "the size limit of a summary" };
@@ -110,6 +119,18 @@ impl Strategy for Digest {
         let diagnostics = diagnostic.into_iter().collect();
         Ok(Outcome::Result { compactions: vec![payload], diagnostics, merges: None })
     }
+}
+
+/// Returns the maximum size of a digest with its appended facts, in bytes.
+fn bytes_max(request: &CompactRequest) -> usize {
+    let window = request.context.context_window.unwrap_or(u64::MAX);
+    let tokens = (window / WINDOW_DIVISOR).clamp(TOKENS_MIN, TOKENS_MAX);
+    usize::try_from(tokens * DIGEST_BYTES_PER_TOKEN).unwrap_or(usize::MAX)
+}
+
+/// Returns the first text that has at most this number of bytes.
+fn fitting(mut texts: impl Iterator<Item = String>, bytes_max: usize) -> Option<String> {
+    texts.find(|text| text.len() <= bytes_max)
 }
 
 fn main() -> ExitCode {

@@ -12,39 +12,53 @@ use crate::status::CallStatus;
 /// The limits for each list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ListLimits {
-    request_chars: usize,
+    /// The limit of requests and earlier summaries, as a share of the limit of the digest in eighths.
+    quoted_eighths: Option<usize>,
     last_chars: usize,
     files: usize,
     commands: usize,
     errors: usize,
 }
 
-/// The limits to try, the largest first. A message of the user is quoted up to 2,000 characters, because longer messages
-/// contain pasted text.
-pub(crate) const LIMITS: [ListLimits; 4] = [
-    ListLimits { request_chars: 2_000, last_chars: 16_000, files: 1_000, commands: 300, errors: 50 },
-    ListLimits { request_chars: 2_000, last_chars: 8_000, files: 500, commands: 100, errors: 20 },
-    ListLimits { request_chars: 1_000, last_chars: 4_000, files: 300, commands: 50, errors: 10 },
-    ListLimits { request_chars: 200, last_chars: 2_000, files: 100, commands: 20, errors: 5 },
+/// The limits to try, the largest first. The last ones have no lists of files, so a digest of any range fits.
+pub(crate) const LIMITS: [ListLimits; 6] = [
+    ListLimits { quoted_eighths: None, last_chars: 16_000, files: 1_000, commands: 300, errors: 50 },
+    ListLimits { quoted_eighths: None, last_chars: 8_000, files: 500, commands: 100, errors: 20 },
+    ListLimits { quoted_eighths: Some(4), last_chars: 4_000, files: 300, commands: 50, errors: 10 },
+    ListLimits { quoted_eighths: Some(4), last_chars: 2_000, files: 100, commands: 20, errors: 5 },
+    ListLimits { quoted_eighths: Some(3), last_chars: 1_000, files: 20, commands: 10, errors: 2 },
+    ListLimits { quoted_eighths: Some(2), last_chars: 200, files: 0, commands: 0, errors: 0 },
 ];
 /// The limits for a list of facts, the largest first.
 pub(crate) const FACT_LIMITS: [ListLimits; 6] = [
-    ListLimits { request_chars: 0, last_chars: 0, files: 200, commands: 100, errors: 10 },
-    ListLimits { request_chars: 0, last_chars: 0, files: 80, commands: 40, errors: 5 },
-    ListLimits { request_chars: 0, last_chars: 0, files: 40, commands: 20, errors: 3 },
-    ListLimits { request_chars: 0, last_chars: 0, files: 20, commands: 10, errors: 2 },
-    ListLimits { request_chars: 0, last_chars: 0, files: 10, commands: 5, errors: 1 },
-    ListLimits { request_chars: 0, last_chars: 0, files: 0, commands: 0, errors: 0 },
+    ListLimits { quoted_eighths: None, last_chars: 0, files: 200, commands: 100, errors: 10 },
+    ListLimits { quoted_eighths: None, last_chars: 0, files: 80, commands: 40, errors: 5 },
+    ListLimits { quoted_eighths: None, last_chars: 0, files: 40, commands: 20, errors: 3 },
+    ListLimits { quoted_eighths: None, last_chars: 0, files: 20, commands: 10, errors: 2 },
+    ListLimits { quoted_eighths: None, last_chars: 0, files: 10, commands: 5, errors: 1 },
+    ListLimits { quoted_eighths: None, last_chars: 0, files: 0, commands: 0, errors: 0 },
 ];
+/// A message of the user is quoted up to this number of characters, because longer messages contain pasted text.
+const REQUEST_CHARS_MAX: usize = 2_000;
+/// The length of older messages if the digest would exceed its limit.
+const OLD_REQUEST_CHARS_MAX: usize = 200;
+/// An earlier summary is quoted up to this number of characters.
+const SUMMARY_CHARS_MAX: usize = 16_000;
 const COMMAND_CHARS_MAX: usize = 300;
 const ERROR_CHARS_MAX: usize = 1_000;
 const PATH_CHARS_MAX: usize = 300;
 
-/// Returns the summary text.
-pub(crate) fn render(range: Range, ledger: &Ledger, limits: ListLimits) -> String {
+/// Returns the summary text. `bytes_max` is the limit of the digest.
+pub(crate) fn render(range: Range, ledger: &Ledger, limits: ListLimits, bytes_max: usize) -> String {
     let mut out = origin(range);
-    texts(&mut out, "What the user asked", &ledger.requests, limits.request_chars);
-    texts(&mut out, "Earlier summaries", &ledger.summaries, limits.last_chars);
+    let lists = [&ledger.requests, &ledger.summaries].iter().filter(|list| !list.is_empty()).count();
+    let quoted = |eighths: usize| bytes_max * eighths / 8 / lists.max(1);
+    let bytes = limits.quoted_eighths.map_or(usize::MAX, quoted);
+    let requests = QuoteLimits { chars: REQUEST_CHARS_MAX, old_chars: OLD_REQUEST_CHARS_MAX, bytes };
+    texts(&mut out, "What the user asked", ["message", "messages"], &ledger.requests, requests);
+    let chars = SUMMARY_CHARS_MAX.min(bytes / 2);
+    let summaries = QuoteLimits { chars, old_chars: chars / 4, bytes };
+    texts(&mut out, "Earlier summaries", ["summary", "summaries"], &ledger.summaries, summaries);
     attachments(&mut out, ledger, limits);
     files(&mut out, ledger, limits);
     commands(&mut out, ledger, limits);
@@ -74,15 +88,47 @@ fn origin(range: Range) -> String {
     )
 }
 
-fn texts(out: &mut String, title: &str, texts: &[(usize, String)], chars_max: usize) {
+/// The limits of a list of quoted texts.
+struct QuoteLimits {
+    /// The maximum length of a text, in characters. The newest texts, in three quarters of the bytes, have this length.
+    chars: usize,
+    /// The maximum length of the other texts. The oldest ones are only counted.
+    old_chars: usize,
+    /// The maximum size of the list.
+    bytes: usize,
+}
+
+fn texts(
+    out: &mut String,
+    title: &str,
+    [one, many]: [&str; 2],
+    texts: &[(usize, String)],
+    limits: QuoteLimits,
+) {
     if texts.is_empty() {
         return;
     }
-    let _ = write!(out, "\n## {title}\n");
-    for (turn, text) in texts {
-        let _ = write!(out, "\nTurn {turn}:\n");
-        quote(out, &shorten(text, chars_max));
+    let quoted = |(turn, text): &(usize, String), chars_max: usize| {
+        let mut quoted = format!("\nTurn {turn}:\n");
+        quote(&mut quoted, &shorten(text, chars_max));
+        quoted
+    };
+    let (mut shown, mut bytes, mut shortens) = (Vec::new(), 0, false);
+    for text in texts.iter().rev() {
+        let mut next = quoted(text, limits.chars);
+        shortens = shortens || bytes + next.len() > limits.bytes / 4 * 3;
+        if shortens {
+            next = quoted(text, limits.old_chars);
+        }
+        bytes += next.len();
+        if bytes > limits.bytes {
+            break;
+        }
+        shown.push(next);
     }
+    let _ = write!(out, "\n## {title}\n");
+    left_out(out, texts.len() - shown.len(), one, many);
+    shown.iter().rev().for_each(|text| out.push_str(text));
 }
 
 fn attachments(out: &mut String, ledger: &Ledger, limits: ListLimits) {

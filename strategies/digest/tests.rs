@@ -1,7 +1,7 @@
 //! Tests of the ledger of a range, and of the text of the digest.
 
 use jp_compact_strategy::event::{EventBody, ToolCall, ToolOutput};
-use jp_compact_strategy::schema::{EventLine, Kinds, Range};
+use jp_compact_strategy::schema::{Diagnostic, EventLine, Kinds, Range, Severity};
 use jp_compact_strategy::testing::{ask, request};
 use serde_json::Value;
 
@@ -71,7 +71,8 @@ fn records_last_operation_of_each_file() {
 
 #[test]
 fn written_file_stays_written_after_a_read() {
-    let text = render(Range::turns(0, 2), &ledger([write("a", ""), read("a", ""), read("b", "")]), LIMITS[0]);
+    let text =
+        render(Range::turns(0, 2), &ledger([write("a", ""), read("a", ""), read("b", "")]), LIMITS[0], 0);
     let files = "## Files written\n\n- `a`: changed in turn 0, read in turn 1\n\n## Files read\n\n- `b`: read in turn 2\n";
     assert!(text.contains(files), "{text}");
 }
@@ -211,6 +212,18 @@ fn digest_with(
     }
 }
 
+/// Returns the digest for a context window, and its diagnostics.
+fn digest_for(window: Option<u64>, turns: usize, bodies: &[(usize, Value)]) -> (String, Vec<Diagnostic>) {
+    let mut request = request(0, turns - 1, &vec![Kinds::default(); turns]);
+    (request.context.context_window, request.context.tokens.in_range) = (window, 10_000_000);
+    match ask(&Digest, &request, &events(bodies)).unwrap() {
+        Outcome::Result { mut compactions, diagnostics, .. } => {
+            (compactions.remove(0).summary.unwrap().summary, diagnostics)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 fn user(text: &str) -> Value {
     json!({"type": "chat_request", "content": text})
 }
@@ -243,15 +256,59 @@ fn large_digest_is_reduced_and_counts_omissions() {
             [(turn, user(&"word ".repeat(3_000))), (turn, run), (turn, ran)]
         })
         .collect();
-    let text = digest(80, 10_000_000, &bodies).unwrap();
-    assert!(text.len() <= 256 * 1024, "{}", text.len());
+    let text = digest_for(None, 80, &bodies).0;
+    assert!(text.len() <= 49_152, "{}", text.len());
     assert!(
         text.contains(" characters left out ...]") && text.contains("earlier errors left out."),
         "{text}"
     );
-    let endless: Vec<_> = (0..4_000).map(|turn| (turn, user(&"word ".repeat(100)))).collect();
-    let reason = "the digest would exceed the size limit of a summary".to_owned();
-    assert_eq!(digest(4_000, 10_000_000, &endless), Err(reason));
+}
+
+#[test]
+fn digest_is_bounded_in_the_hundredth_cycle() {
+    for window in [Some(8_192), Some(20_000), None] {
+        let (mut bodies, mut sizes) = (Vec::new(), Vec::new());
+        for turn in 0..200 {
+            let text = match turn {
+                0 => "Fix the tap. Never touch prod.env.".to_owned(),
+                _ => format!("Request {turn} {}", "word ".repeat(100)),
+            };
+            let path = json!({ "path": format!("src/file_{turn}.rs") });
+            let call =
+                json!({"type": "tool_call_request", "id": "c", "name": "fs_read_file", "arguments": path});
+            let output =
+                json!({"type": "tool_call_response", "id": "c", "content": "x".repeat(9), "is_error": false});
+            bodies.extend([(turn, user(&text)), (turn, call), (turn, output)]);
+            if turn % 2 == 1 {
+                let (text, diagnostics) = digest_for(window, turn + 1, &bodies);
+                assert!(diagnostics.iter().all(|diagnostic| diagnostic.severity == Severity::Info));
+                assert!(text.contains("Never touch prod.env."), "{text}");
+                // The newest request is whole.
+                assert!(text.contains(bodies[turn * 3].1["content"].as_str().unwrap()), "{text}");
+                sizes.push(text.len());
+            }
+        }
+        let max = window.map_or(49_152, |window: u64| (window as usize / 8 * 3).min(49_152));
+        assert!(sizes.iter().all(|size| *size <= max), "{window:?}: {sizes:?}");
+        assert!(sizes[99] > max / 3, "{window:?}: {sizes:?}");
+        let text = digest_for(window, 200, &bodies).0;
+        assert!(text.contains("earlier messages left out."), "{text}");
+    }
+}
+
+#[test]
+fn summary_in_a_copy_is_quoted_and_not_a_request() {
+    let bodies = [
+        (0, user(jp_compact_strategy::schema::SUMMARY_REQUEST)),
+        (0, json!({"type": "chat_response", "message": "They fixed the tap."})),
+        (1, user("Go on.")),
+        (1, json!({"type": "chat_response", "message": "Done."})),
+    ];
+    let text = digest(2, 1_000, &bodies).unwrap();
+    let expected = "## What the user asked\n\nTurn 1:\n```\nGo on.\n```\n\n## Earlier summaries\n\nTurn 0:\n```\n\
+                    They fixed the tap.\n```\n\n## What the assistant said last\n\n```\nDone.\n```";
+    assert!(text.contains(expected), "{text}");
+    assert!(!text.contains("[Summary of previous conversation]"), "{text}");
 }
 
 #[test]

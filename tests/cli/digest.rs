@@ -159,3 +159,16 @@ fn declines_digest_that_is_not_shorter() {
     assert!(output.stderr.contains("would not be shorter"), "{}", output.stderr);
     transcript.assert_untouched();
 }
+
+#[test]
+fn digest_has_an_eighth_of_the_context_window() {
+    let world = World::new();
+    let turns = (0..120).fold(Conversation::new(), |before, turn| {
+        before.turn(&format!("Request {turn}. {}", "word ".repeat(140))).message("It is done.")
+    });
+    let transcript = world.write_conversation("conversation", &turns);
+    world.run(&["auto", "conversation", "--context-window", "20000", "--profile", "offline"]).exits(0);
+    let summary = transcript.overlays()[0]["summary"]["summary"].as_str().unwrap().to_owned();
+    assert!((3_000..=7_500).contains(&summary.len()), "{}", summary.len());
+    assert!(summary.contains("earlier messages left out.") && !summary.contains("Request 0."), "{summary}");
+}

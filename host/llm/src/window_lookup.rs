@@ -21,6 +21,12 @@ impl Models {
         }
     }
 
+    /// Returns the window that the user typed. It also holds for a conversation whose model is unknown.
+    #[must_use]
+    pub const fn typed_window(&self) -> Option<u64> {
+        self.window
+    }
+
     /// Asks the provider of a model for its context window, if it is not known otherwise. The answer is cached. Only a
     /// provider that is named in the user's own settings or command line is asked. If `may_send` is false, only the
     /// cache is read.

@@ -395,10 +395,11 @@ impl<'a> ProposalCollector<'a> {
         Llm { context_window: window.map(|window| window.tokens), ..llm.clone() }
     }
 
-    /// Returns the window of the conversation's model, for a strategy that asks a model.
+    /// Returns the window of the conversation's model. Its provider is asked only for a strategy that asks a model.
     async fn conversation_window(&self, llm: Option<&Llm>) -> Option<u64> {
-        let model = self.conversation_model.as_ref().filter(|_| llm.is_some())?;
-        let window = window::look_up(&self.run.io.models, model, !self.run.io.dry_run).await;
+        let models = &self.run.io.models;
+        let Some(model) = &self.conversation_model else { return models.typed_window() };
+        let window = window::look_up(models, model, llm.is_some() && !self.run.io.dry_run).await;
         window.map(|window| window.tokens)
     }
 
