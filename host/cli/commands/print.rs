@@ -32,7 +32,7 @@ pub(crate) struct Args {
     compacted: bool,
     /// Print in this form
     ///
-    /// `text` is for people. `json` has the decoded events that a provider receives. `source` is the form of the transcript. A provider's name prints the conversation in the form of that provider's request body.
+    /// `text` is for people. `json` has the decoded events that a provider receives. `source` is the form of the transcript. A provider's name prints the conversation in the form of that provider's request body, and repairs it. A transcript that is already such a body keeps its form, and is not repaired.
     #[arg(long = "as", value_name = "FORM", value_parser = forms(), default_value = "text")]
     form: PrintForm,
     /// Leave out the message `[Continue]` that ends a provider's request after a text of the assistant
