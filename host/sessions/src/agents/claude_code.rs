@@ -2,7 +2,7 @@
 //! and calls stay, because the provider issued them.
 //!
 //! The log of requests is left out. It belongs to the requests of the original, and contains the text that the view
-//! hides.
+//! hides. If the original is a fork, its origin is left out too.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -44,12 +44,15 @@ pub(super) fn renumber_lines(view: &[u8], ids: &NewIds, id: &str) -> Vec<u8> {
         _ => uuids.contains(value).then(|| ids.uuid4(value)),
     };
     let edits = StringEdits { skipped: &CONTENT, replace: &replace };
-    lines(view).filter(|line| !is_request(line)).flat_map(|line| edits.apply(line)).collect()
+    lines(view).filter(|line| !is_left_out(line)).flat_map(|line| edits.apply(line)).collect()
 }
 
-fn is_request(line: &[u8]) -> bool {
+fn is_left_out(line: &[u8]) -> bool {
     let value: Option<Value> = serde_json::from_slice(line).ok();
-    value.is_some_and(|value| value["type"].as_str().is_some_and(|kind| REQUESTS.contains(&kind)))
+    value.is_some_and(|value| {
+        let is_request = value["type"].as_str().is_some_and(|kind| REQUESTS.contains(&kind));
+        is_request || value.get(ORIGIN).is_some()
+    })
 }
 
 /// Returns the path of a session. A project's folder is named after the working directory of Claude Code.
