@@ -97,6 +97,7 @@ async fn fork_opened(
         let fork_source = ForkSource {
             agent,
             path,
+            bytes: source.stream.bytes(),
             view: &content.bytes,
             sha256: &digest::of_bytes(source.stream.bytes()),
             command: request.command,

@@ -64,7 +64,8 @@ fn two_views_with_the_same_path_are_one_failure() {
     let output = output.reports(
         "failed: two/c/events.json: its view would have the same path as the view of one/c/events.json",
     );
-    assert!(output.stdout.contains("compact one of the two in a separate run, with a different --out"));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("compact one of the two in a separate run, with a different --out"), "{text}");
     assert_eq!(parse_report(&output.stdout).total.compacted, 1);
     // A conversation given as an argument keeps the name of its folder.
     world.write_conversation("d", &Conversation::bulky(6));

@@ -473,3 +473,22 @@ fn path_of_a_fork_may_be_no_text() {
     world.finish(command.arg(&path).arg("copy.jsonl")).exits(0);
     assert!(world.path("copy.jsonl").exists());
 }
+
+#[test]
+fn fork_of_a_fork_has_its_own_origin_and_the_title_of_the_original() {
+    let world = World::new();
+    let source = write_claude(&world);
+    let mut path = source.path;
+    for _ in 0..3 {
+        let file = path.to_str().unwrap().to_owned();
+        let document =
+            world.run(&["fork", &file, "--compact=offline", "--keep-last", "1", "--json"]).exits(0);
+        let document = document.line();
+        assert_eq!(document["session"]["title"], "Read the file (compacted)");
+        path = PathBuf::from(document["path"].as_str().unwrap());
+        let origins = lines(&path).iter().filter(|line| line.get("jp_compact_origin").is_some()).count();
+        let shown = world.run(&["show", path.to_str().unwrap(), "--json"]).exits(0).line();
+        assert_eq!((&shown["origin"]["source"], origins), (&json!(file), 1));
+        assert!(fs::read_to_string(&path).unwrap().contains("## Commands"));
+    }
+}

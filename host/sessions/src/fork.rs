@@ -34,6 +34,8 @@ const BELONGING_BYTES_MAX: u64 = 64 << 20;
 pub struct ForkSource<'a> {
     pub agent: Agent,
     pub path: &'a Path,
+    /// The session itself.
+    pub bytes: &'a [u8],
     /// The view in the agent's own form.
     pub view: &'a [u8],
     /// The digest of the file.
@@ -78,7 +80,8 @@ pub fn prepare(
         "overlays": source.applied.len(), "applied": source.applied, "version": env!("CARGO_PKG_VERSION"),
         "at": now.to_string(),
     });
-    let title = new_title(whole_title_of(agent, source.view, source.path).as_deref());
+    // The first prompt of the view can be the request of a summary.
+    let title = new_title(whole_title_of(agent, source.bytes, source.path).as_deref());
     let ids = NewIds::new(now);
     let additions = Additions { origin: &origin, title: &title, source: source.path, now };
     let incomplete = |missing| SessionError::Incomplete { path: source.path.to_path_buf(), missing };
@@ -259,7 +262,8 @@ mod tests {
         let source = folder.path().join("source.jsonl");
         fs::write(folder.path().join("state.json"), "{}").unwrap();
         let view = view.as_bytes();
-        let source = ForkSource { agent, path: &source, view, sha256: "", command: "fork", applied: &[] };
+        let source =
+            ForkSource { agent, path: &source, bytes: view, view, sha256: "", command: "fork", applied: &[] };
         [folder.path().to_owned(), places::folder(agent, &environment).unwrap()].map(|folder| {
             let dest = folder.join("copy.jsonl");
             let fork = prepare(&source, Some(&dest), Timestamp::UNIX_EPOCH, &environment).unwrap();

@@ -1,6 +1,7 @@
 //! The records of a session file, one JSON value for each line. This module reads values only. It does
 //! not copy the bytes of lines.
 
+use jp_compact_core::view::SUMMARY_REQUEST;
 use jp_compact_transcripts::title_of;
 use serde_json::Value;
 
@@ -65,10 +66,12 @@ fn first_prompt(agent: Agent, bytes: &[u8]) -> Option<String> {
 }
 
 /// Returns the first text of a message that the user typed. Texts that the agent inserts begin with `<` or `# AGENTS.md`.
+/// The request of a summary in a fork is not typed.
 fn text_of(content: &Value) -> Option<String> {
     let is_typed = |text: &&str| {
         let text = text.trim_start();
-        !text.is_empty() && !text.starts_with('<') && !text.starts_with("# AGENTS.md")
+        let is_inserted = text.starts_with('<') || text.starts_with("# AGENTS.md");
+        !text.is_empty() && !is_inserted && text != SUMMARY_REQUEST
     };
     let texts = content.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str());
     content.as_str().into_iter().chain(texts).find(is_typed).map(str::to_owned)
@@ -103,6 +106,9 @@ mod tests {
         ];
         check(Agent::Codex, &codex.join("\n"), Some("Hello"));
         check(Agent::Pi, r#"{"type":"message","message":{"role":"user","content":"Hi"}}"#, Some("Hi"));
+        let copy =
+            [SUMMARY_REQUEST, "Hi"].map(|text| format!("{{\"role\":\"user\",\"content\":\"{text}\"}}"));
+        check(Agent::KimiCli, &copy.join("\n"), Some("Hi"));
         check(Agent::GeminiCli, r#"{"type":"user","content":[{"text":"Hi"}]}"#, Some("Hi"));
         let qwen = r#"{"type":"user","message":{"role":"user","parts":[{"text":"Hi"}]}}"#;
         check(Agent::QwenCode, qwen, Some("Hi"));
