@@ -55,7 +55,7 @@ pub(crate) async fn compact_if_due(
             matches!(&applied, ProfileOutcome::Done(run, result) if run.io.dry_run && result.saved() > 0.0);
         if matches!(&applied, ProfileOutcome::Done(run, _) if !run.io.dry_run) {
             // The file may have changed.
-            opened = setup.read(transcript)?;
+            opened = setup.read_again(transcript)?;
         }
         always.push(always_report(name, applied, &mut text));
         if saves_in_dry_run {
@@ -98,7 +98,7 @@ pub(crate) async fn compact_if_due(
                     if run.io.dry_run {
                         proposed = Some(run);
                     } else {
-                        opened = setup.read(transcript)?;
+                        opened = setup.read_again(transcript)?;
                         remaining.measure(&opened, estimator);
                     }
                 }

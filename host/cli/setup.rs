@@ -71,6 +71,11 @@ impl<'a> Setup<'a> {
         self.warn(open_as(transcript, self.format, self.environment)?)
     }
 
+    /// Reads a transcript again, without its warnings.
+    pub(crate) fn read_again(&self, transcript: &OsStr) -> Result<Opened, Report> {
+        Ok(open_as(transcript, self.format, self.environment)?)
+    }
+
     /// Reads a transcript that the run will append to. A dry run reads it as [`Self::read`] does.
     pub(crate) fn read_to_append(&self, transcript: &OsStr) -> Result<Opened, Report> {
         if self.dry_run {

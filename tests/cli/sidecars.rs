@@ -122,6 +122,22 @@ fn reports_unapplied_overlay_of_edited_events() {
 }
 
 #[test]
+fn auto_warns_once_about_an_unapplied_overlay() {
+    let (world, transcript) = session();
+    strip_tools(&world);
+    let edited = String::from_utf8(transcript.original_bytes().to_vec()).unwrap();
+    world.write_file("s.jsonl", edited.replace("ls: no such file", "ls: nothing").as_bytes());
+    let config = "--set=conversation.compaction.auto";
+    let options = ["always=[\"light\"]", "token_threshold=1", "min_turns=0", "profile=default"];
+    let options = options.map(|option| format!("{config}.{option}"));
+    let [always, threshold, min_turns, profile] = &options;
+    let arguments = ["auto", "s.jsonl", always, threshold, min_turns, profile];
+    let output = world.run(&arguments).exits(0).reports("1 overlay appended");
+    let output = output.reports("with profile `light`");
+    assert_eq!(output.stderr.matches("1 overlay is not applied").count(), 1, "{}", output.stderr);
+}
+
+#[test]
 fn skips_overlay_of_rewound_turns() {
     let (world, transcript) = session();
     strip_tools(&world);
