@@ -73,6 +73,7 @@ pub(crate) async fn compact_if_due(
     }
     let (mut report, mut warning, mut waits, mut proposed) = (None, None, None, None);
     let mut remaining = Remaining { view: None, threshold: limit.threshold.tokens().unwrap_or(u64::MAX) };
+    let mut would_ask = false;
     if due {
         match setup.planner.run_profile(&config, &planned, request.selection, &opened, wait).await? {
             ProfileOutcome::Nothing => {
@@ -84,10 +85,12 @@ pub(crate) async fn compact_if_due(
                 let failure = Report::from(*error);
                 text.add_warning("nothing was compacted", &failure);
                 warning = Some(failure.document());
+                remaining.measure(&opened, estimator);
             }
             ProfileOutcome::Done(run, result) => {
                 report = Some(compaction::document(&result, &run));
                 waits = result.wait.clone();
+                would_ask = result.would_ask();
                 let waits_for_all = waits.is_some() && result.count_new_overlays() == 0;
                 if !waits_for_all {
                     text.lines.append(&compaction::text(&result, &run, environment));
@@ -114,8 +117,10 @@ pub(crate) async fn compact_if_due(
         text.add_line(&explanation);
     }
     let mut fallback = None;
-    if remaining.is_too_large()
-        && let Some(next) = config.fallback_calls()?
+    let next = if remaining.is_too_large() { config.fallback_calls()? } else { None };
+    // After a failed summary, no other profile runs.
+    if warning.is_none()
+        && let Some(next) = &next
         && let Some(name) = next.profile.map(|next| next.name.as_str()).filter(|name| *name != profile.name)
     {
         let next = next.clone().with_foreign_value(request.foreign_auto.as_ref());
@@ -125,23 +130,30 @@ pub(crate) async fn compact_if_due(
         let applied = setup.planner.run_profile(&config, &next, request.selection, &opened, wait).await?;
         if let ProfileOutcome::Done(_, result) = &applied {
             remaining.view = Some(result.tokens_after).filter(|_| result.wait.is_none());
-        }
-        if setup.planner.writes_summary(&next).await? {
-            remaining.view = None;
+            would_ask |= result.would_ask();
         }
         fallback = Some(always_report(name, applied, &mut text));
-    } else if remaining.is_too_large() && setup.planner.writes_summary(&planned).await? {
-        remaining.view = None;
     }
-    let still_due = remaining.view.filter(|_| remaining.is_too_large()).map(|view| {
-        format!(
-            "still too large: the view has {}{} tokens, more than {}, and no summary is enabled; set \
-             `conversation.compaction.auto.fallback_profile` to a profile with a summary, such as `auto-summarize`",
+    let mut still_due = None;
+    // A dry run does not know the size of a model's summary.
+    if let Some(view) = remaining.view.filter(|_| remaining.is_too_large() && !would_ask) {
+        let mut has_summary = setup.planner.writes_summary(&planned).await?;
+        if let Some(next) = &next {
+            has_summary |= setup.planner.writes_summary(next).await?;
+        }
+        let remedy = if has_summary {
+            ""
+        } else {
+            ", and no summary is enabled; set `conversation.compaction.auto.fallback_profile` to a profile with a \
+             summary, such as `auto-summarize`"
+        };
+        still_due = Some(format!(
+            "still too large: the view has {}{} tokens, more than {}{remedy}",
             estimate_prefix(estimator),
             grouped(view),
             grouped(remaining.threshold)
-        )
-    });
+        ));
+    }
     let document = AutoReport {
         path: opened.place.path().to_string_lossy().into_owned(),
         conversation_id: opened.place.id().map(str::to_owned),
@@ -162,7 +174,7 @@ pub(crate) async fn compact_if_due(
 
 /// The view after the profile, compared with the limit.
 struct Remaining {
-    /// The tokens of the view. `None` if a profile did not run, failed, waits, or has a summary.
+    /// The tokens of the view. `None` if nothing is due, or if a compaction waits.
     view: Option<u64>,
     threshold: u64,
 }

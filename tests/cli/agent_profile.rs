@@ -119,6 +119,24 @@ fn auto_warns_in_each_cycle_without_a_summary() {
 }
 
 #[test]
+fn auto_measures_the_view_after_a_summary() {
+    for names in [["profile", "fallback_profile"], ["fallback_profile", "profile"]] {
+        let world = world();
+        let profiles = [0, 1].map(|index| format!("{AUTO}.{}={}", names[index], ["offline", "agent"][index]));
+        let [first, second] = &profiles;
+        let min_turns = format!("{AUTO}.min_turns=0");
+        let run = |extra: &[&str]| {
+            let options = ["auto", "s.jsonl", "--context-window=200", &min_turns, "--strict"];
+            world.run(&[&options[..], &[first, second], extra].concat()).exits(3)
+        };
+        for extra in [&["-n"][..], &[], &[]] {
+            let output = run(extra).reports("warning: s.jsonl: still too large: the view has about ");
+            assert!(!output.stderr.contains("no summary is enabled"), "{}", output.stderr);
+        }
+    }
+}
+
+#[test]
 fn auto_runs_the_configured_fallback_summary() {
     let world = world();
     let fallback = format!("{AUTO}.fallback_profile=offline");
@@ -127,7 +145,7 @@ fn auto_runs_the_configured_fallback_summary() {
         "auto",
         "s.jsonl",
         "--context-window",
-        "200",
+        "2400",
         "--json",
         "--strict",
         &fallback,

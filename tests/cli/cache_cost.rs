@@ -305,10 +305,10 @@ fn waiting_writes_nothing_and_asks_no_model() {
     ];
     let run = |extra: &[&str]| {
         let mut command = world.command(&[&arguments[..], extra].concat());
-        world.finish(model.configure(&mut command)).exits(0)
+        world.finish(model.configure(&mut command))
     };
     for profile in ["--profile=heavy", "--profile=default"] {
-        let output = run(&[profile, NOW]);
+        let output = run(&[profile, NOW]).exits(0);
         assert!(
             output.stderr.contains("; the compaction waits for a cold prompt cache: it would"),
             "{}",
@@ -317,7 +317,7 @@ fn waiting_writes_nothing_and_asks_no_model() {
         transcript.assert_untouched();
     }
     assert!(model.requests().is_empty(), "no model was asked");
-    let output = run(&["--profile=heavy", LATER]);
+    let output = run(&["--profile=heavy", LATER]).exits(3).reports("still too large");
     output.reports("prompt cache (anthropic, cold): the summary costs as much as");
     assert_eq!(transcript.overlays().len(), 1);
 }

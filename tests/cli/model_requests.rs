@@ -68,6 +68,7 @@ fn failed_summary_leaves_conversation_untouched() {
     let scene = Scene::new(Model::with_response(ResponseTemplate::new(401)));
     let output = scene.auto(&[]).exits(0);
     insta::assert_snapshot!(output.stderr, @r"
+    warning: conversation/events.json: still too large: the view has about 1,431 tokens, more than 1
     warning: conversation/events.json: nothing was compacted: strategy `summarize` got no answer from a model
 
     Caused by:
@@ -83,7 +84,13 @@ fn failed_summary_leaves_conversation_untouched() {
             .starts_with("strategy `summarize` got no answer from a model")
     );
     assert_eq!((&line["due"], &line["report"]), (&json!(true), &json!(null)));
+    // The view is measured, also if the fallback fails.
+    scene.auto(&["--strict"]).exits(3);
     scene.transcript.assert_untouched();
+    let fallback = "--set=conversation.compaction.auto.fallback_profile=heavy";
+    let threshold = "--set=conversation.compaction.auto.token_threshold=1";
+    let arguments = ["auto", "conversation", "--profile=light", threshold, fallback, "--strict"];
+    scene.run(&arguments).exits(3).reports("`heavy` changed nothing");
 }
 
 #[test]

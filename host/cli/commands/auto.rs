@@ -59,7 +59,8 @@ pub(crate) struct Args {
     profile: Option<String>,
     /// Fail with exit code 3 if a context window is unknown, or a conversation stays too large
     ///
-    /// A conversation can stay too large if neither its profile nor `fallback_profile` has a summary.
+    /// The view is measured at the end, also if a summary failed. A compaction that waits for a cold cache is not a
+    /// failure, and a dry run does not know the size of a model's summary.
     #[arg(long)]
     strict: bool,
     /// Run as a hook of Claude Code, Codex, or Gemini CLI

@@ -127,8 +127,7 @@ pub async fn compact_with_view<'a>(run: &RunSettings, opened: &'a Opened) -> Res
     let range = select::resolve(&survey, run.policy.selection, run.io.now);
     let (mut report, proposal) = propose(run, opened, &survey, &range, input_digest).await?;
     let Some(CheckedProposal { mut collector, new_overlays, view }) = proposal else {
-        let would_ask = report.steps.iter().any(|step| matches!(step.outcome, StrategyOutcome::WouldAsk(_)));
-        if would_ask && run.io.dry_run && !in_memory {
+        if report.would_ask() && run.io.dry_run && !in_memory {
             // The real run would ask the model and then append, so the lock and the file are checked.
             rehearse(run, opened, &[], &[]).await?;
         }

@@ -233,6 +233,12 @@ impl RunReport {
         self.new_overlays().map(|(_, new)| new.number).collect::<BTreeSet<_>>().len()
     }
 
+    /// Returns whether a dry run did not ask a model that the real run would ask.
+    #[must_use]
+    pub fn would_ask(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step.outcome, StrategyOutcome::WouldAsk(_)))
+    }
+
     /// Returns the tokens that the view shows again, because new policies replace older ones.
     #[must_use]
     pub fn restored_tokens(&self) -> u64 {
