@@ -70,6 +70,7 @@ mod reset;
 mod resolve;
 mod rfd_064;
 mod sdks;
+mod second_writer;
 mod selections;
 mod session_folders;
 mod session_fork;

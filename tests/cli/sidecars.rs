@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::agent_formats::{sample, session, strip_tools};
-use crate::support::{CommandOutput, STRIP, World};
+use crate::support::{CommandOutput, World, plugin_script};
 
 /// The sidecar of the transcript, and its name in version 0.1.0.
 const SIDECAR: &str = ".s.jsonl.jp-compact";
@@ -224,10 +224,15 @@ fn concurrent_writers_with_own_state_folders_lose_nothing() {
     };
     let (mut arrivals, mut gate) = (create_pipe("here"), create_pipe("gate"));
     let (arrivals_path, gate_path) = (world.path("here"), world.path("gate"));
-    world.write_plugin(
-        "meets",
-        &format!("echo >> {}\nread line < {}\n{STRIP}", arrivals_path.display(), gate_path.display()),
+    // The summaries differ, because a repetition would be declined.
+    let run = format!(
+        r#"echo >> {}
+read line < {}
+echo '{{"type":"result","id":"c1","compactions":[{{"from_turn":0,"to_turn":0,"summary":{{"summary":"'$$'"}}}}]}}'"#,
+        arrivals_path.display(),
+        gate_path.display()
     );
+    world.write_script("plugins/meets", &plugin_script("meets", &json!({"produces": ["summary"]}), &run));
     let arguments = "s.jsonl --strategy meets --trust-dir plugins --sandbox=contained --keep-last 0";
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| {

@@ -5,23 +5,22 @@ use jp_compact_core::append::{self, Entry};
 use jp_compact_core::reply::{CompleteReply, Terminal};
 use jp_compact_core::request::{self, RequestParameters};
 use jp_compact_core::select::{self, NothingToCompact, Selected};
-use jp_compact_core::validate::{self, Compaction, Refusal};
-use jp_compact_core::{Pairs, Stream, Survey, TurnRange};
+use jp_compact_core::validate::Refusal;
+use jp_compact_core::{Survey, TurnRange};
 use jp_compact_runtime::session::{Body, OnStop};
 use jp_compact_schema::document::{AutoWait, CacheCost};
 use jp_compact_schema::version::RESULT_BYTES_MAX;
-use jp_compact_schema::{Input, Limits, Llm, Payload, ResultReply};
+use jp_compact_schema::{Input, Limits, Llm};
 use serde_json::{Map, Value};
 
 use super::cache_cost::{self, SummaryTokens};
 use super::dry_run;
-use super::effect::Effect;
 use super::error::Error;
 use super::events::EventLinesCache;
 use super::large::InputDigest;
 use super::llm_failure_cache::{self, LlmFailure, RequestContext};
-use super::proposal::{Proposal, refused, validation_context};
-use super::receipt::{self, summary_texts};
+use super::proposal::{Proposal, Verdict, refused};
+use super::receipt::summary_texts;
 use super::strategy_error::StrategyRunError;
 use super::wait::wait_text;
 use super::{OnGrowth, PreparedStrategy, RunReport, RunSettings, Step, StrategyOutcome, preflight, window};
@@ -32,7 +31,7 @@ use jp_compact_store::Place;
 /// Asks strategies, and collects their proposals.
 pub(super) struct ProposalCollector<'a> {
     pub(super) run: &'a RunSettings,
-    place: &'a Place,
+    pub(super) place: &'a Place,
     pub(super) survey: &'a Survey<'a>,
     /// The turns and steps that the user wants compacted.
     range: &'a Result<TurnRange, NothingToCompact>,
@@ -40,7 +39,7 @@ pub(super) struct ProposalCollector<'a> {
     conversation_model: Option<ModelName>,
     pub(super) input_digest: InputDigest,
     event_lines: EventLinesCache,
-    proposals: Vec<Proposal<'a>>,
+    pub(super) proposals: Vec<Proposal<'a>>,
     /// Whether a strategy of this run may have asked a model. If so, the run is finished also after an interrupt.
     may_have_asked_model: bool,
     /// The receipts in the stream, parsed on first use.
@@ -51,18 +50,12 @@ pub(super) struct ProposalCollector<'a> {
     pub(super) entries: Vec<Entry>,
     /// For each entry, the index of its step in the report.
     pub(super) entry_steps: Vec<usize>,
+    /// Whether another run has changed the overlays since the strategies were asked.
+    pub(super) is_changed: bool,
     /// The reason why a strategy that asks a model waits.
     pub(super) wait: Option<AutoWait>,
     /// The reason why an earlier run with the same requests declined the overlays of all strategies.
     pub(super) earlier_decline: Option<String>,
-}
-
-/// The host's verdict on a reply.
-enum Verdict {
-    /// The run proposes its overlays.
-    Accepted,
-    /// The run proposes none of its overlays, with the reason.
-    Unused(String),
 }
 
 impl<'a> ProposalCollector<'a> {
@@ -87,8 +80,29 @@ impl<'a> ProposalCollector<'a> {
             answered_requests: Vec::new(),
             entries: Vec::new(),
             entry_steps: Vec::new(),
+            is_changed: false,
             wait: None,
             earlier_decline: None,
+        }
+    }
+
+    /// Returns a collector without proposals, for the overlays that the transcript has now. The digest in the receipts
+    /// stays that of the events that the strategies got.
+    pub(super) fn for_changed<'b>(&mut self, survey: &'b Survey<'b>) -> ProposalCollector<'b>
+    where
+        'a: 'b,
+    {
+        ProposalCollector {
+            input_digest: InputDigest::from_known(self.input_sha256().to_owned()),
+            answered_requests: self.answered_requests.clone(),
+            is_changed: true,
+            ..ProposalCollector::new(
+                self.run,
+                self.place,
+                survey,
+                self.range,
+                self.conversation_model.clone(),
+            )
         }
     }
 
@@ -294,7 +308,15 @@ impl<'a> ProposalCollector<'a> {
         }
         step.add_logs(reply.logs);
         let reason = match reply.terminal {
-            Terminal::Result(result) => return self.accept(strategy, selected, result, step_index, step),
+            Terminal::Result(result) => {
+                step.diagnostics.extend(result.diagnostics);
+                let (payloads, merges) = (result.compactions, result.merges);
+                let compactions = self
+                    .validate(strategy, &selected, payloads.clone())
+                    .map_err(|refusal| refused(refusal, strategy, &payloads))?;
+                let proposal = Proposal { strategy, selected, payloads, merges, step_index };
+                return Ok(self.accept(proposal, compactions, step));
+            }
             Terminal::Decline(decline) => decline.reason,
             // A session never returns these two.
             Terminal::Needs(_) => "it sent an unexpected request".into(),
@@ -424,76 +446,7 @@ impl<'a> ProposalCollector<'a> {
         }
     }
 
-    fn validate(
-        &self,
-        strategy: &PreparedStrategy,
-        selected: &Selected,
-        payloads: Vec<Payload>,
-    ) -> Result<Vec<Compaction>, Refusal> {
-        let accepted = append::summary_ranges(&self.entries);
-        let (stream, pairs) = (self.survey.stream, &self.survey.pairs);
-        let context = validation_context(self.run, stream, pairs, strategy, selected, &accepted);
-        validate::validate(&context, payloads)
-    }
-
-    /// Accepts the result of a strategy completely, or not at all.
-    fn accept(
-        &mut self,
-        strategy: &'a PreparedStrategy,
-        selected: Selected,
-        result: ResultReply,
-        step_index: usize,
-        step: &mut Step,
-    ) -> Result<Verdict, StrategyRunError> {
-        step.diagnostics.extend(result.diagnostics);
-        let compactions = self
-            .validate(strategy, &selected, result.compactions.clone())
-            .map_err(|refusal| refused(refusal, strategy, &result.compactions))?;
-        if let Some(number) = self.find_equal_overlays(strategy, &compactions) {
-            step.outcome = StrategyOutcome::AlreadyExists(number);
-            return Ok(Verdict::Unused(format!("it would repeat overlay {number}")));
-        }
-        let effect = Effect { survey: self.survey, earlier: &self.entries, compactions: &compactions };
-        if effect.adds_nothing() {
-            let reason = "it adds nothing to the overlays that this run already proposes";
-            step.outcome = StrategyOutcome::Declined(reason.to_owned());
-            return Ok(Verdict::Unused(reason.to_owned()));
-        }
-        let growth = effect.growth();
-        if growth > 0 {
-            if let Some(reason) = self.run.policy.on_growth.reason_to_decline(growth) {
-                step.outcome = StrategyOutcome::Declined(reason.clone());
-                step.add_declined_summaries(strategy, &result.compactions);
-                return Ok(Verdict::Unused(reason));
-            }
-            step.restored_tokens = if effect.replaces_policy() { growth } else { 0 };
-        }
-        // A digest costs as much as all the rest. Only stored overlays need it.
-        let is_stored = !self.run.io.dry_run && !self.run.io.in_memory;
-        let input_sha256 = if is_stored { self.input_sha256().to_owned() } else { String::new() };
-        for compaction in compactions {
-            self.entries.push(receipt::entry(strategy, compaction, &input_sha256, result.merges));
-            self.entry_steps.push(step_index);
-        }
-        self.proposals.push(Proposal { strategy, selected, payloads: result.compactions, step_index });
-        Ok(Verdict::Accepted)
-    }
-
-    fn input_sha256(&mut self) -> &str {
+    pub(super) fn input_sha256(&mut self) -> &str {
         self.input_digest.get(self.survey.stream)
-    }
-
-    /// Validates the proposals again, against the stream after it has grown.
-    pub(super) fn recheck(&self, grown: &Stream) -> Result<(), Refusal> {
-        let pairs = Pairs::new(grown);
-        let mut accepted: Vec<TurnRange> = Vec::new();
-        for proposal in &self.proposals {
-            let Proposal { strategy, selected, payloads, .. } = proposal;
-            let context = validation_context(self.run, grown, &pairs, strategy, selected, &accepted);
-            let compactions = validate::validate(&context, payloads.clone())?;
-            let summaries = compactions.iter().filter(|compaction| compaction.summary().is_some());
-            accepted.extend(summaries.map(Compaction::range));
-        }
-        Ok(())
     }
 }

@@ -42,9 +42,10 @@ impl Effect<'_> {
         })
     }
 
-    /// Returns whether neither our view nor JP's view changes, compared with the earlier proposals of the run.
-    pub(super) fn adds_nothing(&self) -> bool {
-        if !self.earlier.iter().any(|entry| self.may_repeat(&entry.compaction)) {
+    /// Returns whether neither our view nor JP's view changes, compared with the earlier proposals of the run. Without
+    /// `with_overlays`, only a repetition of such a proposal is found, and not of an existing overlay.
+    pub(super) fn adds_nothing(&self, with_overlays: bool) -> bool {
+        if !with_overlays && !self.earlier.iter().any(|entry| self.may_repeat(&entry.compaction)) {
             return false;
         }
         let Survey { stream, pairs, .. } = self.survey;

@@ -104,6 +104,12 @@ pub enum StaleSnapshot {
     /// The transcript has events that the model has not seen.
     #[error("the transcript has new events")]
     Unseen,
+    /// Another run has changed the overlays, and a check of the result with them failed.
+    #[error(transparent)]
+    Rejected(Box<Error>),
+    /// Another run has changed the overlays, and every strategy is declined now. The report has the reasons.
+    #[error("another run has changed the overlays")]
+    Declined,
 }
 
 impl Error {

@@ -153,6 +153,11 @@ impl InputDigest {
         Self { known: None, thread: thread.map(|result| DigestThread { result, is_unneeded }) }
     }
 
+    /// Returns a digest that is already known.
+    pub(super) fn from_known(known: String) -> Self {
+        Self { known: Some(known), thread: None }
+    }
+
     /// Returns the digest. `stream` is the transcript.
     pub(super) fn get(&mut self, stream: &Stream) -> &str {
         let thread = self.thread.take();

@@ -1,6 +1,7 @@
 //! The pipeline: one transcript, some strategies, one write. All strategies of a run see the same snapshot. Their
 //! overlays are appended together after the last strategy, or not at all (docs/reference/store.md#ranges).
 
+mod accept;
 mod ask;
 mod cache_cost;
 mod dry_run;
@@ -9,6 +10,7 @@ mod error;
 mod events;
 mod existing;
 mod guard;
+mod judge;
 mod large;
 mod llm_failure_cache;
 mod lock;
@@ -18,6 +20,7 @@ mod preflight;
 mod prepare;
 mod proposal;
 mod receipt;
+mod recheck;
 mod report;
 mod reset;
 mod settings;
@@ -31,15 +34,13 @@ use std::time::Duration;
 
 use jp_compact_core::append::{self, Entry, NewOverlay, NotAppendable};
 use jp_compact_core::lint::Violation;
-use jp_compact_core::projection::project;
 use jp_compact_core::render::Provider;
 use jp_compact_core::select::{self, NothingToCompact};
-use jp_compact_core::{Pairs, Stream, Survey, TurnRange, View, splice};
+use jp_compact_core::{Stream, Survey, TurnRange, View, splice};
 use jp_compact_transcripts::Format;
 
 pub use error::{Error, StaleSnapshot};
 pub use guard::{ConstraintsLost, LintFailed, MIN_SAVING, OnGrowth, OnLowSaving, percent_of};
-use llm_failure_cache::LlmFailure;
 pub use llm_failure_cache::LlmFailureCache;
 pub use losses::lost_paths;
 pub(crate) use open::require_jp;
@@ -57,8 +58,10 @@ pub use windowed::{LargePrint, open_large};
 use crate::disk_queue::ThreadDiskQueue;
 use ask::ProposalCollector;
 use jp_compact_store::{self as store, Current, Piece, Place};
+use judge::judge;
 use large::InputDigest;
 use lock::under_lock;
+use recheck::recheck;
 
 /// The result of a run on one transcript, with its view.
 #[derive(Debug)]
@@ -139,13 +142,15 @@ pub async fn compact_with_view<'a>(run: &RunSettings, opened: &'a Opened) -> Res
     } else if run.io.dry_run {
         rehearse(run, opened, &collector.entries, &new_overlays).await.map(|()| (new_overlays, false))
     } else {
-        write(opened, &collector, new_overlays).await
+        write(opened, &mut collector, &mut report, new_overlays).await
     };
     let (new_overlays, transcript_grew) = written.map_err(|error| collector.with_summaries(error))?;
     report.add_overlays(&collector.entries, &collector.entry_steps, &new_overlays);
     let entries = std::mem::take(&mut collector.entries);
     drop(collector);
-    survey.view = view;
+    if !new_overlays.is_empty() {
+        survey.view = view;
+    }
     Ok(RunOutcome { report, survey, transcript_grew, entries, new_overlays })
 }
 
@@ -245,61 +250,9 @@ async fn propose<'a>(
     if collector.entries.is_empty() {
         return Ok((report, None));
     }
-    let new_overlays = append::stamped_overlays(stream, &collector.entries, run.io.now)
-        .map_err(|source| not_appendable(opened, source))?;
-    let forecast = guard::forecast(stream, &survey.pairs, &survey.view, &new_overlays, &run.policy.providers);
-    let jp_before = report.sent_by_jp.clone();
-    report.set_sizes_after(survey, &new_overlays, &forecast.view);
-    let summary = collector.summary_tokens();
-    report.cache_cost = cache_cost::cost_of(
-        run,
-        survey,
-        collector.conversation_model(),
-        (&new_overlays, &forecast.view),
-        summary,
-    );
-    report.low_saving = Some(report.saved()).filter(|saved| *saved < run.limits.min_saving);
-    let growth = report.tokens_after.saturating_sub(report.tokens_before);
-    let reason = match report.low_saving {
-        Some(_) if run.policy.on_low_saving == OnLowSaving::Decline => {
-            Some(report.low_saving_reason(run.limits.min_saving))
-        }
-        _ => run.policy.on_growth.reason_to_decline(growth).filter(|_| growth > 0),
-    };
-    let wait = report.reason_to_wait(run.policy.wait.filter(|_| reason.is_none()), survey);
-    if let Some(reason) = wait.as_ref().map(wait::wait_text).or(reason) {
-        report.decline_all(&reason);
-        report.sent_by_jp = jp_before;
-        let failure = match &wait {
-            Some(wait) => LlmFailure::Waiting { break_even_requests: wait.break_even_requests },
-            None => LlmFailure::LowSaving(reason),
-        };
-        if wait.is_some() {
-            report.wait = wait;
-        } else {
-            report.cache_cost = None;
-        }
-        collector.log_declined_summaries(&mut report);
-        collector.record_failures(&failure);
-        return Ok((report, None));
-    }
-    if run.policy.require_constraints {
-        guard::check_constraints(survey, &collector.entries, &forecast.view)
-            .map_err(|source| Error::ConstraintsLost { path: place.path().to_owned(), source })
-            .map_err(|error| collector.with_summaries(error))?;
-    }
-    report.changed_turns = changed_turns(survey, &forecast.view);
-    if run.io.reports_losses {
-        report.lost_paths = lost_paths(stream, new_overlays.iter().map(|new| &new.overlay), &forecast.view);
-    }
-    if !forecast.introduced.is_empty() && !run.policy.allow_invalid {
-        let source = LintFailed(forecast.introduced);
-        let error = Error::LintFailed { path: place.path().to_owned(), source };
-        return Err(collector.with_summaries(error));
-    }
-    report.introduced_violations = forecast.introduced;
-    report.existing_violations = forecast.existing;
-    Ok((report, Some(CheckedProposal { collector, new_overlays, view: forecast.view })))
+    let judged = judge(&mut collector, &mut report).map_err(|error| collector.with_summaries(error))?;
+    let checked = judged.map(|(new_overlays, view)| CheckedProposal { collector, new_overlays, view });
+    Ok((report, checked))
 }
 
 /// Returns the first strategy's reason, if no strategy has turns to compact. A strategy with its own range always gets
@@ -320,43 +273,36 @@ fn nothing_to_compact(
     first_reason
 }
 
-/// Returns the turns whose view changes.
-fn changed_turns(survey: &Survey<'_>, view: &View) -> Vec<TurnChange> {
-    let tokens_before = survey.turns.iter().map(|turn| turn.view_tokens);
-    let tokens_after = survey.view_tokens_by_turn(view);
-    let mut changed = Vec::new();
-    for (turn, (before, after)) in tokens_before.zip(tokens_after).enumerate() {
-        if before != after {
-            changed.push(TurnChange { turn, before, after });
-        }
-    }
-    changed
-}
-
-/// Appends in one write. If the transcript grew since it was read, the overlays are checked and stamped again. Returns
-/// the overlays, and whether the transcript grew.
+/// Appends in one write. If the transcript or its overlays changed since it was read, the overlays are checked and
+/// stamped again. Returns the overlays, and whether the transcript grew.
 async fn write(
     opened: &Opened,
-    collector: &ProposalCollector<'_>,
+    collector: &mut ProposalCollector<'_>,
+    report: &mut RunReport,
     mut new_overlays: Vec<NewOverlay>,
 ) -> Result<(Vec<NewOverlay>, bool), Error> {
     let mut transcript_grew = false;
-    let Opened { place, stream, .. } = opened;
-    if let Some(sidecar_file) = &opened.sidecar_file {
-        return Ok((sidecar_file::write(sidecar_file, stream, collector, new_overlays).await?, false));
-    }
-    let build = |current| match current {
-        Current::Same => Ok(append::append(stream, &collector.entries, &new_overlays)),
-        Current::Grown(bytes) => {
-            let grown = Stream::parse(bytes).map_err(StaleSnapshot::Unreadable)?;
-            new_overlays = check_and_stamp_again(&grown, collector)?;
-            transcript_grew = true;
-            Ok(append::append(&grown, &collector.entries, &new_overlays))
+    let (Opened { place, stream, sidecar_file, .. }, RunSettings { limits, io, .. }) =
+        (opened, collector.run);
+    let written = match sidecar_file {
+        Some(file) => sidecar_file::write(file, opened, collector, report, &mut new_overlays).await,
+        None => {
+            let build = |current| match current {
+                Current::Same => Ok(append::append(stream, &collector.entries, &new_overlays)),
+                Current::Grown(bytes) => {
+                    let grown = Stream::parse(bytes).map_err(StaleSnapshot::Unreadable)?;
+                    transcript_grew = true;
+                    new_overlays = recheck(opened, &grown, collector, report)?;
+                    Ok(append::append(&grown, &collector.entries, &new_overlays))
+                }
+            };
+            replace(place, stream, limits.lock_wait, io.disk.as_ref(), build).await
         }
     };
-    let RunSettings { limits, io, .. } = collector.run;
-    replace(place, stream, limits.lock_wait, io.disk.as_ref(), build).await?;
-    Ok((new_overlays, transcript_grew))
+    match written {
+        Err(Error::Stale { source: StaleSnapshot::Declined, .. }) => Ok((Vec::new(), transcript_grew)),
+        written => written.map(|()| (new_overlays, transcript_grew)),
+    }
 }
 
 /// Checks that the overlays could be written, without writing them.
@@ -379,24 +325,6 @@ async fn rehearse(
             under_lock(place.path(), run.limits.lock_wait, attempt).await
         }
     }
-}
-
-/// Checks and stamps the proposals again after the stream has grown.
-fn check_and_stamp_again(
-    grown: &Stream,
-    collector: &ProposalCollector<'_>,
-) -> Result<Vec<NewOverlay>, StaleSnapshot> {
-    append::check_loadable(grown).map_err(StaleSnapshot::NotAppendable)?;
-    collector.recheck(grown).map_err(|refusal| StaleSnapshot::Refused(Box::new(refusal)))?;
-    let RunSettings { policy, io, .. } = collector.run;
-    let new_overlays =
-        append::stamped_overlays(grown, &collector.entries, io.now).map_err(StaleSnapshot::NotAppendable)?;
-    let forecast =
-        guard::forecast(grown, &Pairs::new(grown), &project(grown), &new_overlays, &policy.providers);
-    if !forecast.introduced.is_empty() && !policy.allow_invalid {
-        return Err(StaleSnapshot::LintFailed(LintFailed(forecast.introduced)));
-    }
-    Ok(new_overlays)
 }
 
 /// Replaces a transcript with the result of `build`. The wait for the lock is asynchronous: other transcripts

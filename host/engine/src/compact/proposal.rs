@@ -11,12 +11,23 @@ use super::strategy_error::StrategyRunError;
 use super::{PreparedStrategy, RunSettings};
 
 /// The proposal of a strategy. It is checked again if the transcript grows.
+#[derive(Clone)]
 pub(super) struct Proposal<'a> {
     pub(super) strategy: &'a PreparedStrategy,
     pub(super) selected: Selected,
     pub(super) payloads: Vec<Payload>,
+    /// The number of merges for the receipt.
+    pub(super) merges: Option<u32>,
     /// The index of its step in the report.
     pub(super) step_index: usize,
+}
+
+/// The host's verdict on a reply.
+pub(super) enum Verdict {
+    /// The run proposes its overlays.
+    Accepted,
+    /// The run proposes none of its overlays, with the reason.
+    Unused(String),
 }
 
 /// Returns the request data that a proposal is validated against.

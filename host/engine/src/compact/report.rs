@@ -153,7 +153,7 @@ impl RunReport {
         let Opened { place, sidecar_file, stream, .. } = opened;
         let tokens = survey.estimate.view_tokens(&survey.view);
         let sent_by_jp = (stream.format() == Format::Jp).then(|| {
-            let (sent, difference) = SentByJp::estimate(survey, stream.overlays(), tokens);
+            let (sent, difference) = SentByJp::estimate(survey, survey.stream.overlays(), tokens);
             SentByJp { before: sent, after: sent, difference }
         });
         Self {
@@ -176,6 +176,13 @@ impl RunReport {
             introduced_violations: Vec::new(),
             existing_violations: Vec::new(),
         }
+    }
+
+    /// Begins the report again, with the sizes of the current view. The results of the strategies stay.
+    pub(super) fn restart(&mut self, opened: &Opened, survey: &Survey<'_>) {
+        let fresh = Self::new(opened, survey);
+        let earlier = std::mem::replace(self, fresh);
+        (self.notes, self.steps, self.wait) = (earlier.notes, earlier.steps, earlier.wait);
     }
 
     /// Returns the sizes for a document.

@@ -9,10 +9,11 @@ use jp_compact_transcripts::Transcript;
 use jp_compact_transcripts::sidecar::{self, Sidecar, Snapshot};
 
 use super::ask::ProposalCollector;
-use super::check_and_stamp_again;
 use super::error::{Error, StaleSnapshot};
 use super::lock::under_lock;
 use super::open::with_current_sidecar;
+use super::recheck::recheck;
+use super::{Opened, RunReport};
 use crate::digest;
 use jp_compact_store::SidecarFile;
 
@@ -31,20 +32,21 @@ fn snapshot(stream: &Transcript) -> Snapshot {
 /// overlays are checked and stamped again.
 pub(super) async fn write(
     sidecar_file: &SidecarFile,
-    stream: &Transcript,
-    collector: &ProposalCollector<'_>,
-    mut new_overlays: Vec<NewOverlay>,
-) -> Result<Vec<NewOverlay>, Error> {
+    opened: &Opened,
+    collector: &mut ProposalCollector<'_>,
+    report: &mut RunReport,
+    new_overlays: &mut Vec<NewOverlay>,
+) -> Result<(), Error> {
+    let (stream, lock_wait) = (&opened.stream, collector.run.limits.lock_wait);
     let attempt = || {
         sidecar_file.replace(Duration::ZERO, |current| {
             if current.as_ref() == stream.sidecar().map(Sidecar::file) {
-                return Ok(Some(to_bytes(stream, &collector.entries, &new_overlays)));
+                return Ok(Some(to_bytes(stream, &collector.entries, new_overlays)));
             }
             let changed = with_current_sidecar(stream, current).map_err(StaleSnapshot::Unreadable)?;
-            new_overlays = check_and_stamp_again(&changed, collector)?;
-            Ok(Some(to_bytes(&changed, &collector.entries, &new_overlays)))
+            *new_overlays = recheck(opened, &changed, collector, report)?;
+            Ok(Some(to_bytes(&changed, &collector.entries, new_overlays)))
         })
     };
-    under_lock(sidecar_file.path(), collector.run.limits.lock_wait, attempt).await?;
-    Ok(new_overlays)
+    under_lock(sidecar_file.path(), lock_wait, attempt).await
 }
