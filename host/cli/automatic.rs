@@ -8,11 +8,10 @@ use jp_compact_core::estimate::Estimator;
 use jp_compact_core::select::RequestedSelection;
 use jp_compact_core::{Stream, Survey, TurnRange};
 use jp_compact_engine::compact::{self, RunSettings, StrategyOutcome};
-use jp_compact_engine::plan::{AutoRequest, AutoWindow, ProfileOutcome};
-use jp_compact_llm::WindowSource;
+use jp_compact_engine::plan::{AutoRequest, ProfileOutcome};
 use jp_compact_reports::sent_tokens::{self, counting_method};
 use jp_compact_runtime::environment::Environment;
-use jp_compact_schema::document::{self, AlwaysReport, AutoReport, TriggerReport, TriggerResult};
+use jp_compact_schema::document::{AlwaysReport, AutoReport, TriggerResult};
 
 use crate::error::Report;
 use crate::human::{counted, grouped, percent_change, relative_path};
@@ -66,7 +65,7 @@ pub(crate) async fn compact_if_due(
     let limit = config.trigger(profile, found.window.map(|window| window.tokens));
     let verdict = auto::verdict(&Survey::with_estimator(&opened.stream, estimator), limit);
     let due = matches!(verdict, AutoVerdict::Due { .. });
-    let trigger = trigger_report(&verdict, &found);
+    let trigger = found.trigger_report(&verdict);
     let mut explanation = explain(verdict, &opened.stream, estimator, found.model.as_deref());
     if let (Threshold::Ratio(..), Some(warning)) = (limit.threshold, &found.warning) {
         text.add_assumption(warning);
@@ -238,48 +237,6 @@ fn always_report(profile: &str, applied: ProfileOutcome, text: &mut TranscriptTe
         }
     }
     document
-}
-
-/// Returns the verdict in numbers.
-fn trigger_report(verdict: &AutoVerdict, found: &AutoWindow) -> TriggerReport {
-    let unknown = TriggerReport {
-        result: TriggerResult::UnknownWindow,
-        view_tokens: None,
-        threshold: None,
-        turns: None,
-        min_turns: None,
-        model: found.model.clone(),
-        context_window: found.window.map(|window| window.tokens),
-        window_origin: found.window.map(|window| origin_report(window.source)),
-    };
-    let compared = |result, view, threshold| TriggerReport {
-        result,
-        view_tokens: Some(view),
-        threshold: Some(threshold),
-        ..unknown.clone()
-    };
-    match *verdict {
-        AutoVerdict::Due { view, threshold } => compared(TriggerResult::Due, view, threshold),
-        AutoVerdict::Small { view, threshold } => compared(TriggerResult::BelowThreshold, view, threshold),
-        AutoVerdict::Short { turns, min_turns } => TriggerReport {
-            result: TriggerResult::TooFewTurns,
-            turns: Some(turns),
-            min_turns: Some(min_turns),
-            ..unknown
-        },
-        AutoVerdict::UnknownWindow => unknown,
-    }
-}
-
-/// Returns the origin of a context window for a document.
-fn origin_report(origin: WindowSource) -> document::WindowOrigin {
-    match origin {
-        WindowSource::Typed => document::WindowOrigin::CommandLine,
-        WindowSource::Configured => document::WindowOrigin::Configured,
-        WindowSource::BuiltIn => document::WindowOrigin::BuiltIn,
-        WindowSource::Provider => document::WindowOrigin::Provider,
-        WindowSource::Family => document::WindowOrigin::Family,
-    }
 }
 
 /// Returns the warning that a transcript was skipped because its context window is unknown, or that it is still too

@@ -5,9 +5,11 @@
 use std::cell::OnceCell;
 use std::mem;
 
+use jp_compact_core::auto::AutoVerdict;
 use jp_compact_core::estimate::{Estimate, Estimator};
 use jp_compact_core::select::{self, RequestedSelection, Selection};
 use jp_compact_core::{Bound, Stream, TurnRange};
+use jp_compact_schema::document::{TriggerReport, TriggerResult, WindowOrigin};
 use jp_compact_schema::{ContentKind, Description, STEPS};
 
 use super::{Error, Planner};
@@ -48,6 +50,51 @@ impl AutoWindow {
     pub fn wait_rule(&self, config: &Config) -> Option<WaitRule> {
         let window = self.window.filter(|_| config.auto.cost == CostPolicy::PreferCold)?;
         Some(WaitRule::for_window(window.tokens))
+    }
+
+    /// Returns a verdict in numbers.
+    #[must_use]
+    pub fn trigger_report(&self, verdict: &AutoVerdict) -> TriggerReport {
+        let unknown = TriggerReport {
+            result: TriggerResult::UnknownWindow,
+            view_tokens: None,
+            threshold: None,
+            turns: None,
+            min_turns: None,
+            model: self.model.clone(),
+            context_window: self.window.map(|window| window.tokens),
+            window_origin: self.window.map(|window| origin_report(window.source)),
+        };
+        let compared = |result, view, threshold| TriggerReport {
+            result,
+            view_tokens: Some(view),
+            threshold: Some(threshold),
+            ..unknown.clone()
+        };
+        match *verdict {
+            AutoVerdict::Due { view, threshold } => compared(TriggerResult::Due, view, threshold),
+            AutoVerdict::Small { view, threshold } => {
+                compared(TriggerResult::BelowThreshold, view, threshold)
+            }
+            AutoVerdict::Short { turns, min_turns } => TriggerReport {
+                result: TriggerResult::TooFewTurns,
+                turns: Some(turns),
+                min_turns: Some(min_turns),
+                ..unknown
+            },
+            AutoVerdict::UnknownWindow => unknown,
+        }
+    }
+}
+
+/// Returns the origin of a context window for a document.
+fn origin_report(origin: WindowSource) -> WindowOrigin {
+    match origin {
+        WindowSource::Typed => WindowOrigin::CommandLine,
+        WindowSource::Configured => WindowOrigin::Configured,
+        WindowSource::BuiltIn => WindowOrigin::BuiltIn,
+        WindowSource::Provider => WindowOrigin::Provider,
+        WindowSource::Family => WindowOrigin::Family,
     }
 }
 
