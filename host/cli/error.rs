@@ -76,6 +76,12 @@ impl Report {
         report
     }
 
+    /// Returns the report of a failed write to stdout by a command that may have appended before.
+    pub(crate) fn unprinted(error: std::io::Error) -> Self {
+        let hint = "everything that was appended before is kept; `jp-compact show` lists the overlays";
+        Self::from(error).with_hint(hint.to_owned())
+    }
+
     /// Returns the error of a command without a transcript.
     pub(crate) fn no_transcript() -> Self {
         let hint = "compact a file with `jp-compact FILE`, list the sessions of your agents with `jp-compact list`, \

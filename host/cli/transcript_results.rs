@@ -39,7 +39,7 @@ impl TranscriptResults {
         match result {
             Ok((document, text)) => {
                 if self.json {
-                    output::json_line(&document)?;
+                    output::json_line(&document).map_err(Report::unprinted)?;
                 } else if !self.quiet {
                     output::info(self.message, &json!({ "report": document }), &text);
                 }
@@ -47,7 +47,7 @@ impl TranscriptResults {
             Err(report) => {
                 let failure = report.failure(Some(transcript));
                 if self.json {
-                    output::json_line(&failure)?;
+                    output::json_line(&failure).map_err(Report::unprinted)?;
                 }
                 output::failure(&failure, &report.text());
                 self.failed.push(report.exit);

@@ -1,5 +1,7 @@
 //! Limits on large amounts of output. The text output fits on a screen, and `--json` has everything that is kept.
 
+use std::fs::File;
+
 use serde_json::{Value, json};
 
 use crate::support::{Conversation, World};
@@ -73,4 +75,22 @@ fn show_truncates_long_overlay_list() {
     let overlays = line["overlays"].as_array().unwrap();
     assert_eq!(overlays.len(), 5_000);
     assert_eq!(overlays[17]["receipts"][0]["strategy"], "s17");
+}
+
+#[test]
+fn result_that_cannot_be_printed_has_a_hint() {
+    let world = World::new();
+    let transcript = world.write_conversation("conversation", &Conversation::with_turns(5));
+    let threshold = "--set=conversation.compaction.auto.token_threshold=1";
+    for arguments in
+        [&["conversation", "--json", "--quiet"][..], &["auto", "conversation", threshold, "--json"]]
+    {
+        let mut command = world.command(arguments);
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = world.finish(command.stdout(full)).exits(4).reports("No space left on device");
+        output.reports(
+            "hint: everything that was appended before is kept; `jp-compact show` lists the overlays",
+        );
+        assert_eq!(transcript.overlays().len(), 1);
+    }
 }

@@ -152,6 +152,15 @@ fn replaced_fork_is_hidden_and_its_bytes_stay() {
 }
 
 #[test]
+fn fork_that_cannot_be_printed_has_a_hint() {
+    let world = World::new();
+    write_claude(&world);
+    let mut command = world.command(&["fork", CLAUDE, "--json"]);
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    world.finish(command.stdout(full)).exits(4).reports("hint: `jp-compact list --forks` lists the forks");
+}
+
+#[test]
 fn fork_prints_only_the_command_on_stdout() {
     let world = World::new();
     let source = write_claude(&world);

@@ -108,7 +108,10 @@ fn fork_session(
         };
         let fork = session_fork::fork(source, &request, environment).await?;
         if args.run_args.json {
-            output::json_line(&fork.document)?;
+            output::json_line(&fork.document).map_err(|error| {
+                Report::from(error)
+                    .with_hint("`jp-compact list --forks` lists the forks that were made".to_owned())
+            })?;
         } else {
             // After a dry run there is no session to resume.
             if !args.run_args.dry_run {

@@ -138,7 +138,7 @@ async fn run_steps(
     }
     match turn_outcome {
         Err(report) => Err(print_failure(args, document, report)?),
-        Ok(()) if args.run_args.json => Ok(output::json_line(&document)?),
+        Ok(()) if args.run_args.json => output::json_line(&document).map_err(Report::unprinted),
         Ok(()) => Ok(()),
     }
 }
@@ -188,7 +188,7 @@ async fn ask_and_append(
 fn print_failure(args: &Args, mut document: QueryReport, report: Report) -> Result<Report, Report> {
     if args.run_args.json {
         document.error = Some(report.document());
-        output::json_line(&document)?;
+        output::json_line(&document).map_err(Report::unprinted)?;
     }
     Ok(report.printed())
 }

@@ -62,7 +62,10 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
     };
     let fork = until_interrupted(async { session_fork::fork(source, &request, environment).await })?;
     if args.run_args.json {
-        output::json_line(&fork.document)?;
+        output::json_line(&fork.document).map_err(|error| {
+            Report::from(error)
+                .with_hint("`jp-compact list --forks` lists the forks that were made".to_owned())
+        })?;
     } else if !quiet {
         output::info("forked", &json!({ "report": fork.document }), &fork.text);
     }
