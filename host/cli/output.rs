@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jp_compact_jp_plugin::{Connection, MessageLevel};
-use jp_compact_runtime::environment::Variables;
+use jp_compact_runtime::environment::{Environment, Variables};
 use jp_compact_schema::document::{Failure, LogLevel, LogLine};
 use jp_compact_terminal::colors::{ColorMode, TABLE_HEADING, with_colored_labels};
 use jp_compact_terminal::wrap::wrapped_to;
@@ -139,6 +139,11 @@ pub(crate) fn warning(text: &str) {
     if !IS_QUIET.load(Ordering::Relaxed) {
         important_warning(text);
     }
+}
+
+/// Returns whether no progress is drawn. A terminal of the type `dumb` cannot move its cursor.
+pub(crate) fn hides_progress(quiet: bool, environment: &Environment) -> bool {
+    quiet || is_json() || environment.variables.get("TERM").is_some_and(|name| name == "dumb")
 }
 
 /// Prints a warning even with `--quiet`, because the command did not do its work.

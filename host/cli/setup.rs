@@ -57,7 +57,7 @@ impl<'a> Setup<'a> {
         asker: Asker,
         environment: &'a Environment,
     ) -> Result<Self, Report> {
-        let progress = Arc::new(ProgressLine::new(quiet || output::is_json()));
+        let progress = Arc::new(ProgressLine::new(output::hides_progress(quiet, environment)));
         let registry_and_trust = (args.discovery.registry(environment)?, args.discovery.trust(environment)?);
         let user = user(asker, &progress);
         let options = options(args, environment)?;
@@ -73,7 +73,7 @@ impl<'a> Setup<'a> {
 
     /// Reads a transcript again, without its warnings.
     pub(crate) fn read_again(&self, transcript: &OsStr) -> Result<Opened, Report> {
-        Ok(open_as(transcript, self.format, self.environment)?)
+        open_as(transcript, self.format, self.environment)
     }
 
     /// Reads a transcript that the run will append to. A dry run reads it as [`Self::read`] does.

@@ -14,7 +14,7 @@ use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;
 use jp_compact_runtime::registry::{ExtraFolders, Registry};
-use jp_compact_runtime::session::{Body, Described, Sessions, Starter};
+use jp_compact_runtime::session::{Body, Described, OnStop, Sessions, Starter};
 use jp_compact_runtime::trust::{Trust, TrustOverrides};
 use jp_compact_schema::{CompactRequest, Input};
 use serde_json::Map;
@@ -106,7 +106,7 @@ pub(crate) fn add_rows(
             let started = Instant::now();
             for _ in 0..REQUESTS {
                 let header = CompactRequest { id: sessions.id(), ..header.clone() };
-                let answer = sessions.ask(described, header, &Body::Nothing).await;
+                let answer = sessions.ask(described, header, &Body::Nothing, OnStop::Refuse).await;
                 answer.map_err(io::Error::other)?;
             }
             Ok(Usage { wall: started.elapsed() / REQUESTS, ..Usage::default() })

@@ -263,7 +263,7 @@ fn evaluate(
         make_runs: &make_runs,
         describe: &|error| Report::from(error).document(),
     };
-    let bar = EvalBar::new(quiet || output::is_json(), (paths.len() * rows.len()) as u64);
+    let bar = EvalBar::new(output::hides_progress(quiet, environment), (paths.len() * rows.len()) as u64);
     let evaluation = jp_compact_eval::evaluate(&request, |rows| bar.add_rows(rows as u64));
     bar.finish();
     runtime.shutdown_background();

@@ -170,7 +170,12 @@ fn compact_files(args: &Args, quiet: bool, environment: &Environment) -> Result<
         checks_lint: lines.is_some() || gates.require_valid.is_some(),
         environment,
     };
-    let bar = BatchProgress::new(quiet || output::is_json(), files.len() as u64, files.bytes(), &progress);
+    let bar = BatchProgress::new(
+        output::hides_progress(quiet, environment),
+        files.len() as u64,
+        files.bytes(),
+        &progress,
+    );
     let mut reporter = BatchReporter::new(Tally::new(files.faults().len() as u64), bar, quiet);
     reporter.report_faults(&files, lines.as_ref())?;
     let run_result = batch::run(&planner, &config, &|error| Report::from(error).document(), |event| {

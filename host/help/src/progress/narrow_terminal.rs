@@ -20,11 +20,10 @@ pub(super) struct NarrowTerminal {
 }
 
 impl NarrowTerminal {
-    /// Returns `None` if stderr is not a terminal, or a terminal that cannot move its cursor.
+    /// Returns `None` if stderr is not a terminal.
     pub(super) fn stderr() -> Option<Self> {
         let terminal = Term::buffered_stderr();
-        let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
-        (terminal.is_term() && !is_dumb).then(|| Self { terminal, column: Mutex::new(0) })
+        terminal.is_term().then(|| Self { terminal, column: Mutex::new(0) })
     }
 
     fn set_column(&self, column: usize) {
