@@ -38,7 +38,9 @@ fn world() -> World {
     fs::write(path, record).unwrap();
     world.write_file(
         ".jp-compact.toml",
-        b"[conversation.compaction.profiles.nightly]\nstrategies = [\"trim\"]\n",
+        b"[conversation.compaction.profiles.nightly]\nstrategies = [\"trim\"]\n\
+          [conversation.compaction.profiles.\"ev;touch PWN\"]\nstrategies = [\"trim\"]\n\
+          [conversation.compaction.profiles.\"aa\\u001b[2J\"]\nstrategies = [\"trim\"]\n",
     );
     world
 }
@@ -113,38 +115,78 @@ const CASES: [(&str, &str); 10] = [
     ("jp-compact config trust micr", "jp-compact config trust micro-logs/"),
 ];
 
+/// The names of files that a shell must quote.
+const FILES: [&str; 7] = [
+    "my  file.jsonl",
+    "x;touch PWN;.jsonl",
+    "q='$(touch PWN)\"`touch PWN`!e\\.jsonl",
+    "a=b:c d.jsonl",
+    "d  e/f.jsonl",
+    "*.jsonl",
+    "esc\u{1b}ape.jsonl",
+];
+
+/// As [`CASES`], with the words as the shell reads them.
+const QUOTED: [(&str, &str); 18] = [
+    ("jp-compact show my", "jp-compact show my  file.jsonl"),
+    ("jp-compact show my\\ ", "jp-compact show my  file.jsonl"),
+    ("jp-compact show \"my ", "jp-compact show my  file.jsonl"),
+    ("jp-compact show 'my ", "jp-compact show my  file.jsonl"),
+    ("jp-compact show m\"y ", "jp-compact show my  file.jsonl"),
+    ("jp-compact show x", "jp-compact show x;touch PWN;.jsonl"),
+    ("jp-compact show q", "jp-compact show q='$(touch PWN)\"`touch PWN`!e\\.jsonl"),
+    ("jp-compact show \"q", "jp-compact show q='$(touch PWN)\"`touch PWN`!e\\.jsonl"),
+    ("jp-compact show 'q", "jp-compact show q='$(touch PWN)\"`touch PWN`!e\\.jsonl"),
+    ("jp-compact show a", "jp-compact show a=b:c d.jsonl"),
+    ("jp-compact show a=", "jp-compact show a=b:c d.jsonl"),
+    ("jp-compact show a=b:c", "jp-compact show a=b:c d.jsonl"),
+    ("jp-compact show d", "jp-compact show d  e/"),
+    ("jp-compact show d\\ \\ e/", "jp-compact show d  e/f.jsonl"),
+    ("jp-compact show ./\\*", "jp-compact show ./*.jsonl"),
+    ("jp-compact 17738399468 --profile ev", "jp-compact 17738399468 --profile ev;touch PWN"),
+    ("jp-compact 17738399468 --compact=ev", "jp-compact 17738399468 --compact=ev;touch PWN"),
+    ("jp-compact 17738399468 --profile aa", "jp-compact 17738399468 --profile aa"),
+];
+
 /// Checks each case in a shell. `setup` loads the completions.
 #[track_caller]
-fn check(shell: &str, arguments: &[&str], setup: &str) {
+fn check(shell: &str, arguments: &[&str], setup: &str, cases: &[(&str, &str)]) {
     if !has_shell(shell) {
         return;
     }
     let world = world();
+    FILES.iter().for_each(|name| drop(world.write_file(name, b"")));
     let mut terminal = Terminal::start(&world, shell, arguments);
     assert_eq!(terminal.line_after(&format!("{setup}; echo RAN setup\n")), "setup");
-    for (typed, expected) in CASES {
+    for (typed, expected) in cases {
         // After TAB, the keys Ctrl-A and `echo RAN ` make the shell print the line instead of running it.
         let line = terminal.line_after(&format!("{typed}\t\u{1}echo RAN \n"));
-        assert_eq!(line.trim_end(), expected, "{shell}\n{}", terminal.screen);
+        assert_eq!(line.trim_end(), *expected, "{shell}: {typed}\n{}", terminal.screen);
     }
+    assert!(!world.path("PWN").exists());
 }
 
 #[test]
 fn bash_completes_names_after_the_first_word() {
-    check("bash", &["--norc", "--noprofile", "-i"], "source <(jp-compact completions bash)");
+    check("bash", &["--norc", "--noprofile", "-i"], "source <(jp-compact completions bash)", &CASES);
+}
+
+#[test]
+fn bash_quotes_names() {
+    check("bash", &["--norc", "--noprofile", "-i"], "source <(jp-compact completions bash)", &QUOTED);
 }
 
 #[test]
 fn zsh_completes_names_after_the_first_word() {
     let setup = "autoload -U compinit; compinit -u -D; source <(jp-compact completions zsh)";
-    check("zsh", &["-f", "-i"], setup);
+    check("zsh", &["-f", "-i"], setup, &CASES);
 }
 
 #[test]
 fn zsh_loads_the_script_from_a_folder_of_functions() {
     let setup =
         "jp-compact completions zsh > _jp-compact; fpath=($PWD $fpath); autoload -U compinit; compinit -u -D";
-    check("zsh", &["-f", "-i"], setup);
+    check("zsh", &["-f", "-i"], setup, &CASES);
 }
 
 #[test]
@@ -161,6 +203,34 @@ fn fish_completes_names_after_the_first_word() {
         let text = String::from_utf8(output.stdout).unwrap();
         let words: Vec<&str> = text.lines().filter_map(|line| line.split('\t').next()).collect();
         assert_eq!(words, [expected.rsplit(' ').next().unwrap()], "{typed}: {text}");
+    }
+}
+
+#[test]
+fn candidates_and_titles_have_no_control_characters() {
+    let world = world();
+    for name in ["esc\u{202e}ape.jsonl", "esc\u{1b}ape.jsonl", "escape.jsonl"] {
+        world.write_file(name, b"");
+    }
+    let path = world.home(".claude/projects/-w/3dee0fbb-c3af-4b3b-a570-dde5a25a4336.jsonl");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let message = r#""message":{"role":"user","content":"Fix\u202eit\u001b[31m"}"#;
+    let id = r#""sessionId":"3dee0fbb-c3af-4b3b-a570-dde5a25a4336","cwd":"/w""#;
+    fs::write(path, format!("{{\"type\":\"user\",\"uuid\":\"u\",{id},{message}}}\n")).unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let candidates = |typed: &str| {
+            let words = match shell {
+                "bash" => vec!["--".to_owned(), format!("jp-compact show {typed}"), typed.to_owned()],
+                _ => ["--", "jp-compact", "show", typed].map(str::to_owned).to_vec(),
+            };
+            let mut command = world.command(&words);
+            command.env("JP_COMPACT_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", "2").env("_CLAP_IFS", "\n");
+            world.finish(&mut command).exits(0).text().to_owned()
+        };
+        assert_eq!(candidates("esc").trim_end(), "escape.jsonl", "{shell}");
+        let title = candidates("3dee");
+        assert!(title.starts_with("3dee0fbb") && title.contains("Fix") == (shell != "bash"), "{title}");
+        assert!(!title.contains(['\u{202e}', '\u{1b}']), "{shell}: {title:?}");
     }
 }
 

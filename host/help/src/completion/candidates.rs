@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
-use clap::{Arg, Command};
+use clap::{Arg, Command, ValueHint};
 use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
@@ -13,6 +13,7 @@ use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::registry::{ExtraFolders, Registry};
 use jp_compact_schema::catalog;
 use jp_compact_sessions as sessions;
+use jp_compact_terminal::escape;
 
 /// The maximum number of listed sessions, newest first. Each of them is opened to read its title.
 const SESSIONS_MAX: usize = 40;
@@ -55,8 +56,9 @@ fn add_to_argument(command: &str, arg: Arg, environment: &Arc<Environment>, page
             let pages = Arc::clone(pages);
             arg.add(completer(move || pages.iter().map(CompletionCandidate::new).collect(), Paths::None))
         }
-        (_, _, "DIR" | "FOLDER") => arg.add(ArgValueCompleter::new(PathCompleter::dir())),
-        (_, _, "FILE" | "PATH" | "DEST" | "OUT") => arg.add(ArgValueCompleter::new(PathCompleter::any())),
+        (_, _, "DIR" | "FOLDER") => arg.add(paths(PathCompleter::dir())),
+        (_, _, "FILE" | "PATH" | "DEST" | "OUT") => arg.add(paths(PathCompleter::any())),
+        _ if arg.get_value_hint() == ValueHint::AnyPath => arg.add(paths(PathCompleter::any())),
         _ => arg,
     }
 }
@@ -85,13 +87,27 @@ fn completer(
         if paths == Paths::All {
             found.extend(PathCompleter::any().complete(current));
         }
+        found.retain(is_printable);
         found
     })
 }
 
+fn paths(completer: PathCompleter) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let mut found = completer.complete(current);
+        found.retain(is_printable);
+        found
+    })
+}
+
+/// Returns whether a shell can print a candidate as it is. A cloned repository can contain other names.
+pub(super) fn is_printable(candidate: &CompletionCandidate) -> bool {
+    candidate.get_value().to_str().is_some_and(|value| escape::line(value) == value)
+}
+
 fn described(name: &str, help: Option<&str>) -> CompletionCandidate {
     // The title of a session is foreign text, and a shell prints it.
-    let help = help.map(|help| help.chars().filter(|c| !c.is_control()).take(60).collect::<String>());
+    let help = help.map(|help| escape::line(&help.chars().take(60).collect::<String>()));
     CompletionCandidate::new(name).help(help.map(Into::into))
 }
 

@@ -1,5 +1,5 @@
-//! Completions in shells. A shell runs the executable with [`VARIABLE`] set and the words of the line as arguments, and
-//! reads the candidates from stdout. The scripts contain no names, so they stay valid when a strategy or a profile is
+//! Completions in shells. A shell runs the executable with [`VARIABLE`] set and the line as arguments, and reads the
+//! candidates from stdout. The scripts contain no names, so they stay valid when a strategy or a profile is
 //! added.
 
 mod bash;
@@ -94,7 +94,7 @@ fn candidates_for(
     let mut answer = Vec::new();
     let folder = Some(environment.cwd.as_path());
     match shell {
-        "bash" => answer = bash::complete(command, words, folder)?,
+        "bash" => answer = bash::complete(command, &words, folder)?,
         "zsh" => Zsh.write_complete(command, words, folder, &mut answer)?,
         "elvish" => Elvish.write_complete(command, words, folder, &mut answer)?,
         "fish" => Fish.write_complete(command, words, folder, &mut answer)?,
