@@ -87,6 +87,8 @@ fn classify(character: char, previous: Class, next: Option<char>, policy: Policy
         '\u{200d}' => (is_text && matches!(previous, Class::Emoji | Class::SelectedEmoji), Class::Blank),
         '\u{fe0e}' | '\u{fe0f}' if previous == Class::Emoji => (is_text, Class::SelectedEmoji),
         '\u{fe0e}' | '\u{fe0f}' => (false, Class::Blank),
+        // A braille cell without dots, which drawings contain.
+        '\u{2800}' => (is_text, Class::Blank),
         _ if is_invisible(character) => (false, Class::Blank),
         _ if is_selector(character) => match previous {
             Class::Letter => (is_text, Class::SelectedLetter),
@@ -123,7 +125,10 @@ fn is_invisible(character: char) -> bool {
                 | '\u{feff}'
                 | '\u{ffa0}'
                 | '\u{fff0}'..='\u{fffb}'
+                | '\u{13430}'..='\u{1343f}'
+                | '\u{16fe4}'
                 | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d159}'
                 | '\u{1d173}'..='\u{1d17a}'
                 | '\u{e0000}'..='\u{e0fff}'
         )
@@ -208,6 +213,8 @@ mod tests {
             '\u{2064}',
             '\u{fff9}',
         ]);
+        invisible.extend('\u{13430}'..='\u{1343f}');
+        invisible.extend(['\u{16fe4}', '\u{1d159}']);
         for character in invisible {
             for prefix in ["", "a", " ", "\u{1f600}", "\u{633}"] {
                 let escaped = format!("\\u{{{:x}}}", u32::from(character));
@@ -228,6 +235,7 @@ mod tests {
         check_kept("\u{1f44d}\u{1f3fd}\u{200d}", "\u{1f44d}\u{1f3fd}\\u{200d}");
         check_kept("\u{1820}\u{180b}\u{2268}\u{fe00}", "\u{1820}\\u{180b}\u{2268}\\u{fe00}");
         check_kept("1\u{fe0f}\u{20e3}", "1\\u{fe0f}\u{20e3}");
+        check_kept("\u{2801}\u{2800}", "\u{2801}\\u{2800}");
         check("a\u{fe0f}\u{fe0e}\u{200d}", "a\\u{fe0f}\\u{fe0e}\\u{200d}");
         check("\u{200d}", "\\u{200d}");
         check("\u{1f600}\u{200d}\u{200d}\u{fe0f}", "\u{1f600}\u{200d}\\u{200d}\\u{fe0f}");
