@@ -95,7 +95,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 26] = [
         "jp-compact-eval",
         &["jp-compact-schema", "jp-compact-core", "jp-compact-engine", "jp-compact-evidence"],
     ),
-    ("jp-compact-page", &["jp-compact-schema", "jp-compact-diff", "jp-compact-eval"]),
+    ("jp-compact-page", &["jp-compact-schema", "jp-compact-diff", "jp-compact-eval", "jp-compact-terminal"]),
     (
         "jp-compact-reports",
         &[

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jp_compact_terminal::escape;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
@@ -43,7 +44,8 @@ pub(crate) fn page(title: &str, sections: &[Section]) -> String {
             }
         }
     };
-    page.into_string()
+    // A text must neither change the direction of the words after it nor control a terminal that shows the file.
+    escape::text(&page.into_string())
 }
 
 /// A part of a page with its heading.
@@ -86,5 +88,14 @@ mod tests {
         let digest = STANDARD.encode(Sha256::digest(style.expect("a style")));
         assert!(page.contains(&format!("default-src 'none'; style-src 'sha256-{digest}'")));
         assert!(page.contains("<h1>&lt;title&gt;</h1>"));
+    }
+
+    #[test]
+    fn controls_and_invisible_characters_are_escaped() {
+        let content = html! { pre { "a\u{1b}[31m\u{202e}\n\tb\u{200b}" } };
+        let page = page("x\u{7}y", &[Section { id: "a", title: "A", content }]);
+        assert!(page.contains("<h1>x\\u{7}y</h1>"), "{page}");
+        assert!(page.contains("<pre>a\\u{1b}[31m\\u{202e}\n\tb\\u{200b}</pre>"), "{page}");
+        assert!(page.contains(STYLE));
     }
 }
