@@ -2,7 +2,7 @@
 //! existing file.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use crate::set::{Set, parse_report};
 use crate::support::{Conversation, World};
@@ -45,6 +45,24 @@ fn existing_file_is_not_overwritten() {
     output.reports("hint: `--report FILE --resume` skips the views that FILE lists");
     assert_eq!(fs::read(set.path("views/a0/events.json")).unwrap(), b"mine");
     assert_eq!(set.files("views"), ["a0/events.json", "a1/events.json"]);
+}
+
+#[test]
+fn link_below_the_folder_of_views_is_not_followed() {
+    let set = Set::new(2);
+    for folder in ["views", "elsewhere", "linked"] {
+        fs::create_dir(set.path(folder)).unwrap();
+    }
+    symlink(set.path("elsewhere"), set.path("views/a0")).unwrap();
+    let output =
+        set.batch(&["--out", "views"]).exits(19).reports("failed: set/a0/events.json: failed to write");
+    output.reports("views/a0 is a symbolic link");
+    assert_eq!(set.files("elsewhere"), Vec::<String>::new());
+    assert!(set.path("views/a1/events.json").exists());
+    // The user typed the folder itself.
+    symlink(set.path("linked"), set.path("typed")).unwrap();
+    set.batch(&["--out", "typed"]).exits(0);
+    assert_eq!(set.files("linked"), ["a0/events.json", "a1/events.json"]);
 }
 
 #[test]

@@ -51,8 +51,22 @@ impl ViewFolder {
 
     /// Returns whether the view that an earlier run wrote is unchanged.
     pub(super) fn has_unchanged_view(&self, relative_path: &Path, previous: &OutReport) -> bool {
-        let path = self.folder.join(relative_path);
-        store::read_own(&path).is_ok_and(|bytes| of_bytes(&bytes) == previous.sha256)
+        let bytes = self.path(relative_path).and_then(|path| store::read_own(&path));
+        bytes.is_ok_and(|bytes| of_bytes(&bytes) == previous.sha256)
+    }
+
+    /// Returns the path of a view. Rejects a link below the output folder, because it would lead a view out of it.
+    fn path(&self, relative_path: &Path) -> Result<PathBuf, StoreError> {
+        let mut path = self.folder.clone();
+        for name in relative_path.parent().into_iter().flat_map(Path::components) {
+            path.push(name);
+            if path.is_symlink() {
+                let source = io::Error::other(format!("{} is a symbolic link", path.display()));
+                let path = self.folder.join(relative_path);
+                return Err(StoreError::Unwritable { doing: "write the view to", path, source });
+            }
+        }
+        Ok(self.folder.join(relative_path))
     }
 
     /// Keeps the view of an earlier run. Schedules a sync of its folders, because that run may have been killed before
@@ -79,7 +93,7 @@ impl ViewFolder {
     /// Rejects a path with a file that no earlier run wrote, or that was changed since. Call this before any model is
     /// asked.
     pub(super) fn check(&self, relative_path: &Path, previous: Option<&OutReport>) -> Result<(), Error> {
-        let path = self.folder.join(relative_path);
+        let path = self.path(relative_path)?;
         if path.symlink_metadata().is_ok()
             && !previous.is_some_and(|previous| self.has_unchanged_view(relative_path, previous))
         {
