@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::agent_formats::sample;
-use crate::support::{Transcript, World};
+use crate::support::{Transcript, World, file_names};
 
 const CLAUDE: &str = "3dee0fbb-c3af-4b3b-a570-dde5a25a4336";
 const CODEX: &str = "01a206c7-5456-7963-9d02-3eda7702011e";
@@ -116,6 +116,17 @@ fn fork_of_claude_code_has_new_ids_in_the_same_folder() {
     assert!(origin["applied"][0]["strategies"].as_array().is_some_and(|names| !names.is_empty()), "{origin}");
     let shown = world.run(&["show", source.path.to_str().unwrap(), "--json"]).exits(0).line();
     assert_eq!(shown["origin"], Value::Null);
+}
+
+#[test]
+fn fork_of_claude_code_copies_nothing_through_a_link() {
+    let world = World::new();
+    write_home(&world, ".ssh/id_rsa", b"secret");
+    world.write_file("x.jsonl", &claude_session());
+    std::os::unix::fs::symlink(world.home(".ssh"), world.path("x")).unwrap();
+    let output = world.run(&["fork", "x.jsonl", "copy.jsonl"]).exits(0);
+    output.reports("x are not copied, because it is a symbolic link");
+    assert_eq!(file_names(&world.path("")), ["copy.jsonl", "x", "x.jsonl"]);
 }
 
 #[test]

@@ -151,6 +151,11 @@ fn belonging(
     if source.agent != Agent::ClaudeCode || !old.is_dir() {
         return Ok(files);
     }
+    // A link in a cloned repository can lead to any folder of the user.
+    if old.is_symlink() {
+        notes.push(format!("the files in {} are not copied, because it is a symbolic link", old.display()));
+        return Ok(files);
+    }
     let mut paths = Vec::new();
     collect_files(&old, &mut paths).map_err(|error| SessionError::Io {
         doing: "list",
