@@ -63,17 +63,18 @@ pub(crate) async fn fork(
     environment: &Environment,
 ) -> Result<SessionFork, Report> {
     match source {
-        SessionSource::Opened(source) => fork_opened(&source, request, environment).await,
+        SessionSource::Opened(source) => fork_opened(&source, false, request, environment).await,
         SessionSource::InOpencode(id) => {
             let exported = sessions::export(&id, environment).await?;
             let source = open_as(exported.path().as_os_str(), None, environment)?;
-            fork_opened(&source, request, environment).await
+            fork_opened(&source, true, request, environment).await
         }
     }
 }
 
 async fn fork_opened(
     source: &Opened,
+    in_opencode: bool,
     request: &SessionForkRequest<'_>,
     environment: &Environment,
 ) -> Result<SessionFork, Report> {
@@ -106,6 +107,10 @@ async fn fork_opened(
         let session = sessions::prepare(&fork_source, request.dest, now, environment)?;
         if request.is_started && !request.run_args.dry_run {
             session.resume.check(environment)?;
+            if agent == Agent::Opencode && !in_opencode {
+                let reason = "OpenCode has not imported it; `fork` prints the commands".to_owned();
+                return Err(sessions::SessionError::NotStartable { reason }.into());
+            }
         }
         Ok((content, applied.len(), session))
     };
@@ -122,7 +127,8 @@ async fn fork_opened(
     };
     let (content, overlays, mut session) = prepare(sidecar)?;
     if !request.run_args.dry_run {
-        sessions::install(&mut session, request.dest.is_some(), environment).await?;
+        let is_imported = in_opencode && request.dest.is_none();
+        sessions::install(&mut session, is_imported, environment).await?;
         if let Some(earlier) = replaced {
             let old = earlier.path().to_path_buf();
             let hidden = earlier.retire()?;

@@ -356,14 +356,46 @@ fn fork_of_an_opencode_export_has_ids_in_the_same_order() {
 }
 
 #[test]
+fn exported_session_is_not_imported_into_the_folder_that_it_names() {
+    let world = World::new();
+    let mut export: Value = serde_json::from_slice(&sample("opencode.json")).unwrap();
+    export["info"]["directory"] = "evil".into();
+    world.write_file("export.json", export.to_string().as_bytes());
+    fs::create_dir(world.path("evil")).unwrap();
+    world.write_script("bin/opencode", &format!("#!/bin/sh\ntouch {}\n", world.path("STARTED").display()));
+    fs::create_dir(world.path("tmp")).unwrap();
+    for (arguments, code) in [
+        (&["fork", "export.json", "copy.json", "--json"][..], 0),
+        (&["fork", "export.json", "--json"], 0),
+        (&["resume", "export.json", "--json"], 4),
+    ] {
+        let mut command = world.command(arguments);
+        command.env("PATH", format!("{}:/usr/bin:/bin", world.path("bin").display()));
+        let output = world.finish(command.env("TMPDIR", world.path("tmp"))).exits(code);
+        assert!(!world.path("STARTED").exists(), "{arguments:?}");
+        if code != 0 {
+            output.reports("OpenCode has not imported it");
+            continue;
+        }
+        let document = output.line();
+        let path = document["path"].as_str().unwrap();
+        let note = format!("import it first: cd evil && opencode import {path}");
+        assert_eq!(document["session"]["notes"], json!([note]));
+        assert!(Path::new(path).exists());
+    }
+}
+
+#[test]
 fn failed_import_into_opencode_keeps_the_session() {
     let world = World::new();
-    world.write_file("export.json", &sample("opencode.json"));
+    let export = world.write_file("export.json", &sample("opencode.json"));
     for folder in ["bin", "tmp"] {
         fs::create_dir(world.path(folder)).unwrap();
     }
-    world.write_script("bin/opencode", "#!/bin/sh\nexit 1\n");
-    let mut command = world.command(&["fork", "export.json"]);
+    let no_plugins = "test \"$OPENCODE_DISABLE_PROJECT_CONFIG$OPENCODE_PURE\" = 11 || exit 2";
+    let script = format!("#!/bin/sh\n{no_plugins}\ntest $1 = export || exit 1\ncat {}\n", export.display());
+    world.write_script("bin/opencode", &script);
+    let mut command = world.command(&["fork", "ses_ddd299785fffTxE7Hn9g7lMzhT"]);
     command.env("PATH", format!("{}:/usr/bin:/bin", world.path("bin").display()));
     command.env("TMPDIR", world.path("tmp"));
     let output = world.finish(&mut command).exits(4).reports("`opencode import` ended with exit status: 1");
@@ -440,6 +472,7 @@ fn resume_becomes_the_agent_with_a_fork() {
     let output = world.finish(&mut command).exits(0);
     let start = format!("{} --resume ", world.path("").display().to_string().trim_end_matches('/'));
     assert!(output.text().starts_with(&start), "{}", output.text());
+    assert!(output.stderr.contains("  resumed by: claude --resume "), "{}", output.stderr);
     let id = output.text().trim().rsplit(' ').next().unwrap().to_owned();
     assert!(source.path.with_file_name(format!("{id}.jsonl")).exists());
     // Without the agent or its folder, no fork is made.

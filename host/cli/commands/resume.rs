@@ -60,7 +60,11 @@ pub(crate) fn run(args: &Args, quiet: bool, environment: &Environment) -> Result
         replace: None,
         client: None,
     };
-    let fork = until_interrupted(async { session_fork::fork(source, &request, environment).await })?;
+    let mut fork = until_interrupted(async { session_fork::fork(source, &request, environment).await })?;
+    if !args.run_args.dry_run {
+        // The folder can be foreign.
+        fork.text.line(format_args!("  resumed by: {}", fork.session.resume));
+    }
     if args.run_args.json {
         output::json_line(&fork.document).map_err(|error| {
             Report::from(error)

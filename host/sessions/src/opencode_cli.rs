@@ -12,10 +12,12 @@ use crate::error::SessionError;
 use crate::find::SessionFile;
 use crate::fork::{NewSession, remove, write};
 use crate::list::SessionRow;
-use crate::resume_command::quoted;
+use crate::resume_command::{ResumeCommand, quoted};
 
 /// The name of the program.
 const OPENCODE: &str = "opencode";
+/// The current folder can be a cloned repository, whose plugins the program would execute.
+const NO_PLUGINS: &str = "export OPENCODE_DISABLE_PROJECT_CONFIG=1 OPENCODE_PURE=1; ";
 const DEADLINE: Duration = Duration::from_secs(60);
 /// The time limit for the list, so that the sessions of other agents are not delayed for long.
 const LIST_DEADLINE: Duration = Duration::from_secs(10);
@@ -98,7 +100,8 @@ impl OpenCode {
         deadline: Duration,
     ) -> Result<Vec<u8>, SessionError> {
         let program = self.program.display().to_string();
-        let shell = ["sh", "-c", script, &program];
+        let script = format!("{NO_PLUGINS}{script}");
+        let shell = ["sh", "-c", &script, &program];
         let words: Vec<String> = shell.iter().chain(arguments).map(|word| (*word).to_owned()).collect();
         let command = format!("{OPENCODE} {command}");
         match process::run_command(&words, deadline, STDOUT_BYTES_MAX).await {
@@ -146,30 +149,35 @@ pub async fn export(id: &str, environment: &Environment) -> Result<ExportedSessi
     Ok(ExportedSession { _folder: folder, path })
 }
 
-/// Writes a session. If OpenCode is installed, its own program imports the session.
+/// Writes a session. If it is a fork of a session in OpenCode's database (`is_imported`), OpenCode imports it. Any other
+/// file of OpenCode may be foreign, and the import loads the configuration of the folder that the file names, so the
+/// user gets the command.
 ///
 /// # Errors
 /// The session cannot be written, or the import failed.
 pub async fn install(
     session: &mut NewSession,
-    has_dest: bool,
+    is_imported: bool,
     environment: &Environment,
 ) -> Result<(), SessionError> {
     write(session)?;
     if session.agent != Agent::Opencode {
         return Ok(());
     }
-    match OpenCode::find(environment) {
+    match OpenCode::find(environment).filter(|_| is_imported) {
         Some(program) => {
             if let Err(error) = program.import(&session.path, session.folder.as_deref()).await {
                 return Err(SessionError::NotImported { path: session.path.clone(), source: error.into() });
             }
-            // Without a destination, the file is temporary.
-            if !has_dest {
-                remove(session)?;
-            }
+            // The file is temporary.
+            remove(session)?;
         }
-        None => session.notes.push(format!("import it first: {}", OpenCode::manual_import(&session.path))),
+        None => {
+            let folder = session.folder.as_deref().filter(|folder| folder.is_dir());
+            let file = session.path.display().to_string();
+            let import = ResumeCommand::new(&[OPENCODE, "import", &file], folder, &environment.cwd);
+            session.notes.push(format!("import it first: {import}"));
+        }
     }
     Ok(())
 }
