@@ -187,7 +187,8 @@ pub(crate) struct RunArgs {
     pub(crate) long_cache: bool,
     /// Use this time instead of the system clock
     ///
-    /// New overlays get this timestamp, and bounds such as `5h` count back from it.
+    /// New overlays get this timestamp, or a later one if an existing overlay is newer. Bounds such as `5h` count back
+    /// from it.
     #[arg(long, help_heading = "Input and output", value_name = "RFC3339")]
     pub(crate) now: Option<Timestamp>,
 }

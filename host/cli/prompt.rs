@@ -1,6 +1,6 @@
 //! Questions to the user at a terminal, for example whether to trust a plugin and which permissions to grant. The
-//! caller of [`ask`] or [`read_answer`] must check that there is a terminal. Without one, an error shows the command to
-//! use.
+//! caller of [`ask`] or [`read_answer`] must check that there is a terminal. Without one, it fails with a hint, or
+//! continues without the permissions.
 
 use std::io;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(crate) fn grants_for(subject: &TestedPlugin) -> Result<Vec<Grant>, Report> {
         return Ok(Vec::new());
     }
     let mut text = EscapedLines::for_consent();
-    text.line(format_args!("Strategy `{}` is not trusted, and asks for permissions.", subject.name));
+    text.line(format_args!("Strategy `{}` asks for permissions.", subject.name));
     missing.iter().for_each(|grant| text.line(format_args!("  asks      {grant}")));
     let permissions: Vec<_> = missing.iter().map(ToString::to_string).collect();
     let fields = json!({ "name": subject.name, "permissions": permissions });

@@ -28,7 +28,7 @@ import provider
 import run
 
 PLUGIN = pathlib.Path(__file__).resolve().parents[2] / "plugins/claude-code"
-# The first words of the list of facts.
+# Words in the first line of the list of facts.
 LISTED = "as listed by a program from its events"
 # Texts that Claude Code adds when a command runs.
 COMMANDS = re.compile(r"<(local-command-caveat|command-name|local-command-stdout)>")
@@ -304,9 +304,9 @@ def commands(session):
     session.ask("/compact")
     assert "Last compaction: " in (stats := session.ask("/jp-compact:stats")[-1]["result"]), stats
     assert "Function hooks are off" not in stats
-    digest = path.read_bytes()
+    original = path.read_bytes()
     undone = session.ask("/jp-compact:undo")[-1]["result"]
-    assert path.read_bytes().startswith(digest), "the original was changed"
+    assert path.read_bytes().startswith(original), "the original was changed"
     assert len(session.bodies()) == before, "the model was asked"
     small, large = (resumed_size(session, text) for text in (fork, undone))
     assert small < 0.5 * size(whole["messages"]) < 0.9 * large < size(whole["messages"]), (small, large)
@@ -328,7 +328,7 @@ def resumed_size(session, text):
 
 
 def without_function_hooks(session):
-    """Claude Code 2.1.330 always loads the module, so the command hook and the command are run separately."""
+    """Claude Code 2.1.330 always loads the module, so the command hook is run separately."""
     off = {key: value for key, value in session.env.items() if key != "JP_COMPACT_FUNCTION_HOOKS"}
     for env, is_reported in ((off, True), (off | {"JP_COMPACT_FUNCTION_HOOKS": "1"}, False)):
         hook = subprocess.run([PLUGIN / "hooks/function-hooks-off.sh"], env=env, input="{}", capture_output=True, text=True)

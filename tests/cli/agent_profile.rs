@@ -1,5 +1,5 @@
-//! The profile `agent`, the default for transcripts of agents other than JP, and the fallback
-//! profile of `auto`.
+//! The profile `agent`, which is the default for transcripts of agents other than JP. Also tests `auto` with that
+//! profile, with and without a `fallback_profile`.
 
 use serde_json::{Value, json};
 

@@ -102,7 +102,7 @@ fn a_summary_from_the_first_step_is_one_message_after_the_request() {
     let mut command = world.command(&arguments);
     let ran = world.finish(model.configure(&mut command)).exits(0);
     ran.reports(
-        "extended steps 0.3-0.9 to steps 0.0-0.9: a summary begins with a turn or with its first step",
+        "extended steps 0.3-0.9 to steps 0.0-0.9: a summary begins with a turn or a turn's first step",
     );
     let after = messages(&world, "s.jsonl");
     assert_eq!(after.len(), before.len() - 20);

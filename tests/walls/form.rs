@@ -31,7 +31,8 @@ pub(crate) const FILES: [&str; 15] = [
 ];
 pub(crate) const FOLDERS: [&str; 6] = ["docs", "host", "plugins", "schema", "strategies", "tests"];
 
-/// Returns the cycles of modules, and the outdated entries in the list of known cycles.
+/// Returns the cycles of modules, the glob imports that could hide cycles, and the outdated entries in the list of
+/// known cycles.
 pub(crate) fn module_cycles(crates: &[Crate<'_>], known: &[(&str, &str, usize)]) -> Vec<String> {
     let mut violations = Vec::new();
     for krate in crates {

@@ -124,7 +124,7 @@ fn model_line(model: &ModelName, window: Option<&ContextWindow>) -> String {
     }
 }
 
-/// Explains why an overlay has less effect than its members suggest, and its number in JP if that differs.
+/// Explains why an overlay has less effect than its members suggest. Also names its number in JP if that differs.
 fn remarks(stream: &Stream, halves: &Halves<'_>, index: usize, jp_number: Option<usize>) -> Vec<String> {
     let (mut remarks, overlay) = (Vec::new(), &stream.overlays()[index]);
     if overlay.stale {

@@ -133,7 +133,7 @@ impl std::fmt::Display for Note {
                 write!(out, "reduced {from} to {to}, to avoid splitting a tool call")
             }
             Self::FirstStep { from, to } => {
-                write!(out, "extended {from} to {to}: a summary begins with a turn or with its first step")
+                write!(out, "extended {from} to {to}: a summary begins with a turn or a turn's first step")
             }
             Self::Thinking { from, to } => write!(
                 out,

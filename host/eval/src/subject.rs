@@ -23,7 +23,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) estimator: Estimator,
     pub(crate) estimate: Arc<Estimate>,
     pub(crate) event_tokens: Vec<u64>,
-    /// The sum of the weights of the events before each event, and of all events.
+    /// For each event, the sum of the weights of all earlier events. The last entry is the sum of all weights.
     weights_before: Vec<u64>,
     /// The first event of each step of the assistant. Before each of them, a request was sent to the model.
     pub(crate) requests: Vec<usize>,

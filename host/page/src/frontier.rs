@@ -1,4 +1,5 @@
-//! The frontier: the tokens that each strategy saves against the names that it keeps, and two controls of the same size.
+//! The frontier: the tokens that each strategy saves against the names that it keeps, and two controls with at most the
+//! same number of tokens.
 
 use jp_compact_schema::document::{EvalControl, EvalReport, EvalRow};
 use maud::{Markup, html};

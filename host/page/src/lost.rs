@@ -79,9 +79,11 @@ pub(crate) fn section(report: &EvalReport, cuts: &[PageCut], best: usize, texts:
             p { "The view has all texts that were used later." }
         } @else {
             p {
-                (grouped(count as u64)) " uses are lost. The list has "
-                @if lost.len() > LOST_MAX { "the first " (LOST_MAX) " of " }
-                (grouped(lost.len() as u64)) " entries, because the overlapping passages of one use are one entry."
+                @if count == 1 { "1 use is lost." } @else { (grouped(count as u64)) " uses are lost." }
+                @if lost.len() > LOST_MAX {
+                    " The list has the first " (LOST_MAX) " of " (grouped(lost.len() as u64)) " entries."
+                }
+                @if lost.len() < count { " The overlapping passages of one use are one entry." }
                 @if report.transcripts.len() > 1 { " The number of the transcript precedes the number of the event." }
             }
             (scrollable("Texts that the view no longer has", &table))

@@ -34,7 +34,12 @@ pub(crate) fn section(report: &EvalReport, cuts: &[PageCut], best: usize) -> Mar
                 details { summary { (row.row) " " (label(report, row.row)) } (ribbon(report, cut, row, &mut left)) }
             }
         }
-        @if hidden > 0 { p.muted { (hidden) " more transcripts have no ribbon on this page." } }
+        @if hidden > 0 {
+            p.muted {
+                (hidden) @if hidden == 1 { " more transcript has" } @else { " more transcripts have" }
+                " no ribbon on this page."
+            }
+        }
     }
 }
 

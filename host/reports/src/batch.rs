@@ -71,7 +71,8 @@ fn tokens(TokenCounts { raw, view_after, jp, .. }: TokenCounts) -> String {
         Some(jp) => {
             let sent = reduction(jp.view_after, jp.raw);
             format!(
-                "JP sends {sent}, and jp-compact's own views have {views}: JP does not apply every overlay"
+                "JP sends {sent}, and jp-compact's own views have {views}: JP does not apply every overlay as \
+                 jp-compact does"
             )
         }
     }

@@ -1,5 +1,6 @@
-//! The number of tokens that a model receives. JP does not apply every overlay, so it may send more than the view of
-//! jp-compact has. Every report on a conversation of JP must state JP's number first.
+//! The number of tokens that a model receives. JP ignores some overlays, and the condition `over` of others, so it may
+//! send more or less than the view of jp-compact has. Every report on a conversation of JP must state JP's number
+//! first.
 
 use jp_compact_core::estimate::Estimator;
 use jp_compact_core::jp_view::jp_view;
@@ -14,7 +15,7 @@ use jp_compact_terminal::numbers::{counted, grouped, percent_change};
 const JP_SENDS: &str = "JP sends";
 /// The beginning of a sentence about a view that JP does not send.
 const OWN_VIEW_HAS: &str = "jp-compact's own view has";
-/// The beginning of a sentence about transcripts of other agents, which apply no overlay.
+/// The beginning of a sentence about the view of another agent's transcript. Other agents apply no overlays.
 const PRINTED_VIEW_HAS: &str = "the view has";
 
 /// The tokens that JP sends, summed over conversations.
@@ -69,7 +70,9 @@ impl SentTotals {
         jp.raw += other_jp.raw;
         jp.view += other_jp.view;
         if jp.difference.is_some() || other_jp.difference.is_some() {
-            jp.difference = Some("JP does not apply every overlay; `show` names the ignored ones".to_owned());
+            let difference =
+                "JP does not apply every overlay as jp-compact does; `show` names the differences";
+            jp.difference = Some(difference.to_owned());
         }
     }
 
@@ -175,7 +178,10 @@ mod tests {
             let mut sum = first.clone();
             sum.add(second);
             let text = sum.jp.and_then(|jp| jp.difference).unwrap_or_default();
-            assert_eq!(text, "JP does not apply every overlay; `show` names the ignored ones");
+            assert_eq!(
+                text,
+                "JP does not apply every overlay as jp-compact does; `show` names the differences"
+            );
         }
         let mut sum = same.clone();
         sum.add(&same);

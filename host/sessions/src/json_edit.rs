@@ -20,7 +20,7 @@ impl StringEdits<'_> {
     pub(crate) fn apply(&self, json: &[u8]) -> Vec<u8> {
         let mut edits = Vec::new();
         let mut scanner = Scanner::lenient(json, 0);
-        if self.visit(&mut scanner, json, 0, "", &mut edits).is_err() {
+        if self.visit(&mut scanner, json, 0, "", &mut edits).is_err() || !scanner.has_ended() {
             return json.to_vec();
         }
         let (mut out, mut offset) = (Vec::with_capacity(json.len()), 0);
@@ -83,6 +83,7 @@ mod tests {
     fn leaves_content_numbers_and_malformed_lines_alone() {
         check(r#"{"message":{"id":"a"},"n":1.50e3,"id":2}"#, r#"{"message":{"id":"a"},"n":1.50e3,"id":2}"#);
         check(r#"{"id":"a""#, r#"{"id":"a""#);
+        check(r#"{"id":"a"} x"#, r#"{"id":"a"} x"#);
         check("starting up", "starting up");
     }
 }

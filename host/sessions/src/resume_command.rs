@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use jp_compact_runtime::environment::Environment;
@@ -46,7 +47,9 @@ impl ResumeCommand {
         let path = environment.variables.get("PATH").unwrap_or_default();
         let mut paths =
             std::env::split_paths(&path).map(|folder| environment.cwd.join(folder).join(self.program()));
-        paths.find(|path| path.is_file())
+        paths.find(|path| {
+            path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+        })
     }
 
     /// Returns the name of the agent's program, which may follow `env` and its variables.
@@ -59,7 +62,8 @@ impl ResumeCommand {
     /// Replaces this process with the command. Returns only if that fails.
     #[must_use]
     pub fn exec(&self, environment: &Environment) -> io::Error {
-        // The command runs in the folder of the session, where a relative folder of PATH would be another one.
+        // `exec` changes to the folder of the session. A relative folder in PATH would then be another folder, so the
+        // program gets its absolute path.
         let path = self.program_in_path(environment);
         let path = path.as_deref().and_then(Path::to_str).unwrap_or(self.program());
         let mut words = self.words.clone();
@@ -105,7 +109,10 @@ mod tests {
         std::fs::write(folder.path().join("env"), "").unwrap();
         let error = command.check(&environment).unwrap_err();
         assert_eq!(error.to_string(), "failed to resume a session: `openhands` is not in PATH");
-        std::fs::write(folder.path().join("openhands"), "").unwrap();
+        let program = folder.path().join("openhands");
+        std::fs::write(&program, "").unwrap();
+        assert!(command.check(&environment).is_err(), "the file is not executable");
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         assert!(command.check(&environment).is_ok());
     }
 

@@ -141,8 +141,9 @@ fn rejected(args: &Args, plugin: &TestedPlugin, stderr: &str, rejection: Rejecti
         _ => Exit::Violation,
     };
     let path = trust::quoted(&args.path);
-    let hint = format!("`jp-compact strategy test {path} --only {check}` shows the expected exchange");
-    let message = format!("the host would reject the reply of {}", args.path.display());
+    let hint = format!("`jp-compact strategy test {path} --only {check} -v` prints the rule");
+    let rejected = if check.starts_with('D') { "description" } else { "reply" };
+    let message = format!("the host would reject the {rejected} of {}", args.path.display());
     let mut report = Report::new(exit, message, Some(&hint));
     let command_with = |grants: &str| {
         let transcript = trust::quoted(Path::new(&args.transcript));

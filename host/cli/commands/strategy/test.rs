@@ -26,7 +26,7 @@ use crate::interrupt::until_interrupted;
 use crate::lines::EscapedLines;
 use crate::output;
 
-/// Check a strategy against every rule of the protocol
+/// Check a strategy against the rules of the protocol
 ///
 /// The strategy is executed many times. Failures are printed first; `-v` also prints the other checks.
 #[derive(Debug, Parser)]
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
-    /// Run only the check with this ID
+    /// Report only the check with this ID
     #[arg(long, value_name = "ID", value_parser = parse_check)]
     only: Option<&'static Check>,
     /// Check the core rules only, or unusual requests as well

@@ -70,7 +70,7 @@ fn a_summary_begins_with_a_turn_or_its_first_step() {
     check(&done, "0", "1.3", "turns 0-1.3");
     check(&done, "1.0", "1.3", "steps 1.0-1.3");
     let extended =
-        "extended steps 1.2-1.3 to steps 1.0-1.3: a summary begins with a turn or with its first step";
+        "extended steps 1.2-1.3 to steps 1.0-1.3: a summary begins with a turn or a turn's first step";
     check(&done, "1.2", "1.3", &format!("steps 1.0-1.3\n{extended}"));
     check(&done, "1", "1", "turn 1");
 }

@@ -1,9 +1,10 @@
-//! Errors of the registry: a plugin folder cannot be searched, or no plugin runs under a name.
+//! Errors of the registry: a plugin folder cannot be searched, an executable of the host is missing, or no plugin runs
+//! under a name.
 
 use std::io;
 use std::path::PathBuf;
 
-/// The plugin folders cannot be searched.
+/// The plugin folders cannot be searched, or an executable of the host is missing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiscoveryError {

@@ -59,7 +59,7 @@ pub(super) fn path(location: &Location<'_>) -> Option<PathBuf> {
     Some(conversations.join(location.id.replace('-', "")).join(events::FOLDER))
 }
 
-/// Returns the command that resumes a conversation outside of the folder of `OpenHands`.
+/// Returns the command that resumes a conversation that is not in the folder of `OpenHands`.
 pub(super) fn resume_words(id: &str, path: &Path) -> Vec<String> {
     let conversations = path.parent().and_then(Path::parent).unwrap_or(path);
     let variable = format!("OPENHANDS_CONVERSATIONS_DIR={}", conversations.display());

@@ -48,7 +48,7 @@ impl World {
         self.path("data/workspace/ws-otvo8").join(name)
     }
 
-    /// Writes a conversation that is `age` seconds old. Returns the path of its events.json.
+    /// Writes a conversation that was changed `age` seconds before a fixed time. Returns the path of its events.json.
     #[track_caller]
     pub(crate) fn conversation(&self, folder: &Path, events: &[u8], age: u64) -> PathBuf {
         fs::create_dir_all(folder).unwrap();

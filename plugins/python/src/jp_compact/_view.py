@@ -16,8 +16,8 @@ _log = logging.getLogger("jp_compact")
 class Viewer:
     """Makes views with a worker that it starts when it needs one.
 
-    `arguments` are options of `batch`, by default the profile `agent`. Messages whose text (`str`) has fewer than three
-    characters for each token of `threshold` are not compacted.
+    `arguments` are options of `batch`, by default the profile `agent`. A transcript is compacted only if its `str` has
+    at least three characters for each token of `threshold`.
     """
 
     def __init__(self, *arguments: str, threshold: int = 20_000, executable: str = "jp-compact", deadline: float = 30.0) -> None:
@@ -45,10 +45,11 @@ class Viewer:
         return answer["view"]
 
     def close(self) -> None:
-        """Ends the worker."""
-        if self._worker is not None:
-            self._worker.close()
-            self._worker = None
+        """Ends the worker. If another thread is making a view, waits for it."""
+        with self._lock:
+            if self._worker is not None:
+                self._worker.close()
+                self._worker = None
 
     def __del__(self) -> None:
         if hasattr(self, "_worker"):

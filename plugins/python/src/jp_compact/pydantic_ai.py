@@ -52,7 +52,7 @@ class CompactHistory(AbstractCapability[Any]):
             for number, part in enumerate(message.parts):
                 row = f"{at}.{number}"
                 if row in summaries and isinstance(message, ModelRequest):
-                    # A result directly follows its call, so the parts before the summary are a message of their own.
+                    # A result must directly follow its call. So the parts before the summary form a separate message.
                     compacted += _with_parts(message, left)
                     left = []
                 compacted += summaries.get(row, [])
@@ -84,6 +84,11 @@ def _blocks(row: str, part: Any) -> list[dict[str, Any]]:
     if isinstance(part, ToolReturnPart):
         text = part.model_response_str()
         return [{"role": "user", "type": "tool_result", "tool_use_id": part.tool_call_id, "content": text, "row": row}]
+    # The answer to a rejected call. pydantic-ai will remove the class `RetryPromptPart`.
+    if part.part_kind == "retry-prompt" and part.tool_name is not None:
+        text = part.content if isinstance(part.content, str) else part.model_response()
+        result = {"type": "tool_result", "tool_use_id": part.tool_call_id, "content": text, "is_error": True}
+        return [{"role": "user", **result, "row": row}]
     if isinstance(part, TextPart) and part.content:
         return [{"role": "assistant", "type": "text", "text": part.content, "row": row}]
     if isinstance(part, ToolCallPart):
