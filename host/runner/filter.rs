@@ -84,6 +84,7 @@ mod linux {
         let mut deny = DeniedCalls::default();
         deny.kernel_interfaces();
         deny.metadata();
+        deny.preallocation();
         deny.other_processes(pid);
         deny.signals(jail, protected, pid);
         deny.processes(jail.subprocess);
@@ -308,6 +309,14 @@ mod linux {
             }
         }
 
+        /// Denies disk space beyond the end of a file. The limit on file sizes does not count it.
+        fn preallocation(&mut self) {
+            self.when(libc::SYS_fallocate, &[(1, MaskedEq(FALLOC_FL_KEEP_SIZE.into()), FALLOC_FL_KEEP_SIZE)]);
+            for request in [FS_IOC_RESVSP, FS_IOC_RESVSP64, FS_IOC_ZERO_RANGE] {
+                self.when(libc::SYS_ioctl, &[(1, Eq, request)]);
+            }
+        }
+
         /// Denies access to other processes. They belong to the same user, so the kernel would allow the access.
         fn other_processes(&mut self, pid: u32) {
             self.always(&[
@@ -475,6 +484,10 @@ mod linux {
     const SIOCSPGRP: u32 = 0x8902;
     const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
     const FS_IOC_FSSETXATTR: u32 = 0x401c_5820;
+    const FALLOC_FL_KEEP_SIZE: u32 = libc::FALLOC_FL_KEEP_SIZE.cast_unsigned();
+    const FS_IOC_RESVSP: u32 = 0x4030_5828;
+    const FS_IOC_RESVSP64: u32 = 0x4030_582a;
+    const FS_IOC_ZERO_RANGE: u32 = 0x4030_5839;
     const PRIO_USER: u32 = 2;
     const IOPRIO_WHO_USER: u32 = 3;
     /// The bits of a socket's type without its flags.

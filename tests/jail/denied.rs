@@ -94,6 +94,16 @@ fn leases_and_watches_on_readable_files_are_denied() {
 }
 
 #[test]
+fn allocating_beyond_the_end_of_a_file_is_denied() {
+    let fixture = Fixture::new();
+    fixture.check_allowed(&["allocate"]);
+    fixture.check_denied(&["allocate-beyond-end"], "EPERM");
+    for request in ["40", "42", "57"] {
+        fixture.check_denied(&["reserve-by-ioctl", request], "EPERM");
+    }
+}
+
+#[test]
 fn private_directories_of_siblings_are_denied() {
     let fixture = Fixture::new();
     fs::create_dir(fixture.path("sibling")).unwrap();

@@ -176,6 +176,18 @@ static int attempt(int argc, char **argv) {
     if (unlink("d") < 0 || unlink("a/c") < 0) return report(-1);
     return report(rmdir("a"));
   }
+  if (IS("allocate") || IS("allocate-beyond-end")) {
+    int file = open("allocated", O_RDWR | O_CREAT, 0600);
+    if (file < 0) return skip("no file");
+    return report(ALLOWED(fallocate(file, IS("allocate") ? 0 : FALLOC_FL_KEEP_SIZE, 0, 4096), EOPNOTSUPP));
+  }
+  if (IS("reserve-by-ioctl")) {
+    /* struct space_resv of the kernel. Its first two requests and the last one allocate beyond the end. */
+    struct { int16_t type, whence; int64_t start, len; int32_t sysid; uint32_t pid; int32_t pad[4]; } range = {.len = 4096};
+    int file = open("allocated", O_RDWR | O_CREAT, 0600);
+    if (file < 0) return skip("no file");
+    return report(ALLOWED(ioctl(file, _IOW('X', atoi(argument), range), &range), EOPNOTSUPP));
+  }
   if (IS("move-in-private-folder")) {
     if (mkdir("a", 0700) < 0 || open("a/b", O_RDWR | O_CREAT, 0600) < 0) return report(-1);
     return report(rename("a/b", "c"));
