@@ -184,6 +184,20 @@ fn private_directory_limit_counts_files_that_were_removed() {
 }
 
 #[test]
+fn private_directory_limit_counts_files_in_sockets() {
+    if !has_compiler() {
+        return;
+    }
+    let world = World::new(1);
+    let output = world.run_with_permission("sends-what-it-removed", "network");
+    let message = "bytes into its private directory";
+    assert!(output.code == Some(15) && output.stderr.contains(message), "{}", output.stderr);
+    let output = world.run_with_permission("sends-what-it-removed", "subprocess");
+    assert!(output.stderr.contains("Operation not permitted"), "{}", output.stderr);
+    assert_eq!((world.unchanged(), world.folders_in_temp()), (1, 0));
+}
+
+#[test]
 fn strategy_that_changes_its_file_runs_as_it_was_started() {
     if !has_compiler() {
         return;

@@ -89,7 +89,7 @@ mod linux {
         deny.signals(jail, protected, pid);
         deny.processes(jail.subprocess);
         deny.sockets(jail.network);
-        deny.descriptors(jail);
+        deny.descriptors(jail.network);
         deny.memory(jail.subprocess);
         let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
         let (always, with_conditions): (Vec<_>, Vec<_>) =
@@ -437,9 +437,10 @@ mod linux {
         }
 
         /// Denies sending of descriptors. A descriptor that is sent and not received belongs to no process. It would keep
-        /// deleted files that the host cannot find.
-        fn descriptors(&mut self, jail: &JailRules) {
-            if !jail.network && !jail.subprocess {
+        /// deleted files that the host cannot find. With the grant `network`, resolvers need these calls, and the host
+        /// looks for sent descriptors (`open_files.rs`).
+        fn descriptors(&mut self, network: bool) {
+            if !network {
                 self.always(&[libc::SYS_sendmsg, libc::SYS_sendmmsg]);
             }
         }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -80,6 +81,20 @@ static void use_disk(int number, int removed, int mapped) {
   if (mapped || !removed) close(file);
 }
 
+/* Removes a file, and sends its descriptor to a socket that nothing reads. */
+static void send_removed_file(void) {
+  int pair[2], file = open("sent", O_RDWR | O_CREAT, 0600);
+  char control[CMSG_SPACE(sizeof file)] = {0};
+  struct iovec byte = {"x", 1};
+  struct msghdr message = {.msg_iov = &byte, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  *header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof file)};
+  memcpy(CMSG_DATA(header), &file, sizeof file);
+  if (file < 0 || unlink("sent") < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) fail("socketpair");
+  if (sendmsg(pair[0], &message, 0) < 0) fail("sendmsg");
+  close(file);
+}
+
 /* Replaces an executable by another file. */
 static void replace_file(const char *path) {
   char next[4096];
@@ -147,6 +162,7 @@ static void behave(void) {
   else if (mode_is("fills-its-folder-and-answers")) { for (int n = 0; n < 8; n++) use_disk(n, 0, 0); write_result(VALID_COMPACTION); }
   else if (mode_is("holds-what-it-removed")) { for (int n = 0; n < 8; n++) use_disk(n, 1, 0); sleep_forever(); }
   else if (mode_is("maps-what-it-removed")) { for (int n = 0; n < 8; n++) use_disk(n, 1, 1); sleep_forever(); }
+  else if (mode_is("sends-what-it-removed")) { send_removed_file(); sleep_forever(); }
   else if (mode_is("floods-stdout")) for (;;) write_bytes('y', 1 << 20, 1);
   else if (mode_is("floods-stderr")) { write_bytes('x', 1 << 27, 2); write_result(VALID_COMPACTION); }
   else if (mode_is("floods-stderr-for-ever")) for (;;) { write_bytes('x', 1 << 20, 2); poll(NULL, 0, 5); }

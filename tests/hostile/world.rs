@@ -162,6 +162,18 @@ impl World {
         self.run_spec(&spec, tier, &folder, LONG_DEADLINE, &[])
     }
 
+    /// Runs the strategy in a jail with a permission, which the manifest in the folder of this world requests.
+    #[track_caller]
+    pub(crate) fn run_with_permission(&self, mode: &str, permission: &str) -> RunOutput {
+        let folder = self.path("granted");
+        fs::create_dir_all(folder.join("hostile")).unwrap();
+        let granted = PLUGINS.folder(Tier::Granted).join("hostile");
+        run_successfully(Command::new("cp").arg(granted.join("hostile")).arg(folder.join("hostile")));
+        let manifest = fs::read_to_string(granted.join("plugin.toml")).unwrap();
+        fs::write(folder.join("hostile/plugin.toml"), manifest.replace("subprocess", permission)).unwrap();
+        self.run_spec(&format!("hostile:mode={mode}"), Tier::Granted, &folder, Duration::from_secs(30), &[])
+    }
+
     /// Returns the output of another command for the first conversation.
     #[track_caller]
     pub(crate) fn output_of(&self, args: &[&str]) -> String {

@@ -305,5 +305,6 @@ fn memory_outside_the_limits_is_denied() {
     Fixture::with_permissions(subprocess()).check_allowed(&["shared-memory"]);
     // Sent descriptors keep deleted files, whose size the host cannot see.
     fixture.check_denied(&["send-descriptor"], "EPERM");
+    Fixture::with_permissions(subprocess()).check_denied(&["send-descriptor"], "EPERM");
     assert_eq!(fixture.outcome(Confinement::Contained, &["much-memory"]), "ENOMEM");
 }

@@ -39,6 +39,8 @@ mod linux {
     /// The assumed size of a file that is only mapped, because its real size is unknown. It is the file size
     /// limit that the runner sets.
     const FILE_BYTES_MAX: u64 = 64 << 20;
+    /// The assumed size of the files whose descriptors are in a socket: the limits of the runner for files and descriptors.
+    const ALL_FILES_BYTES_MAX: u64 = 64 * FILE_BYTES_MAX;
 
     /// Returns the size of the removed files that the processes have open or mapped.
     pub(in super::super) fn bytes(leader: Pid, scope: ProcessScope, dir: &PrivateDir) -> u64 {
@@ -52,7 +54,15 @@ mod linux {
         for pid in &pids {
             for descriptor in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
                 let Ok(stat) = stat(descriptor.path()) else { continue };
-                let is_removed = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_nlink == 0;
+                let kind = FileType::from_raw_mode(stat.st_mode);
+                // Other processes may receive sent descriptors soon. A process without others only hides files.
+                if kind == FileType::Socket
+                    && scope == ProcessScope::Process
+                    && holds_descriptors(*pid, &descriptor)
+                {
+                    bytes += ALL_FILES_BYTES_MAX;
+                }
+                let is_removed = kind.is_file() && stat.st_nlink == 0;
                 if is_removed
                     && FileId::new(&stat).device == folder.device
                     && counted_inodes.insert(stat.st_ino)
@@ -69,6 +79,13 @@ mod linux {
             }
         }
         bytes
+    }
+
+    /// Returns whether a socket holds descriptors that were sent and not received.
+    fn holds_descriptors(pid: i32, descriptor: &fs::DirEntry) -> bool {
+        let path = format!("/proc/{pid}/fdinfo/{}", descriptor.file_name().display());
+        let info = small_file::read_system_text(&path).unwrap_or_default();
+        info.lines().any(|line| line.strip_prefix("scm_fds:").is_some_and(|count| count.trim() != "0"))
     }
 
     /// Parses a line of `/proc/<pid>/maps`. Returns the inode if the line maps a removed file of the private directory.
