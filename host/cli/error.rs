@@ -349,7 +349,7 @@ fn run_exit(error: &compact::Error) -> Exit {
         E::LintFailed { .. } => Exit::Refused,
         E::ConstraintsLost { .. } => Exit::Gate,
         E::NoSuchOverlay { .. } => Exit::Usage,
-        E::NotAllowed(_) => Exit::NotTrusted,
+        E::NotAllowed(_) | E::NoNetwork { .. } => Exit::NotTrusted,
         E::Strategy { source, .. } => strategy_exit(source),
         _ => Exit::Bug,
     }

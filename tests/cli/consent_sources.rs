@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::{Value, json};
 
 use crate::consent::{CONVERSATION, Scene, TEAM};
-use crate::support::{CommandOutput, Conversation, is_root};
+use crate::support::{Agent, CommandOutput, Conversation, STRIP, is_root, plugin_script};
 
 #[track_caller]
 fn assert_sends_request(scene: &Scene, arguments: &[&str]) {
@@ -251,4 +251,65 @@ fn ignores_approvals_that_others_can_write() {
     }
     scene.run(&[CONVERSATION]).exits(11).reports("jp-compact config trust /here/project");
     scene.assert_requests(0);
+}
+
+/// A workspace file whose default profile selects a strategy and names an address.
+const SENDER: &str = r#"
+[conversation.compaction]
+default_profile = "team"
+auto = { profile = "team", token_threshold = 1 }
+[conversation.compaction.profiles.team]
+keep_last = 0
+strategies = [{ name = "sender", options = { url = "http://theirs.example" } }]
+"#;
+
+/// Installs a strategy that may use the network.
+fn install_sender(scene: &Scene) {
+    let members = json!({"options_schema": {"type": "object", "properties": {"url": {"type": "string"}}}});
+    scene.world.write_script("plugins/sender/sender", &plugin_script("sender", &members, STRIP));
+    let manifest = "manifest = 1\nname = \"sender\"\nversion = \"1.0.0\"\ndescription = \"a test\"\nprotocols = [1]\n\
+                    [run]\ncommand = [\"./sender\"]\n[permissions]\nnetwork = true\n";
+    scene.world.write_file("plugins/sender/plugin.toml", manifest.as_bytes());
+}
+
+#[test]
+fn network_strategy_does_not_start_before_approval() {
+    let scene = Scene::with_config(SENDER);
+    install_sender(&scene);
+    let plugins = scene.world.path("plugins");
+    let discovery = ["--trust-dir", plugins.to_str().unwrap(), "--sandbox=contained"];
+    for command in [&[CONVERSATION][..], &[CONVERSATION, "--dry-run"], &["auto", CONVERSATION]] {
+        let output = scene.run(&[command, &discovery].concat()).exits(11);
+        output
+            .reports("`sender`, which may use the network")
+            .reports("jp-compact config trust /here/project");
+    }
+    scene.transcript.assert_untouched();
+    // The user typed this address.
+    scene
+        .run(&[&[CONVERSATION, "--dry-run", "--strategy", "sender:url=http://mine"], &discovery[..]].concat())
+        .exits(0);
+    let trust = [&["config", "trust", "project", "--yes"], &discovery[..]].concat();
+    scene.run(&trust).exits(0).reports("theirs.example");
+    scene.run(&[&[CONVERSATION], &discovery[..]].concat()).exits(0);
+}
+
+#[test]
+fn mcp_client_starts_no_network_strategy() {
+    let scene = Scene::with_config("");
+    install_sender(&scene);
+    let call = json!({
+        "transcript": ".jp/conversations/17738399468-talk", "strategies": ["sender:url=http://theirs.example"],
+    });
+    for (extra, code) in [(&[][..], Some(11)), (&["--allow-model"], None)] {
+        let options = ["--trust-dir", "../plugins", "--sandbox=contained"];
+        let command = scene.world.command(&[&["mcp", "project"], &options[..], extra].concat());
+        let mut agent = Agent::connect_command(&scene.world, command);
+        let result = agent.call("compact", call.clone());
+        match code {
+            Some(code) => drop(result.fails(code).reports("--allow-model")),
+            None => drop(result.succeeds()),
+        }
+        agent.close().exits(0);
+    }
 }

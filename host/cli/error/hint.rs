@@ -60,7 +60,7 @@ pub(super) fn run_hint(error: &compact::Error) -> Option<ErrorHint> {
     let formats = || Format::ALL.map(Format::as_str).join(", ");
     let text = match error {
         E::Store(error) => return error.hint().map(ErrorHint::line),
-        E::NotAllowed(denial) => {
+        E::NotAllowed(denial) | E::NoNetwork { denial, .. } => {
             let hint = denial.hint();
             return Some(match denial.command() {
                 Some(command) => ErrorHint::with_command(hint, &command),

@@ -31,7 +31,7 @@ use crate::{output, prompt};
 
 /// Approve the model settings of a folder
 ///
-/// Some settings select a model or its prompt: profiles, providers, models, instructions. If they come from a repository's .jp-compact.toml, from JP's files, or from a transcript, no model is called with them until you approve them. This command shows these settings and approves exactly the shown values. A changed value must be approved again.
+/// Some settings select a model or its prompt: profiles, providers, models, instructions. Others select a strategy that may use the network. If they come from a repository's .jp-compact.toml, from JP's files, or from a transcript, no model is called with them, and no such strategy runs, until you approve them. This command shows these settings and approves exactly the shown values. A changed value must be approved again.
 #[derive(Debug, Parser)]
 #[command(
     after_help = "Examples:\n  jp-compact config trust\n  jp-compact config trust ~/project --yes\n  jp-compact config trust --list"
@@ -113,9 +113,9 @@ fn foreign_values(
     target: &Target,
     config: &Config,
 ) -> Result<BTreeMap<PathBuf, Vec<ForeignValue>>, Report> {
-    let asks_model = strategies_asking_models(args, config, &target.environment)?;
+    let needs_consent = strategies_with_consent(args, config, &target.environment)?;
     let mut values_by_folder: BTreeMap<PathBuf, Vec<ForeignValue>> = BTreeMap::new();
-    for value in config.foreign(|call| asks_model.get(&call.strategy).copied().unwrap_or(true)) {
+    for value in config.foreign(|call| needs_consent.get(&call.strategy).copied().unwrap_or(true)) {
         if let Some(folder) = target.approval_folder(config, &value) {
             values_by_folder.entry(folder.to_owned()).or_default().push(value);
         }
@@ -174,9 +174,9 @@ impl Target {
     }
 }
 
-/// Maps each strategy of the profiles to whether it asks a model. If a strategy cannot describe itself, the value is
-/// true.
-fn strategies_asking_models(
+/// Maps each strategy of the profiles to whether it asks a model or may use the network. If a strategy cannot describe
+/// itself, the value is true.
+fn strategies_with_consent(
     args: &Args,
     config: &Config,
     environment: &Environment,
@@ -195,22 +195,19 @@ fn strategies_asking_models(
     };
     let calls: Vec<&Call> = config.profiles.values().flat_map(|profile| &profile.calls).collect();
     until_interrupted(async {
-        let mut asks_model = BTreeMap::new();
+        let mut needs_consent = BTreeMap::new();
         for call in calls {
-            if asks_model.contains_key(&call.strategy) {
+            if needs_consent.contains_key(&call.strategy) {
                 continue;
             }
             let described = match registry.find_to_run(&call.strategy, |plugin| trust.is_trusted(plugin)) {
                 Ok(plugin) => preparation.describe(&plugin).await.ok(),
                 Err(_) => None,
             };
-            let needs_model = match described {
-                Some(described) => described.description.needs.iter().any(|need| need == "llm"),
-                None => true,
-            };
-            asks_model.insert(call.strategy.clone(), needs_model);
+            let needs = described.is_none_or(|described| compact::needs_consent(&described));
+            needs_consent.insert(call.strategy.clone(), needs);
         }
-        Ok(asks_model)
+        Ok(needs_consent)
     })
 }
 

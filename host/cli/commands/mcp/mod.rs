@@ -48,7 +48,7 @@ pub(crate) struct Args {
     folder: PathBuf,
     /// Allow clients to call a model through your own or approved profiles
     ///
-    /// Without this option, a call that needs a model fails, because the client chose its arguments, and not you.
+    /// Without this option, a call that needs a model, or a strategy that may use the network, fails, because the client chose its arguments, and not you.
     #[arg(long)]
     allow_model: bool,
     #[command(flatten)]

@@ -72,6 +72,12 @@ pub enum Error {
     },
     #[error("not allowed to ask a model")]
     NotAllowed(#[source] Box<Denial>),
+    #[error("not allowed to start the strategy `{strategy}`, which may use the network")]
+    NoNetwork {
+        strategy: String,
+        #[source]
+        denial: Box<Denial>,
+    },
 }
 
 fn constraint_count(count: usize) -> String {

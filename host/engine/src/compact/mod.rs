@@ -45,7 +45,7 @@ pub use llm_failure_cache::LlmFailureCache;
 pub use losses::lost_paths;
 pub(crate) use open::require_jp;
 pub use open::{Opened, open, open_as, open_to_append, read_bytes, warnings, with_sidecar};
-pub use prepare::{Preparation, PreparedStrategy, Sandbox, allow, prepare};
+pub use prepare::{Preparation, PreparedStrategy, Sandbox, allow, needs_consent, prepare};
 pub use report::{RunReport, SentByJp, Step, StrategyOutcome, TurnChange, overlay_report};
 pub use reset::{ResetReport, reset};
 pub use settings::{RunIo, RunLimits, RunPolicy, RunSettings};

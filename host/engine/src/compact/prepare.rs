@@ -46,7 +46,12 @@ pub struct PreparedStrategy {
 impl PreparedStrategy {
     #[must_use]
     pub fn needs_model(&self) -> bool {
-        self.described.description.needs.iter().any(|need| need == "llm")
+        needs_model(&self.described)
+    }
+
+    /// Whether the strategy itself may send the conversation to an address.
+    pub(super) fn has_network(&self) -> bool {
+        self.described.confined.cleared.permissions.network
     }
 
     /// Returns the properties that its ranges depend on.
@@ -227,6 +232,17 @@ fn with_stderr_tail(error: &StrategyRunError) -> String {
         StrategyRunError::Session(error) => error.with_stderr_tail(),
         _ => error.to_string(),
     }
+}
+
+fn needs_model(described: &Described) -> bool {
+    described.description.needs.iter().any(|need| need == "llm")
+}
+
+/// Returns whether foreign values that lead to the strategy need the user's consent: it asks a model, or may use the
+/// network.
+#[must_use]
+pub fn needs_consent(described: &Described) -> bool {
+    needs_model(described) || described.confined.cleared.permissions.network
 }
 
 /// Checks that every need of a strategy was granted. Bundled strategies need no grants.

@@ -96,16 +96,22 @@ pub struct RunLimits {
 }
 
 impl RunSettings {
-    /// Decides whether the strategies may ask a model. Every run begins with this check. A caller with expensive
-    /// preparations can do it earlier.
+    /// Decides whether the strategies may ask a model or use the network. Every run begins with this check. A caller with
+    /// expensive preparations can do it earlier.
     ///
     /// # Errors
-    /// A strategy needs a model, but may not ask one.
+    /// A strategy needs a model, but may not ask one. Or it has the grant `network`, but may not use it.
     pub fn allow(&self) -> Result<Vec<Option<Allowed>>, Error> {
         self.strategies.iter().map(|strategy| self.allow_strategy(strategy)).collect()
     }
 
     fn allow_strategy(&self, strategy: &PreparedStrategy) -> Result<Option<Allowed>, Error> {
+        if strategy.has_network() {
+            consent::check(&self.policy.consent, &strategy.provenance, None).map_err(|denial| {
+                let strategy = strategy.described.description.name.clone();
+                Error::NoNetwork { strategy, denial: Box::new(denial) }
+            })?;
+        }
         if !strategy.needs_model() {
             return Ok(None);
         }

@@ -1,6 +1,7 @@
 //! The decision whether a model may be asked. A request costs money and sends the conversation to a provider. The
 //! provider, the model, the instructions, and the profile that leads to them must therefore be built in, come from the
 //! user's configuration, or be typed. The user must approve every other value once per folder, exactly as it was shown.
+//! The same holds for a strategy that may use the network, because its options can name an address.
 //!
 //! [`allow`] is the only place that decides. A request to a model needs an [`Allowed`], so no command can skip the
 //! decision.
@@ -136,8 +137,11 @@ pub fn allow(
     })))
 }
 
-/// Checks that every foreign value that leads to the model is approved.
-fn check(
+/// Checks that every foreign value that leads to a model, or to a strategy with the network, is approved.
+///
+/// # Errors
+/// A value is not approved, or a client may not choose it.
+pub(crate) fn check(
     consent: &ConsentContext,
     provenance: &Provenance,
     configured: Option<&ConfiguredModel>,
@@ -182,8 +186,8 @@ impl Denial {
     pub fn hint(&self) -> String {
         match self {
             Self::Client => {
-                "the user may start the server with `jp-compact mcp --allow-model`; profiles that ask no model work \
-                 without it"
+                "the user may start the server with `jp-compact mcp --allow-model`; profiles that use neither a model \
+                 nor the network work without it"
                     .into()
             }
             Self::NotApproved { foreign, .. } => {
