@@ -112,6 +112,20 @@ fn file_in_a_command_is_trusted_with_its_folder() {
 }
 
 #[test]
+fn file_in_an_option_is_trusted_with_its_folder() {
+    for option in ["--rcfile=PATH", "-rPATH", "--import=file://PATH", "A=x:PATH"] {
+        let install = |home: &Home| {
+            let script = home.script("plugin", "").replace("#!/bin/sh\n", "#!/bin/sh\nshift\n");
+            home.install("plugin/main.sh", &script);
+            let option = option.replace("PATH", home.path("own/shell").to_str().unwrap());
+            let command = format!("\"./main.sh\", \"{option}\"");
+            fs::write(home.path("plugin/plugin.toml"), manifest("plugin", &command, "")).unwrap();
+        };
+        check(install, "own/shell");
+    }
+}
+
+#[test]
 fn interpreter_that_others_can_change_is_rejected() {
     let home = Home::new();
     let shell = copy_shell(&home);

@@ -1,5 +1,5 @@
 //! The files that a plugin executes but does not contain: the interpreter of its `#!` line, the program of the
-//! `command` in its manifest, and absolute paths among the arguments of either. Trust in a plugin includes those
+//! `command` in its manifest, and absolute paths in the arguments of either. Trust in a plugin includes those
 //! outside the system folders. They are hashed together with the plugin, and the owner and mode checks also cover
 //! their paths. This module must never execute anything.
 
@@ -107,6 +107,7 @@ fn add_file(path: PathBuf, found: &mut Vec<ExecutedFile>) -> Option<PathBuf> {
 }
 
 fn add_absolute_args(args: &[String], found: &mut Vec<ExecutedFile>) {
-    let absolute = args.iter().map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute.for_each(|path| drop(add_file(path, found)));
+    for path in args.iter().flat_map(|arg| shebang::absolute_paths(arg)) {
+        add_file(path.into(), found);
+    }
 }

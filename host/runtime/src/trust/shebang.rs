@@ -67,8 +67,10 @@ fn parse(line: &str) -> Result<Line, &'static str> {
         return Err("uses quotes, escapes or variables with `env -S`");
     }
     while let Some(word) = words.next_if(|word| word.starts_with('-') || word.contains('=')) {
-        // Options of `env` and these variables change what is started.
-        if ["-", "PATH="].iter().chain(&LOADER_PREFIXES).any(|prefix| word.starts_with(prefix)) {
+        // Options of `env` and these variables change what is started. A path can name code for any interpreter.
+        let changes_start =
+            ["-", "PATH="].iter().chain(&LOADER_PREFIXES).any(|prefix| word.starts_with(prefix));
+        if changes_start || absolute_paths(word).next().is_some() {
             return Err("passes `env` an option or a variable that changes what is started");
         }
     }
@@ -86,6 +88,13 @@ fn parse(line: &str) -> Result<Line, &'static str> {
 fn possible_args(rest: &str) -> Vec<String> {
     let words = rest.split(BLANK).filter(|word| !word.is_empty() && *word != rest);
     Some(rest).filter(|rest| !rest.is_empty()).into_iter().chain(words).map(str::to_owned).collect()
+}
+
+/// Returns the absolute paths in an argument, as in `/x.js`, `--require=/x.js`, `-r/x.js`, and `PYTHONPATH=a:/b`.
+pub(super) fn absolute_paths(arg: &str) -> impl Iterator<Item = &str> {
+    let in_part = |part: &str| if part.starts_with('-') { part.find('/') } else { Some(0) };
+    let parts = arg.split(['=', ':', ',']).filter_map(move |part| part.get(in_part(part)?..));
+    std::iter::once(arg).chain(parts).filter(|path| path.starts_with('/'))
 }
 
 /// Returns the interpreter of a script with symbolic links resolved.
@@ -163,6 +172,8 @@ mod tests {
             "env -S PATH=/home/u sh",
             "env LD_PRELOAD=/x sh",
             "env -S DYLD_A=/x sh",
+            "env -S PYTHONPATH=a:/x sh",
+            "env -S NODE_OPTIONS=--require=/x.js sh",
         ] {
             rejects(&format!("/usr/bin/{line}"), reason);
         }
