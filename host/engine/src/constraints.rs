@@ -1,11 +1,14 @@
 //! The constraints that a view lost: sentences in which the user sets a rule (PROTOCOL.md, "Kept verbatim"). A constraint is
 //! kept if one event of the view has the whole sentence.
 
+use std::collections::HashSet;
+
 use jp_compact_core::decode;
 use jp_compact_core::event::Kind;
 use jp_compact_core::stream::Stream;
 use jp_compact_core::turn::TurnRange;
 use jp_compact_core::view::View;
+use jp_compact_evidence::constraint::Sentences;
 use jp_compact_schema::{SUMMARY_REQUEST, constraints};
 use serde_json::Value;
 
@@ -32,7 +35,7 @@ pub fn lost_constraints(
     ranges: &[CompactedRange],
     (old_view, new_view): (&View, &View),
 ) -> Vec<LostConstraint> {
-    let mut lost: Vec<(LostConstraint, bool)> = Vec::new();
+    let (mut candidates, mut known): (Vec<(LostConstraint, bool)>, _) = (Vec::new(), HashSet::new());
     for (element, event) in stream.events().iter().enumerate() {
         let compacted = || ranges.iter().filter(|compacted| stream.is_in(compacted.range, element));
         if compacted().next().is_none() {
@@ -46,18 +49,26 @@ pub fn lost_constraints(
         };
         let Some(message) = text else { continue };
         for sentence in constraints(&message) {
-            if !lost.iter().any(|(other, _)| other.sentence == sentence) {
+            if known.insert(sentence.to_owned()) {
                 let constraint = LostConstraint { turn: event.turn, sentence: sentence.to_owned() };
-                lost.push((constraint, is_summarized));
+                candidates.push((constraint, is_summarized));
             }
         }
     }
-    retain_missing(&mut lost, stream, new_view);
+    // The sentences differ, so their numbers are their positions.
+    let (sentences, _) = Sentences::new(candidates.iter().map(|(constraint, _)| &*constraint.sentence));
+    let is_kept = kept_sentences(&sentences, candidates.len(), stream, new_view);
+    if is_kept.iter().all(|kept| *kept) {
+        return Vec::new();
+    }
+    let was_kept = kept_sentences(&sentences, candidates.len(), stream, old_view);
+    let kept = is_kept.into_iter().zip(was_kept);
     // A result does not lose a sentence that the old view lacks and that no new summary replaces.
-    let mut lost_before: Vec<_> = lost.iter().filter(|(_, is_summarized)| !is_summarized).cloned().collect();
-    retain_missing(&mut lost_before, stream, old_view);
-    lost.retain(|constraint| !lost_before.contains(constraint));
-    lost.into_iter().map(|(constraint, _)| constraint).collect()
+    let lost = candidates
+        .into_iter()
+        .zip(kept)
+        .filter(|((_, is_summarized), (is_kept, was_kept))| !is_kept && (*is_summarized || *was_kept));
+    lost.map(|((constraint, _), _)| constraint).collect()
 }
 
 /// Returns the text of a message that the user wrote, or that replaces steps in a copy of a compacted transcript. An
@@ -80,19 +91,21 @@ fn copied_summary(stream: &Stream, element: usize) -> Option<String> {
     Some(decode::raw(stream, element)?.get("message")?.as_str()?.to_owned())
 }
 
-/// Keeps the constraints that no event of a view has.
-fn retain_missing(constraints: &mut Vec<(LostConstraint, bool)>, stream: &Stream, view: &View) {
+/// Returns which sentences an event of a view has.
+fn kept_sentences(sentences: &Sentences, count: usize, stream: &Stream, view: &View) -> Vec<bool> {
+    let mut kept = vec![false; count];
+    if kept.is_empty() {
+        return kept;
+    }
     for item in view.items() {
-        if constraints.is_empty() {
-            return;
-        }
         let Some(event) = item.part.event(stream) else { continue };
         event.values().for_each(|value| {
             visit_texts(value, &mut |text| {
-                constraints.retain(|(constraint, _)| !text.contains(&*constraint.sentence));
+                sentences.for_each_in(text, |sentence| kept[sentence as usize] = true);
             });
         });
     }
+    kept
 }
 
 fn visit_texts(value: &Value, visit: &mut impl FnMut(&str)) {

@@ -38,7 +38,7 @@ fn sentences(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The number of a sentence. Equal sentences have the same number.
-pub(crate) type SentenceId = u32;
+pub type SentenceId = u32;
 
 /// The matcher searches for at most this many bytes of each sentence. The rest is then compared, so long sentences need
 /// little memory.
@@ -46,17 +46,19 @@ const PREFIX_BYTES: usize = 24;
 
 /// The constraints of a session. A text is searched for all of them at once, because a large session has thousands.
 #[derive(Debug, Default)]
-pub(crate) struct Sentences {
+pub struct Sentences {
     texts: Vec<String>,
     /// Finds the prefixes. `None` without a sentence.
     matcher: Option<AhoCorasick>,
-    /// The sentences with each prefix.
+    /// The sentences with each prefix, in the order of their bytes.
     by_prefix: Vec<Vec<SentenceId>>,
+    /// For each sentence, the longest other one that it starts with.
+    shorter: Vec<Option<SentenceId>>,
 }
 
 impl Sentences {
     /// Numbers the sentences, and returns the number of each.
-    pub(crate) fn new<'a>(sentences: impl Iterator<Item = &'a str>) -> (Self, Vec<SentenceId>) {
+    pub fn new<'a>(sentences: impl Iterator<Item = &'a str>) -> (Self, Vec<SentenceId>) {
         let mut numbers: HashMap<&str, SentenceId> = HashMap::new();
         let mut prefixes: HashMap<&[u8], usize> = HashMap::new();
         let (mut found, mut patterns) = (Self::default(), Vec::new());
@@ -77,6 +79,7 @@ impl Sentences {
             });
             found.by_prefix[pattern].push(id);
         }
+        found.sort();
         if !patterns.is_empty() {
             found.matcher =
                 Some(AhoCorasick::new(&patterns).expect("a session has less than 2 GB of sentences"));
@@ -89,16 +92,43 @@ impl Sentences {
     }
 
     /// Calls `found` for each sentence in a text, once for each place.
-    pub(crate) fn for_each_in(&self, text: &str, mut found: impl FnMut(SentenceId)) {
+    pub fn for_each_in(&self, text: &str, mut found: impl FnMut(SentenceId)) {
         let Some(matcher) = &self.matcher else { return };
         for place in matcher.find_overlapping_iter(text) {
             let rest = &text.as_bytes()[place.start()..];
-            for id in &self.by_prefix[place.pattern().as_usize()] {
-                if rest.starts_with(self.texts[*id as usize].as_bytes()) {
-                    found(*id);
+            let ids = &self.by_prefix[place.pattern().as_usize()];
+            // A sentence that starts `rest` also starts every sentence between it and `rest`.
+            let last = ids.partition_point(|id| self.bytes(*id) <= rest).checked_sub(1);
+            let mut next = last.map(|last| ids[last]);
+            while let Some(id) = next {
+                if rest.starts_with(self.bytes(id)) {
+                    found(id);
                 }
+                next = self.shorter[id as usize];
             }
         }
+    }
+
+    /// Sorts the sentences of each prefix. Then a text is compared with few of them, also if all have the same prefix.
+    fn sort(&mut self) {
+        let Self { texts, by_prefix, shorter, .. } = self;
+        shorter.resize(texts.len(), None);
+        for ids in by_prefix {
+            ids.sort_unstable_by_key(|id| texts[*id as usize].as_bytes());
+            for pair in ids.windows(2) {
+                let mut start = Some(pair[0]);
+                while let Some(id) =
+                    start.filter(|id| !texts[pair[1] as usize].starts_with(&texts[*id as usize]))
+                {
+                    start = shorter[id as usize];
+                }
+                shorter[pair[1] as usize] = start;
+            }
+        }
+    }
+
+    fn bytes(&self, id: SentenceId) -> &[u8] {
+        self.texts[id as usize].as_bytes()
     }
 }
 
@@ -128,7 +158,25 @@ mod tests {
         check_search(&sentences, "ax change only x only", &[2, 3]);
         check_search(&["only a", "ly a only a"], "only a only a", &[0, 1]);
         check_search(&["é only"], "é only", &[0]);
+        let same_start = [
+            "only one long beginning of many sentences",
+            "only one long beginning",
+            "only one long beginning of",
+        ];
+        check_search(&same_start, same_start[0], &[0, 1, 2]);
+        check_search(&same_start, "only one long beginning of all, and only one long beginning", &[1, 2]);
+        check_search(&same_start, "only one long beginninG", &[]);
         check_search(&[], "é only", &[]);
+    }
+
+    #[test]
+    fn sentences_with_one_beginning_are_found_in_linear_time() {
+        let texts: Vec<_> =
+            (0..100_000).map(|n| format!("Never change the value of the setting {n:06}.")).collect();
+        let (index, ids) = Sentences::new(texts.iter().map(String::as_str));
+        let mut found = Vec::new();
+        index.for_each_in(&texts.join(" "), |id| found.push(id));
+        assert_eq!(found, ids);
     }
 
     #[track_caller]
