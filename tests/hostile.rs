@@ -198,6 +198,19 @@ fn private_directory_limit_counts_files_in_sockets() {
 }
 
 #[test]
+fn memory_limit_counts_data_that_became_read_only() {
+    if !has_compiler() {
+        return;
+    }
+    for tier in [Tier::Contained, Tier::Jailed] {
+        let world = World::new(1);
+        let output = world.run("hides-memory", tier, Duration::from_secs(30), &[]);
+        let message = "it used more than 1073741824 bytes of memory";
+        assert!(output.code == Some(15) && output.stderr.contains(message), "{tier:?}: {}", output.stderr);
+    }
+}
+
+#[test]
 fn strategy_that_changes_its_file_runs_as_it_was_started() {
     if !has_compiler() {
         return;

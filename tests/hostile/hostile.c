@@ -95,6 +95,17 @@ static void send_removed_file(void) {
   close(file);
 }
 
+/* Keeps much written memory that the limit for data does not count, because it is read-only. */
+static void hide_memory(void) {
+  for (int n = 0; n < 40; n++) {
+    size_t size = 32 << 20;
+    char *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) fail("mmap");
+    memset(block, 1, size);
+    if (mprotect(block, size, PROT_READ) < 0) fail("mprotect");
+  }
+}
+
 /* Replaces an executable by another file. */
 static void replace_file(const char *path) {
   char next[4096];
@@ -162,6 +173,7 @@ static void behave(void) {
   else if (mode_is("fills-its-folder-and-answers")) { for (int n = 0; n < 8; n++) use_disk(n, 0, 0); write_result(VALID_COMPACTION); }
   else if (mode_is("holds-what-it-removed")) { for (int n = 0; n < 8; n++) use_disk(n, 1, 0); sleep_forever(); }
   else if (mode_is("maps-what-it-removed")) { for (int n = 0; n < 8; n++) use_disk(n, 1, 1); sleep_forever(); }
+  else if (mode_is("hides-memory")) { hide_memory(); sleep_forever(); }
   else if (mode_is("sends-what-it-removed")) { send_removed_file(); sleep_forever(); }
   else if (mode_is("floods-stdout")) for (;;) write_bytes('y', 1 << 20, 1);
   else if (mode_is("floods-stderr")) { write_bytes('x', 1 << 27, 2); write_result(VALID_COMPACTION); }

@@ -23,8 +23,8 @@ pub enum ProcessError {
     /// The process wrote too much to stdout and was killed.
     #[error("it wrote more than {bytes_max} bytes to stdout")]
     OutputTooLarge { bytes_max: usize },
-    /// The process exceeded a limit of its private directory and was killed.
-    #[error("it put {0} into its private directory")]
+    /// The process exceeded a limit of its private directory or of its memory, and was killed.
+    #[error("it {0}")]
     PrivateDirTooLarge(Exceeded),
     /// The process exited, but one of its children kept the output open. The child was killed.
     #[error("it exited, but a process it started kept its output open")]

@@ -1,4 +1,5 @@
-//! The size of removed files that a process still has open or mapped. They use disk space without being in a folder.
+//! The size of removed files that a process still has open or mapped, and the size of its memory. Such files use disk space
+//! without being in a folder.
 
 use rustix::process::Pid;
 
@@ -13,14 +14,23 @@ pub(in crate::process) enum ProcessScope {
     Session,
 }
 
-/// Returns 0, because other systems do not show the open files of a process.
+/// The use of disk and memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Usage {
+    /// The size of the removed files.
+    pub(super) removed_bytes: u64,
+    /// The memory of the process that has most.
+    pub(super) memory_bytes: u64,
+}
+
+/// Returns nothing, because other systems do not show the open files of a process.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn bytes(_: Pid, _: ProcessScope, _: &PrivateDir) -> u64 {
-    0
+pub(super) fn measure(_: Pid, _: ProcessScope, _: &PrivateDir) -> Usage {
+    Usage::default()
 }
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::bytes;
+pub(super) use linux::measure;
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -31,7 +41,7 @@ mod linux {
 
     use rustix::fs::{FileType, stat};
 
-    use super::{Pid, PrivateDir, ProcessScope};
+    use super::{Pid, PrivateDir, ProcessScope, Usage};
     use crate::process::orphans;
     use crate::process::private_dir::tree::FileId;
     use crate::small_file;
@@ -42,9 +52,9 @@ mod linux {
     /// The assumed size of the files whose descriptors are in a socket: the limits of the runner for files and descriptors.
     const ALL_FILES_BYTES_MAX: u64 = 64 * FILE_BYTES_MAX;
 
-    /// Returns the size of the removed files that the processes have open or mapped.
-    pub(in super::super) fn bytes(leader: Pid, scope: ProcessScope, dir: &PrivateDir) -> u64 {
-        let Ok(folder) = FileId::at(dir.folder.as_fd()) else { return 0 };
+    /// Measures the removed files that the processes have open or mapped, and their memory.
+    pub(in super::super) fn measure(leader: Pid, scope: ProcessScope, dir: &PrivateDir) -> Usage {
+        let Ok(folder) = FileId::at(dir.folder.as_fd()) else { return Usage::default() };
         let pids = match scope {
             ProcessScope::Process => vec![leader.as_raw_pid()],
             ProcessScope::Session => orphans::session(leader),
@@ -78,7 +88,20 @@ mod linux {
                 bytes += if counted_inodes.insert(inode) { FILE_BYTES_MAX } else { 0 };
             }
         }
-        bytes
+        let memory_bytes = pids.iter().map(|pid| memory_bytes(*pid)).max().unwrap_or_default();
+        Usage { removed_bytes: bytes, memory_bytes }
+    }
+
+    /// Returns the memory that `RLIMIT_DATA` should count. The kernel does not count data that was made read-only, and
+    /// page tables.
+    fn memory_bytes(pid: i32) -> u64 {
+        let status = small_file::read_system_text(&format!("/proc/{pid}/status")).unwrap_or_default();
+        let kibibytes = |line: &str| {
+            let (name, value) = line.split_once(':')?;
+            let counts = ["RssAnon", "RssShmem", "VmPTE", "VmSwap"].contains(&name);
+            value.trim().strip_suffix(" kB")?.parse().ok().filter(|_: &u64| counts)
+        };
+        status.lines().filter_map(kibibytes).sum::<u64>() << 10
     }
 
     /// Returns whether a socket holds descriptors that were sent and not received.

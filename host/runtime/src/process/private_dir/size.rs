@@ -13,7 +13,7 @@ pub const ENTRIES_MAX: u64 = 1 << 14;
 /// The maximum nesting of folders in a private directory.
 pub const DEPTH_MAX: usize = 64;
 
-/// The limit that a private directory exceeds.
+/// The limit that a private directory, or the memory of a process, exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Exceeded {
@@ -23,14 +23,18 @@ pub enum Exceeded {
     Entries(u64),
     /// Folders nested deeper than this.
     Depth(usize),
+    /// The process has more than this many bytes of memory.
+    Memory(u64),
 }
 
 impl fmt::Display for Exceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let directory = "into its private directory";
         match self {
-            Self::Bytes(max) => write!(f, "more than {max} bytes"),
-            Self::Entries(max) => write!(f, "more than {max} files and folders"),
-            Self::Depth(max) => write!(f, "folders nested more than {max} levels deep"),
+            Self::Bytes(max) => write!(f, "put more than {max} bytes {directory}"),
+            Self::Entries(max) => write!(f, "put more than {max} files and folders {directory}"),
+            Self::Depth(max) => write!(f, "put folders nested more than {max} levels deep {directory}"),
+            Self::Memory(max) => write!(f, "used more than {max} bytes of memory"),
         }
     }
 }

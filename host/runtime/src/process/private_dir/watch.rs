@@ -1,4 +1,4 @@
-//! The periodic measurement of a private directory while a strategy works in it.
+//! The periodic measurement of a private directory, and of the memory of the strategy that works in it.
 
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -7,13 +7,15 @@ use std::time::Duration;
 use rustix::process::Pid;
 use tokio::time::{Instant, sleep_until};
 
-use super::open_files::{self, ProcessScope};
+use super::open_files::{self, ProcessScope, Usage};
 use super::{Exceeded, PrivateDir, size};
 
 /// The minimum time between two measurements.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// The pause is this many times as long as the measurement, so measuring takes at most a tenth of the time.
 const PAUSE_FACTOR: u32 = 10;
+/// The maximum memory of a process. It is twice the data limit that the runner sets, because stacks count, too.
+const MEMORY_BYTES_MAX: u64 = 1 << 30;
 
 /// The private directory of a strategy and the schedule of its measurements.
 #[derive(Debug)]
@@ -29,14 +31,14 @@ pub(in crate::process) struct SizeWatch {
 /// have their own schedule.
 #[derive(Debug)]
 struct OpenFiles {
-    bytes: u64,
+    usage: Usage,
     next: Instant,
 }
 
 impl SizeWatch {
     pub(in crate::process) fn new(dir: PrivateDir, bytes_max: u64) -> Self {
         let next = Instant::now() + INTERVAL;
-        Self { dir, bytes_max, next, open_files: OpenFiles { bytes: 0, next }, exceeded: None }
+        Self { dir, bytes_max, next, open_files: OpenFiles { usage: Usage::default(), next }, exceeded: None }
     }
 
     pub(in crate::process) fn path(&self) -> &Path {
@@ -58,16 +60,20 @@ impl SizeWatch {
         }
         match strategy {
             Some((pid, scope)) if self.open_files.next <= Instant::now() => {
-                let (bytes, next) = timed(|| open_files::bytes(pid, scope, &self.dir));
-                self.open_files = OpenFiles { bytes, next };
+                let (usage, next) = timed(|| open_files::measure(pid, scope, &self.dir));
+                self.open_files = OpenFiles { usage, next };
             }
             Some(_) => {}
             // A process that has ended has no open files.
-            None => self.open_files.bytes = 0,
+            None => self.open_files.usage = Usage::default(),
         }
         let folder = self.dir.folder.as_fd();
-        let measure = || size::exceeded(folder, self.open_files.bytes, self.bytes_max);
+        let Usage { removed_bytes, memory_bytes } = self.open_files.usage;
+        let measure = || size::exceeded(folder, removed_bytes, self.bytes_max);
         (self.exceeded, self.next) = timed(measure);
+        if memory_bytes > MEMORY_BYTES_MAX {
+            self.exceeded = Some(Exceeded::Memory(MEMORY_BYTES_MAX));
+        }
         self.exceeded
     }
 }
