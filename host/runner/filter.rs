@@ -326,7 +326,7 @@ mod linux {
                 libc::SYS_process_madvise,
                 libc::SYS_process_mrelease,
                 libc::SYS_kcmp,
-                // This call reveals which process ids exist, and when the processes end.
+                // Its descriptor gives access to a process, and reports its end.
                 libc::SYS_pidfd_open,
                 libc::SYS_pidfd_getfd,
                 libc::SYS_migrate_pages,
