@@ -28,7 +28,6 @@ use crate::source::ByteSource;
 use crate::source_map::{ElementRef, EventSource, FirstRecord, Link, ListForm, SourceMap};
 use crate::transcript::Transcript;
 use jp_compact_json::{JsonIndex, JsonNode, Malformed, MemberFilter, Scanner, Span};
-use serde_json::json;
 
 /// Collects the events and the [`SourceMap`] of one transcript.
 pub(crate) struct EventBuilder {
@@ -392,18 +391,16 @@ impl EventBuilder {
     /// Returns whether a text is a summary of steps that this program wrote. Such a text does not begin a turn, even if
     /// the format has no mark for text that no human wrote.
     fn is_note(&self, body: Span) -> bool {
-        let text = self.raw(body).strip_prefix(b"\"");
-        text.is_some_and(|text| text.starts_with(SUMMARY_NOTE.as_bytes()))
+        self.raw(body).strip_prefix(b"\"").is_some_and(|text| text.starts_with(SUMMARY_NOTE.as_bytes()))
     }
 
     /// Marks a request that the agent wrote, not the user, as an attachment. So it has no constraints of the user. A
     /// summary of steps is not marked, because a strategy recognizes it by its text.
-    pub(crate) fn by_agent(&mut self, name: &str, draft: EventDraft) -> EventDraft {
-        if self.is_note(draft.body) {
-            return draft;
+    pub(crate) fn by_agent(&mut self, name: &str, mut draft: EventDraft) -> EventDraft {
+        if !self.is_note(draft.body) {
+            draft.metadata = self.new_json(&format!(r#"{{"attachment":"{name}"}}"#));
         }
-        let metadata = self.new_json(&json!({ "attachment": name }).to_string());
-        EventDraft { metadata, ..draft }
+        draft
     }
 
     /// Removes the last event if it begins a turn, and is not the first event.

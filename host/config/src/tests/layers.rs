@@ -175,7 +175,7 @@ fn a_workspace_cannot_set_security_options() {
         "permissions = {}",
         "sandbox = \"contained\"",
     ] {
-        let message = "cannot set folders, permissions, trust, environment or commands";
+        let message = "is not allowed in a workspace file; only `conversation` and `llm.model` are";
         rejects_in_workspace(&format!("\n{key}\n"), 2, message);
     }
 }

@@ -207,9 +207,11 @@ fn sent_messages<'a>(
             builder.pin(answer.at);
             builder.add_mention(messages[boundary].at, answer.at);
         }
-        let tail_id = part.and_then(|part| part.string("tail_start_id"));
+        // Its value is no string if nothing of the compacted messages is kept.
+        let tail_id = part.and_then(|part| part.get("tail_start_id"));
+        let tail = tail_id.filter(|id| id.is_string());
         let tail =
-            tail_id.and_then(|id| messages[..boundary].iter().position(|message| message.id() == id.text()));
+            tail.and_then(|id| messages[..boundary].iter().position(|message| message.id() == id.text()));
         let start = tail.unwrap_or(boundary);
         let ids =
             messages[start..=boundary].iter().map(|message| (message.at, message.info.string_span("id")));
