@@ -165,7 +165,7 @@ mod tests {
         ];
         check_search(&same_start, same_start[0], &[0, 1, 2]);
         check_search(&same_start, "only one long beginning of all, and only one long beginning", &[1, 2]);
-        check_search(&same_start, "only one long beginninG", &[]);
+        check_search(&same_start, "only one long begin", &[]);
         check_search(&[], "é only", &[]);
     }
 
