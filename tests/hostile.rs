@@ -202,11 +202,16 @@ fn memory_limit_counts_data_that_became_read_only() {
     if !has_compiler() {
         return;
     }
-    for tier in [Tier::Contained, Tier::Jailed] {
+    let modes = ["hides-memory", "hides-a-thread"];
+    for (mode, tier) in modes.iter().flat_map(|mode| [(mode, Tier::Contained), (mode, Tier::Jailed)]) {
         let world = World::new(1);
-        let output = world.run("hides-memory", tier, Duration::from_secs(30), &[]);
+        let output = world.run(mode, tier, Duration::from_secs(30), &[]);
         let message = "it used more than 1073741824 bytes of memory";
-        assert!(output.code == Some(15) && output.stderr.contains(message), "{tier:?}: {}", output.stderr);
+        assert!(
+            output.code == Some(15) && output.stderr.contains(message),
+            "{mode} {tier:?}: {}",
+            output.stderr
+        );
     }
 }
 

@@ -126,10 +126,10 @@ pub(crate) fn table(lines: &[String]) -> io::Result<()> {
     texts([table])
 }
 
-/// Whether only errors are printed.
+/// Whether [`info`] and [`warning`] print nothing.
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Suppresses everything except errors.
+/// Suppresses [`info`] and [`warning`]. Errors, important warnings, and introductions are still printed.
 pub(crate) fn set_quiet() {
     IS_QUIET.store(true, Ordering::Relaxed);
 }

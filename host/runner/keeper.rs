@@ -1,8 +1,9 @@
 //! The keeper of a strategy with subprocesses: a second process that kills the strategy's group if the host dies.
 //!
 //! A strategy requests a signal at the host's death (`confine.rs`), but its child processes do not inherit the request.
-//! The keeper is in the strategy's group, so a signal to the group also ends the keeper. It is a child of the host and not
-//! of the strategy. Therefore, it does not affect the strategy's children, exit status, resource usage, or pipes.
+//! The keeper is in the strategy's group, so SIGKILL to the group also ends the keeper. It blocks all other signals. It
+//! is a child of the host and not of the strategy. Therefore, it does not affect the strategy's children, exit status,
+//! resource usage, or pipes.
 //!
 //! The keeper can only wait and kill its own group. In a jail, the strategy can neither leave the group nor reach the
 //! keeper. Without a jail, it can do both, and the keeper kills only the processes that are still in the group.

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use jp_compact_strategy::event::BodyParser;
 use jp_compact_strategy::kept::{KeptFacts, SectionLimit, SummaryWithFacts};
 use jp_compact_strategy::schema::{
-    CompactRequest, ContentKind, Description, Determinism, Input, Payload, STEPS, Summary,
+    CompactRequest, ContentKind, Description, Determinism, Input, Payload, STEPS, Severity, Summary,
 };
 use jp_compact_strategy::{Exchange, Outcome, Strategy, StrategyError, options, serve};
 use ledger::Ledger;
@@ -92,26 +92,34 @@ impl Strategy for Digest {
             }
         }
         let ledger = ledger.end();
-        let (digest, section) = match facts_tokens {
+        let digest = match facts_tokens {
             Some(tokens) => {
                 // Half of the tokens are for the section, and the other half for the lists.
                 let bytes = tokens.saturating_mul(BYTES_PER_TOKEN) / 2;
                 let texts = FACT_LIMITS.iter().map(|limits| render_facts(range, &ledger, *limits));
-                (fitting(texts, bytes), SectionLimit { bytes, other_bytes: bytes })
+                let section = SectionLimit { bytes, other_bytes: bytes };
+                fitting(texts, bytes).map(|digest| facts.append_to(&digest, section))
             }
             None => {
                 let max = bytes_max(request);
                 let texts = LIMITS.iter().map(|limits| render(range, &ledger, *limits, max));
-                let digest = fitting(texts, max - max / FACTS_DIVISOR);
-                let bytes = max - digest.as_ref().map_or(0, String::len);
-                (digest, SectionLimit { bytes, other_bytes: OTHER_FACTS_BYTES_MAX.min(bytes / 2) })
+                let mut digest = None;
+                for text in texts.filter(|text| text.len() <= max - max / FACTS_DIVISOR) {
+                    let bytes = max - text.len();
+                    let section = SectionLimit { bytes, other_bytes: OTHER_FACTS_BYTES_MAX.min(bytes / 2) };
+                    let next = digest.insert(facts.append_to(&text, section));
+                    // A smaller list has room for more constraints.
+                    if next.diagnostic.as_ref().is_none_or(|one| one.severity != Severity::Warning) {
+                        break;
+                    }
+                }
+                digest
             }
         };
-        let Some(digest) = digest else {
+        let Some(SummaryWithFacts { text: summary, diagnostic }) = digest else {
             let limit = if facts_tokens.is_some() { "`facts_tokens`" } else { "the size limit of a summary" };
             return Ok(Outcome::decline(format!("the digest would exceed {limit}")));
         };
-        let SummaryWithFacts { text: summary, diagnostic } = facts.append_to(&digest, section);
         if (summary.chars().count() as u64).div_ceil(4) >= request.context.tokens.in_range {
             return Ok(Outcome::decline("the digest would not be shorter than the turns"));
         }

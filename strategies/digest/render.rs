@@ -27,7 +27,7 @@ pub(crate) const LIMITS: [ListLimits; 6] = [
     ListLimits { quoted_eighths: Some(4), last_chars: 4_000, files: 300, commands: 50, errors: 10 },
     ListLimits { quoted_eighths: Some(4), last_chars: 2_000, files: 100, commands: 20, errors: 5 },
     ListLimits { quoted_eighths: Some(3), last_chars: 1_000, files: 20, commands: 10, errors: 2 },
-    ListLimits { quoted_eighths: Some(2), last_chars: 200, files: 0, commands: 0, errors: 0 },
+    ListLimits { quoted_eighths: Some(2), last_chars: 100, files: 0, commands: 0, errors: 0 },
 ];
 /// The limits for a list of facts, the largest first.
 pub(crate) const FACT_LIMITS: [ListLimits; 6] = [
@@ -114,9 +114,14 @@ fn texts(
         quoted
     };
     let (mut shown, mut bytes, mut shortens) = (Vec::new(), 0, false);
-    for text in texts.iter().rev() {
-        let mut next = quoted(text, limits.chars);
-        shortens = shortens || bytes + next.len() > limits.bytes / 4 * 3;
+    for (age, text) in texts.iter().rev().enumerate() {
+        let (mut next, mut chars) = (quoted(text, limits.chars), limits.chars);
+        // The newest text is always quoted, and is whole if it fits.
+        while age == 0 && next.len() > limits.bytes && chars > 0 {
+            chars = chars / 4 * 3;
+            next = quoted(text, chars);
+        }
+        shortens = shortens || (age > 0 && bytes + next.len() > limits.bytes / 4 * 3);
         if shortens {
             next = quoted(text, limits.old_chars);
         }

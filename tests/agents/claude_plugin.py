@@ -264,7 +264,7 @@ def falls_back(session, options, reason):
 
 
 def give_back(session):
-    """The plugin adds the facts of the compacted part after a compaction by Claude Code, but not after its own."""
+    """The plugin adds the facts of the compacted part after Claude Code's compaction, but not after the plugin's."""
     session.ask("jpc-turn-1: read the files. Never touch the folder vendor.")
     session.ask("/compact")
     assert LISTED not in json.dumps(session.resumed_body(3)), "facts were given back after a compaction by the plugin"

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #define STRIP "\"tool_calls\":{\"policy\":\"strip\",\"request\":true,\"response\":true}"
 #define TURN_0 "\"from_turn\":0,\"to_turn\":0"
@@ -106,6 +109,16 @@ static void hide_memory(void) {
   }
 }
 
+static void *hide_in_thread(void *unused) { hide_memory(); sleep_forever(); return unused; }
+
+/* Hides memory in a thread whose name is no text, while the main thread has ended. */
+static void hide_thread(void) {
+  pthread_t thread;
+  prctl(PR_SET_NAME, "\xff\xfe");
+  if (pthread_create(&thread, NULL, hide_in_thread, NULL) != 0) fail("pthread_create");
+  syscall(SYS_exit, 0);
+}
+
 /* Replaces an executable by another file. */
 static void replace_file(const char *path) {
   char next[4096];
@@ -174,6 +187,7 @@ static void behave(void) {
   else if (mode_is("holds-what-it-removed")) { for (int n = 0; n < 8; n++) use_disk(n, 1, 0); sleep_forever(); }
   else if (mode_is("maps-what-it-removed")) { for (int n = 0; n < 8; n++) use_disk(n, 1, 1); sleep_forever(); }
   else if (mode_is("hides-memory")) { hide_memory(); sleep_forever(); }
+  else if (mode_is("hides-a-thread")) hide_thread();
   else if (mode_is("sends-what-it-removed")) { send_removed_file(); sleep_forever(); }
   else if (mode_is("floods-stdout")) for (;;) write_bytes('y', 1 << 20, 1);
   else if (mode_is("floods-stderr")) { write_bytes('x', 1 << 27, 2); write_result(VALID_COMPACTION); }

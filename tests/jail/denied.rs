@@ -97,6 +97,7 @@ fn leases_and_watches_on_readable_files_are_denied() {
 fn allocating_beyond_the_end_of_a_file_is_denied() {
     let fixture = Fixture::new();
     fixture.check_allowed(&["allocate"]);
+    fixture.check_allowed(&["make-a-hole"]);
     fixture.check_denied(&["allocate-beyond-end"], "EPERM");
     for request in ["40", "42", "57"] {
         fixture.check_denied(&["reserve-by-ioctl", request], "EPERM");

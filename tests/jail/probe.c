@@ -176,10 +176,11 @@ static int attempt(int argc, char **argv) {
     if (unlink("d") < 0 || unlink("a/c") < 0) return report(-1);
     return report(rmdir("a"));
   }
-  if (IS("allocate") || IS("allocate-beyond-end")) {
+  if (IS("allocate") || IS("allocate-beyond-end") || IS("make-a-hole")) {
     int file = open("allocated", O_RDWR | O_CREAT, 0600);
     if (file < 0) return skip("no file");
-    return report(ALLOWED(fallocate(file, IS("allocate") ? 0 : FALLOC_FL_KEEP_SIZE, 0, 4096), EOPNOTSUPP));
+    int mode = IS("allocate") ? 0 : FALLOC_FL_KEEP_SIZE | (IS("make-a-hole") ? FALLOC_FL_PUNCH_HOLE : 0);
+    return report(ALLOWED(fallocate(file, mode, 0, 4096), EOPNOTSUPP));
   }
   if (IS("reserve-by-ioctl")) {
     /* struct space_resv of the kernel. Its first two requests and the last one allocate beyond the end. */

@@ -24,7 +24,7 @@ impl PlannedCalls<'_> {
         Self { calls, profile: None, provenance: Provenance::typed() }
     }
 
-    /// Adds a value that led to the calls to their provenance.
+    /// Adds a value to the provenance of the calls, because it led to them.
     #[must_use]
     pub fn with_foreign_value(mut self, foreign: Option<&ForeignValue>) -> Self {
         self.provenance.0.extend(foreign.cloned());

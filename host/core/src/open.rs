@@ -1,5 +1,5 @@
 //! The check for an open turn. A range of whole turns excludes the open turn. Its closed steps can be compacted,
-//! because they no longer change. An unanswered call and the events after it must never be compacted.
+//! because they no longer change. A call that waits for its response, and the events after it, must never be compacted.
 
 use crate::event::Kind;
 use crate::pairs::Pairs;

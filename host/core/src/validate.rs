@@ -120,7 +120,7 @@ pub enum Refusal {
         from: Position,
         to: Position,
     },
-    /// The range is not within the requested range.
+    /// The range is not within the range of the request: `range` for a summary, otherwise `requested_range`.
     OutOfRange {
         /// The payload's range.
         range: TurnRange,
@@ -209,7 +209,7 @@ impl std::fmt::Display for Refusal {
                 write!(out, "the turn range ends at {to}, before its start {from}")
             }
             Self::OutOfRange { range, asked } => {
-                write!(out, "the compaction of {range} is not within the requested range, {asked}")
+                write!(out, "the compaction of {range} is not within the range of the request, {asked}")
             }
             Self::Stepped => {
                 write!(out, "the range has steps, but `features` does not list `steps`")

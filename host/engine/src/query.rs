@@ -26,7 +26,7 @@ use jp_compact_store::{self as store, Current};
 pub enum Error {
     #[error(transparent)]
     Run(#[from] compact::Error),
-    #[error("no model answered")]
+    #[error("failed to get a complete answer from a model")]
     NoAnswer(#[source] AnswerError),
 }
 

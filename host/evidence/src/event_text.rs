@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use jp_compact_core::Stream;
+use jp_compact_core::decode;
 use jp_compact_core::event::Kind;
 use jp_compact_core::text;
 use jp_compact_core::view::{Part, SUMMARY_REQUEST, note_text};
@@ -39,6 +40,12 @@ impl TextRole {
     pub fn is_of_model(self) -> bool {
         matches!(self, Self::Assistant | Self::Reasoning | Self::Call)
     }
+}
+
+/// Returns whether a request is an attachment: a file, or a text that the agent wrote, not the user.
+pub(crate) fn is_attachment(stream: &Stream, element: usize) -> bool {
+    let metadata = decode::raw(stream, element).and_then(|mut event| event.remove("metadata"));
+    metadata.is_some_and(|metadata| metadata.get("attachment").is_some())
 }
 
 /// Returns the text of an element. Empty for an element without text.

@@ -12,7 +12,7 @@ use jp_compact_core::{Pairs, Stream, View};
 
 use crate::class::Class;
 use crate::constraint::{SentenceId, Sentences, constraints};
-use crate::event_text::{TextRole, arguments, changed_text, element_text};
+use crate::event_text::{TextRole, arguments, changed_text, element_text, is_attachment};
 use crate::scan::{AnchorHash, command_line, for_each_anchor, for_each_quote, hash, is_use};
 
 /// The number of an anchor in a session.
@@ -195,7 +195,7 @@ impl<'a> Session<'a> {
     fn find_constraints(&mut self) {
         let mut texts: Vec<(usize, String)> = Vec::new();
         for (event, SessionEvent { element, role, .. }) in self.events.iter().enumerate() {
-            if *role == TextRole::User {
+            if *role == TextRole::User && !is_attachment(self.stream, *element) {
                 let text = element_text(self.stream, *element);
                 texts.extend(constraints(&text).map(|sentence| (event, sentence.to_owned())));
             }

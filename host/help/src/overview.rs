@@ -42,7 +42,7 @@ pub fn overview(now: &Zoned, environment: &Environment) -> Option<Vec<String>> {
     lines.extend(commands.iter().map(|(command, effect)| format!("  {command:width$}  {effect}")));
     lines.extend([
         String::new(),
-        "`jp-compact -h` lists all commands, `jp-compact list` all sessions.".to_owned(),
+        "`jp-compact -h` lists all commands, `jp-compact list` the newest sessions.".to_owned(),
     ]);
     Some(lines)
 }

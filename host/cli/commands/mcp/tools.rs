@@ -152,8 +152,10 @@ impl McpServer {
                 let events = self.raw_events(&arguments.transcript)?;
                 expand(&events, &arguments).ok_or_else(|| {
                     let message = format!("the conversation has no event {}", arguments.event);
-                    let last = events.len().saturating_sub(1);
-                    let hint = format!("the events are 0 to {last}; `search` returns their numbers");
+                    let hint = match events.len().checked_sub(1) {
+                        Some(last) => format!("the events are 0 to {last}; `search` returns their numbers"),
+                        None => "the conversation has no events".to_owned(),
+                    };
                     Report::new(Exit::Usage, message, Some(&hint))
                 })
             }

@@ -118,14 +118,20 @@ fn rejects_ranges_outside_the_request() {
     case.accepts(strip(3, 3));
     case.accepts(summary(1, 7, "S"));
     rejects(strip(4, 2), "the turn range ends at 2, before its start 4");
-    rejects(strip(0, 3), "the compaction of turns 0-3 is not within the requested range, turns 1-6");
-    rejects(strip(6, 7), "the compaction of turns 6-7 is not within the requested range, turns 1-6");
-    rejects(strip(9, 9), "the compaction of turn 9 is not within the requested range, turns 1-6");
+    rejects(strip(0, 3), "the compaction of turns 0-3 is not within the range of the request, turns 1-6");
+    rejects(strip(6, 7), "the compaction of turns 6-7 is not within the range of the request, turns 1-6");
+    rejects(strip(9, 9), "the compaction of turn 9 is not within the range of the request, turns 1-6");
     rejects(
         strip(1, usize::MAX),
-        &format!("the compaction of turns 1-{} is not within the requested range, turns 1-6", usize::MAX),
+        &format!(
+            "the compaction of turns 1-{} is not within the range of the request, turns 1-6",
+            usize::MAX
+        ),
     );
-    rejects(summary(0, 7, "S"), "the compaction of turns 0-7 is not within the requested range, turns 1-7");
+    rejects(
+        summary(0, 7, "S"),
+        "the compaction of turns 0-7 is not within the range of the request, turns 1-7",
+    );
 }
 
 #[test]

@@ -3,8 +3,8 @@
 //! user's configuration, or be typed. The user must approve every other value once per folder, exactly as it was shown.
 //! The same holds for a strategy that may use the network, because its options can name an address.
 //!
-//! [`allow`] is the only place that decides. A request to a model needs an [`Allowed`], so no command can skip the
-//! decision.
+//! Only [`allow`] and `check` decide. A request to a model needs an [`Allowed`], so no command can skip the decision.
+//! `RunSettings::allow` calls `check` for strategies that may use the network.
 
 mod record;
 

@@ -1,5 +1,5 @@
-//! Summaries of steps in other programs' transcripts: each has the format's own mark for text that is not the user's,
-//! if there is one, and a reader finds the same turns again.
+//! Summaries of steps in other programs' transcripts. A summary inside a turn has the format's own mark for text that
+//! is not the user's, if there is one, and begins no turn. A summary before the request of its turn is a pair.
 
 use jp_compact_core::overlay::Overlay;
 use jp_compact_core::projection::project_with_overlays;

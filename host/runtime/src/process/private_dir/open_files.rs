@@ -61,14 +61,15 @@ mod linux {
         };
         let mut counted_inodes = BTreeSet::new();
         let mut bytes = 0;
-        for pid in &pids {
-            for descriptor in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+        let (tasks, memory_bytes) = live_threads(&pids);
+        for task in &tasks {
+            for descriptor in fs::read_dir(format!("{task}/fd")).into_iter().flatten().flatten() {
                 let Ok(stat) = stat(descriptor.path()) else { continue };
                 let kind = FileType::from_raw_mode(stat.st_mode);
                 // Other processes may receive sent descriptors soon. A process without others only hides files.
                 if kind == FileType::Socket
                     && scope == ProcessScope::Process
-                    && holds_descriptors(*pid, &descriptor)
+                    && holds_descriptors(task, &descriptor)
                 {
                     bytes += ALL_FILES_BYTES_MAX;
                 }
@@ -82,31 +83,43 @@ mod linux {
             }
         }
         // Open files are already counted. The remaining files are only mapped.
-        for pid in &pids {
-            let maps = small_file::read_system_bytes(&format!("/proc/{pid}/maps")).unwrap_or_default();
+        for task in &tasks {
+            let maps = small_file::read_system_bytes(&format!("{task}/maps")).unwrap_or_default();
             for inode in maps.split(|byte| *byte == b'\n').filter_map(|line| removed_inode(line, dir)) {
                 bytes += if counted_inodes.insert(inode) { FILE_BYTES_MAX } else { 0 };
             }
         }
-        let memory_bytes = pids.iter().map(|pid| memory_bytes(*pid)).max().unwrap_or_default();
         Usage { removed_bytes: bytes, memory_bytes }
     }
 
-    /// Returns the memory that `RLIMIT_DATA` should count. The kernel does not count data that was made read-only, and
-    /// page tables.
-    fn memory_bytes(pid: i32) -> u64 {
-        let status = small_file::read_system_text(&format!("/proc/{pid}/status")).unwrap_or_default();
+    /// Returns the folder of a thread of each process, and the memory of the largest process that `RLIMIT_DATA` should
+    /// count. A main thread that has ended has neither memory nor files, although other threads may run.
+    fn live_threads(pids: &[i32]) -> (Vec<String>, u64) {
+        let threads_of = |pid: &i32| {
+            let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+            let paths = threads.map(|thread| thread.path().display().to_string());
+            paths.map(|path| (memory_bytes(&path), path)).find(|(bytes, _)| *bytes > 0)
+        };
+        let found: Vec<(u64, String)> = pids.iter().filter_map(threads_of).collect();
+        let memory_bytes = found.iter().map(|(bytes, _)| *bytes).max().unwrap_or_default();
+        (found.into_iter().map(|(_, path)| path).collect(), memory_bytes)
+    }
+
+    /// The kernel counts neither data that was made read-only nor page tables. The status begins with the name of the
+    /// thread, which may have any bytes.
+    fn memory_bytes(thread: &str) -> u64 {
+        let status = small_file::read_system_bytes(&format!("{thread}/status")).unwrap_or_default();
         let kibibytes = |line: &str| {
             let (name, value) = line.split_once(':')?;
-            let counts = ["RssAnon", "RssShmem", "VmPTE", "VmSwap"].contains(&name);
+            let counts = ["RssAnon", "VmPTE", "VmSwap"].contains(&name);
             value.trim().strip_suffix(" kB")?.parse().ok().filter(|_: &u64| counts)
         };
-        status.lines().filter_map(kibibytes).sum::<u64>() << 10
+        String::from_utf8_lossy(&status).lines().filter_map(kibibytes).sum::<u64>() << 10
     }
 
     /// Returns whether a socket holds descriptors that were sent and not received.
-    fn holds_descriptors(pid: i32, descriptor: &fs::DirEntry) -> bool {
-        let path = format!("/proc/{pid}/fdinfo/{}", descriptor.file_name().display());
+    fn holds_descriptors(thread: &str, descriptor: &fs::DirEntry) -> bool {
+        let path = format!("{thread}/fdinfo/{}", descriptor.file_name().display());
         let info = small_file::read_system_text(&path).unwrap_or_default();
         info.lines().any(|line| line.strip_prefix("scm_fds:").is_some_and(|count| count.trim() != "0"))
     }
