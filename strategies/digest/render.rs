@@ -26,7 +26,7 @@ pub(crate) const LIMITS: [ListLimits; 6] = [
     ListLimits { quoted_eighths: None, last_chars: 8_000, files: 500, commands: 100, errors: 20 },
     ListLimits { quoted_eighths: Some(4), last_chars: 4_000, files: 300, commands: 50, errors: 10 },
     ListLimits { quoted_eighths: Some(4), last_chars: 2_000, files: 100, commands: 20, errors: 5 },
-    ListLimits { quoted_eighths: Some(3), last_chars: 1_000, files: 20, commands: 10, errors: 2 },
+    ListLimits { quoted_eighths: Some(4), last_chars: 500, files: 20, commands: 10, errors: 2 },
     ListLimits { quoted_eighths: Some(2), last_chars: 100, files: 0, commands: 0, errors: 0 },
 ];
 /// The limits for a list of facts, the largest first.

@@ -172,3 +172,44 @@ fn digest_has_an_eighth_of_the_context_window() {
     assert!((3_000..=7_500).contains(&summary.len()), "{}", summary.len());
     assert!(summary.contains("earlier messages left out.") && !summary.contains("Request 0."), "{summary}");
 }
+
+/// Returns the digest of all turns but the last, for a window of this number of tokens.
+#[track_caller]
+fn digest_for_window(turns: &Conversation, window: &str) -> String {
+    let world = World::new();
+    let transcript = world.write_conversation("conversation", turns);
+    let options = ["--keep-last", "1", "--context-window", window, "--require-constraints"];
+    world.run(&[&["conversation", "--strategy", "digest"], &options[..]].concat()).exits(0);
+    transcript.overlays()[0]["summary"]["summary"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn constraints_take_the_room_of_quotes() {
+    let rules: String = (0..40)
+        .map(|n| {
+            format!(
+                "Never touch the generated file src/module_{n}/generated_{n}.rs because the build owns it.\n"
+            )
+        })
+        .collect();
+    let turns = (0..60).fold(Conversation::new().turn(&rules).message("Fine."), |before, turn| {
+        before.turn(&format!("Request {turn}. {}", "word ".repeat(140))).message("It is done.")
+    });
+    let summary = digest_for_window(&turns, "20000");
+    assert_eq!(summary.matches("Never touch the generated file").count(), 40, "{summary}");
+}
+
+#[test]
+fn newest_message_is_whole_if_it_fits() {
+    let turns = |text: &str| {
+        (0..40).fold(Conversation::new(), |before, turn| {
+            before.turn(&format!("Request {turn}. {text}")).message(&text.repeat(2))
+        })
+    };
+    let text = "\u{6c34}".repeat(990);
+    assert!(digest_for_window(&turns(&text), "20000").contains(&format!("Request 38. {text}")));
+    for window in ["2048", "4096", "8192"] {
+        let summary = digest_for_window(&turns(&text), window);
+        assert!(summary.contains("Request 38. \u{6c34}\u{6c34}"), "{window}: {summary}");
+    }
+}
