@@ -312,8 +312,7 @@ mod linux {
         /// Denies disk space beyond the end of a file. The limit on file sizes does not count it.
         fn preallocation(&mut self) {
             // A hole frees space, and its mode includes `FALLOC_FL_KEEP_SIZE`.
-            let mask = u64::from(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE);
-            self.when(libc::SYS_fallocate, &[(1, MaskedEq(mask), FALLOC_FL_KEEP_SIZE)]);
+            self.when(libc::SYS_fallocate, &[(1, MaskedEq(FALLOC_MODES), FALLOC_FL_KEEP_SIZE)]);
             for request in [FS_IOC_RESVSP, FS_IOC_RESVSP64, FS_IOC_ZERO_RANGE] {
                 self.when(libc::SYS_ioctl, &[(1, Eq, request)]);
             }
@@ -398,10 +397,9 @@ mod linux {
         /// the group and its namespaces, so a signal to the group reaches all of them.
         fn processes(&mut self, granted: bool) {
             self.always(&[libc::SYS_setsid, libc::SYS_setpgid]);
-            let thread = CLONE_THREAD.cast_unsigned();
+            let [thread, files] = [CLONE_THREAD, libc::CLONE_FILES].map(i32::cast_unsigned);
             // A thread with descriptors of its own could hide removed files in them.
-            let files = u64::from(thread | libc::CLONE_FILES.cast_unsigned());
-            self.when(libc::SYS_clone, &[(0, MaskedEq(files), thread)]);
+            self.when(libc::SYS_clone, &[(0, MaskedEq((thread | files).into()), thread)]);
             if granted {
                 for flag in [
                     libc::CLONE_PARENT,
@@ -491,7 +489,7 @@ mod linux {
     const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
     const FS_IOC_FSSETXATTR: u32 = 0x401c_5820;
     const FALLOC_FL_KEEP_SIZE: u32 = libc::FALLOC_FL_KEEP_SIZE.cast_unsigned();
-    const FALLOC_FL_PUNCH_HOLE: u32 = libc::FALLOC_FL_PUNCH_HOLE.cast_unsigned();
+    const FALLOC_MODES: u64 = (libc::FALLOC_FL_KEEP_SIZE | libc::FALLOC_FL_PUNCH_HOLE).cast_unsigned() as u64;
     const FS_IOC_RESVSP: u32 = 0x4030_5828;
     const FS_IOC_RESVSP64: u32 = 0x4030_582a;
     const FS_IOC_ZERO_RANGE: u32 = 0x4030_5839;
