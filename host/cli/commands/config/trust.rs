@@ -100,8 +100,11 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     } else if unapproved.is_empty() {
         "already approved".to_owned()
     } else {
-        let folders: String = unapproved.iter().map(|(folder, _)| format!(" {}", quoted(folder))).collect();
-        format!("approved; `jp-compact config untrust{folders}` withdraws the approval")
+        let folders = unapproved.iter().map(|(folder, _)| quoted(folder));
+        let commands: Vec<_> =
+            folders.map(|folder| format!("`jp-compact config untrust {folder}`")).collect();
+        let verb = if commands.len() == 1 { "withdraws" } else { "withdraw" };
+        format!("approved; {} {verb} the approval", commands.join(" and "))
     };
     output::info("approved", &json!({ "report": document }), &EscapedLines::single(text));
     Ok(Exit::Done)
