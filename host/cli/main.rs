@@ -155,7 +155,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Report> {
     commands::run(cli, &environment)
 }
 
-/// Applies `--quiet`, `--log-format`, and `--verbose`. Only level `trace` logs payloads and events.
+/// Applies `--quiet`, `--log-format`, and `--verbose`.
 fn configure_stderr(verbosity: &Verbosity) {
     if verbosity.quiet {
         output::set_quiet();

@@ -248,10 +248,10 @@ pub(crate) fn protocol() -> (tokio::io::Stdin, tokio::io::Stdout) {
     rmcp::transport::stdio()
 }
 
-/// The connection with JP, if JP runs this process as a plugin. It then replaces stdout and stderr.
+/// The connection with JP, if JP runs this process as a plugin. It then replaces stdout and stderr, except for the log.
 static JP: OnceLock<Connection> = OnceLock::new();
 
-/// Returns the connection with JP, and disables questions to the user. From now on, all output is sent through it.
+/// Returns the connection with JP, and disables questions to the user. From now on, all output except the log uses it.
 ///
 /// # Errors
 /// Stdout is closed.

@@ -110,7 +110,7 @@ fn step_end(facts: &Facts<'_>, range: Range, last: &Turn, least: f64) -> Option<
             |older: &CompactionRef| older.summary && older.range().contains_step(last.turn, Some(step));
         facts.compactions.iter().any(shown)
     };
-    // The turn table has the tokens of the view for whole turns only.
+    // The turn table has the tokens of the view by turn, not by step.
     let raw = |step: usize| if is_summarized(step) { 0 } else { steps[step].tokens };
     let scale = last.view_tokens as f64 / (0..=end).map(raw).sum::<u64>().max(1) as f64;
     let mut sum = 0.0;

@@ -1,4 +1,4 @@
-//! The check that code blocks of a summary are verbatim. Each block must occur, line for line, in one text of the raw
+//! The check that code blocks of a summary are verbatim. Each block must occur in one text of the raw
 //! events of the range or in an earlier summary of the range. A text is searched as the model saw it, so a block that
 //! the model did not see completely must not pass. Trailing whitespace and a common indentation are ignored.
 //!

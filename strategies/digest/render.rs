@@ -12,7 +12,7 @@ use crate::status::CallStatus;
 /// The limits for each list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ListLimits {
-    /// The limit of requests and earlier summaries, as a share of the limit of the digest in eighths.
+    /// The limit of requests and earlier summaries together, in eighths of the digest's limit. `None` for no limit.
     quoted_eighths: Option<usize>,
     last_chars: usize,
     files: usize,
@@ -20,7 +20,7 @@ pub(crate) struct ListLimits {
     errors: usize,
 }
 
-/// The limits to try, the largest first. The last ones have no lists of files, so a digest of any range fits.
+/// The limits to try, the largest first. The last one lists no file, command, or error, so a digest of any range fits.
 pub(crate) const LIMITS: [ListLimits; 6] = [
     ListLimits { quoted_eighths: None, last_chars: 16_000, files: 1_000, commands: 300, errors: 50 },
     ListLimits { quoted_eighths: None, last_chars: 8_000, files: 500, commands: 100, errors: 20 },
@@ -90,7 +90,7 @@ fn origin(range: Range) -> String {
 
 /// The limits of a list of quoted texts.
 struct QuoteLimits {
-    /// The maximum length of a text, in characters. The newest texts, in three quarters of the bytes, have this length.
+    /// The maximum length of a text, in characters. It applies to the newest texts, in three quarters of `bytes`.
     chars: usize,
     /// The maximum length of the other texts. The oldest ones are only counted.
     old_chars: usize,

@@ -1,5 +1,5 @@
-//! Classification of tool calls by name and arguments. Only this module knows the tools of JP and of common agents.
-//! Unknown tools are classified by the names of their arguments.
+//! Classification of tool calls by name and arguments. Only this module knows the tools of JP and of common agents by
+//! name. Unknown tools are classified by the names of their arguments.
 
 use std::borrow::Cow;
 

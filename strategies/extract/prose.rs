@@ -1,7 +1,7 @@
 //! Lines of prose: comments, lists, and sentences. Most of their characters are in plain words.
 //!
-//! A line is judged by itself. The length of its words, and how often they occur elsewhere, must not influence the
-//! choice, because `eval` uses rare words to measure what survives. A line that a message or another kept line already
+//! A line is judged by itself. How often its words occur elsewhere must not influence the choice, because `eval` uses
+//! rare words to measure what survives. A line that a message or another kept line already
 //! shows is never chosen.
 
 use std::cmp::Reverse;

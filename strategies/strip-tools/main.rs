@@ -52,7 +52,7 @@ impl StripMode {
     }
 
     /// Returns whether the policy of this mode changes what an older overlay shows. A policy for single calls strips
-    /// only a part of the calls. The modes `strip` and `omit` remove that part, too, so they show nothing again.
+    /// only a part of the calls. The modes `strip` and `omit` hide that part, too, so no part of a call comes back.
     fn replaces(self, older: &CompactionRef) -> bool {
         match (self, &older.tool_calls) {
             (Self::Strip | Self::Omit, Some(ToolCallsRef::Selective { .. })) => false,

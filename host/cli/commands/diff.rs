@@ -44,7 +44,7 @@ pub(crate) struct Args {
     transcript: OsString,
     /// Compare the view without and with these overlays of `jp-compact show`
     ///
-    /// Later overlays are left out of both views, so `show` prints the same tokens for one overlay.
+    /// Later overlays are left out of both views. For one overlay, the tokens are those that `show` prints for it.
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = overlay_number, conflicts_with_all = ["strategies", "profile", "compact", "dry_run", "from", "to", "keep_first", "keep_last", "keep_steps", "keep_tokens", "focus"])]
     overlay: Vec<usize>,
     /// Show only the events of this turn or step: N or N.STEP

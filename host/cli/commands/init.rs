@@ -1,5 +1,5 @@
 //! `jp-compact init`: measures a few strategies on the user's latest sessions, and writes the configuration with the
-//! best profile after asking. It must not replace a configuration.
+//! best strategy after asking. It must not replace a configuration.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -19,10 +19,10 @@ use crate::{output, prompt};
 
 /// Write a configuration for your own sessions
 ///
-/// Runs profiles that need no model, and measures them on your latest sessions: those of all agents, and JP's
-/// conversations in the workspace. A profile must keep at least 80 % of the names that the sessions used again. Of
-/// these profiles, the one that saves most is offered. In a workspace, it is written to `.jp-compact.toml`, and
-/// elsewhere to your own configuration. An existing file is never replaced.
+/// Measures the bundled strategies that need no model on your latest sessions: those of all agents, and JP's
+/// conversations in the workspace. A strategy must keep at least 80 % of the names that the sessions used again. Of
+/// these strategies, the one that saves most is offered. In a workspace, a profile with it is written to
+/// `.jp-compact.toml`, and elsewhere to your own configuration. An existing file is never replaced.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:\n  jp-compact init\n  jp-compact init --dry-run --max 10")]
 pub(crate) struct Args {
@@ -102,11 +102,11 @@ fn is_confirmed(args: &Args, best: &Choice) -> Result<bool, Report> {
         return Ok(true);
     }
     if !output::can_ask() {
-        let message = format!("the best profile is `{}`, and no user can confirm it here", best.profile);
+        let message = format!("the best strategy is `{}`, and no user can confirm it here", best.profile);
         let hint = "`jp-compact init --yes` writes it without asking";
         return Err(Report::new(Exit::Usage, message, Some(hint)));
     }
-    let text = format_args!("The best profile for these sessions is `{}`.", best.profile);
+    let text = format_args!("The best strategy for these sessions is `{}`.", best.profile);
     output::introduction("asks", &json!({ "profile": best.profile }), &EscapedLines::single(text));
     Ok(prompt::is_yes(&prompt::read_answer("Make it the default? [y/N] ")?))
 }

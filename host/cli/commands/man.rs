@@ -22,7 +22,7 @@ use crate::output;
 pub(crate) struct Args {
     /// The command to describe [default: jp-compact itself]
     command: Vec<String>,
-    /// Write all pages to this folder, which must exist
+    /// Write all pages to this folder
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     dir: Option<PathBuf>,
 }

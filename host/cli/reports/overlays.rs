@@ -187,7 +187,7 @@ impl Row<'_> {
     }
 }
 
-/// Adds two lines for each overlay: its effect, and its origin. A line fits 60 columns unless a name is long.
+/// Adds two lines for each overlay: its effect, and its origin. Its remarks follow.
 fn add_rows(rows: &[(usize, &Row<'_>)], now: &Zoned, text: &mut EscapedLines) {
     let effects: Vec<_> = rows
         .iter()

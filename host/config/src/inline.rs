@@ -46,7 +46,7 @@ pub fn parse(text: &str) -> Result<Vec<Call>, String> {
 }
 
 /// Parses `FROM..TO`, both inclusive. Without `FROM` or `TO`, the range begins or ends with the conversation. A single
-/// number is the first turn or step, or the last turn if it is negative.
+/// number is `FROM`, or `TO` if it is negative.
 fn parse_range(text: &str) -> Result<Selection, String> {
     const START: Bound = Bound::turn(0);
     const END: Bound = Bound::FromEnd(0);

@@ -154,7 +154,7 @@ impl<'a> Request<'a> {
         self.with_header(|header| header["dry_run"] = true.into())
     }
 
-    /// Returns the request with unknown keys in every object that may have unknown keys.
+    /// Returns the request with unknown keys in the header, in some of its objects, and in every other line.
     pub(super) fn with_unknown_keys(self) -> Self {
         let mut request = self.with_header(|header| {
             let value = json!({"nested": [1, null, {"type": "result"}]});
@@ -183,7 +183,7 @@ impl<'a> Request<'a> {
         request
     }
 
-    /// Returns the request with unknown messages between its lines.
+    /// Returns the request with an unknown message before its header, and one after its second line if there is one.
     pub(super) fn with_unknown_messages(mut self) -> Self {
         let message =
             json!({"type": "x_later", "id": self.id, "event": {"type": "x"}}).to_string().into_bytes();

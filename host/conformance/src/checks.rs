@@ -80,7 +80,7 @@ pub const CHECKS: [Check; 63] = [
     core(
         "P08",
         RUN,
-        "a `selective` list is not empty, and names each tool event in range at most once, with its half",
+        "a `selective` list is not empty; its entries name different tool events in range, each with its own half",
     ),
     core("P09", RUN, "a summary is not blank, contains no NUL, and is at most 256 KiB"),
     core("P10", RUN, "two summaries of one reply do not overlap"),

@@ -137,7 +137,7 @@ pub(super) async fn check_unusual(
         compare("F12", answer, is_comparable.then_some(plain), findings);
     }
     if context.description.options_schema.is_some() {
-        findings.skip(&["F09"], "its schema rejects unknown options");
+        findings.skip(&["F09"], "it has an `options_schema`");
     } else if let Some(request) = plain_request("f9") {
         match context.send(request.with_unknown_option(), Case::Invalid).await {
             Err(error) => findings.fail(failure("F09", error.why)),

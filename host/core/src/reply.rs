@@ -1,5 +1,5 @@
 //! The parser of a strategy's output: any number of `progress` and `log` messages, then exactly one terminal line
-//! (PROTOCOL.md, "Replies" and "How a request ends"). Any other output is a violation, and the whole reply is rejected.
+//! (PROTOCOL.md, "Replies"). Blank lines and unknown messages are ignored. Any other output rejects the whole reply.
 
 use std::collections::BTreeMap;
 

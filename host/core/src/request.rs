@@ -36,7 +36,7 @@ pub struct RequestParameters<'a> {
     pub conversation: Option<&'a str>,
     /// SHA-256 of the raw input. Sent only if the strategy wants it.
     pub digest: Option<&'a str>,
-    /// The turns to compact. For a strategy that writes summaries, they include older summaries completely.
+    /// The turns to compact. For a strategy that writes summaries, extended over older summaries (see `overlap.rs`).
     pub range: TurnRange,
     /// The turns that the user requested.
     pub requested_range: TurnRange,
@@ -52,7 +52,7 @@ pub struct RequestParameters<'a> {
     pub dry_run: bool,
     /// The model that `llm.complete` calls, if the strategy needs one.
     pub llm: Option<&'a Llm>,
-    /// The context window of the conversation's model, for strategies that get `llm`.
+    /// The context window of the conversation's model, if it is known.
     pub context_window: Option<u64>,
 }
 

@@ -179,9 +179,9 @@ pub enum NothingToCompact {
         turn: usize,
         reason: OpenReason,
     },
-    /// In the open turn, no step after the range begins with signed thinking, so a summary cannot end there.
+    /// In the open turn, a summary may end only before signed thinking, and no step of the range is directly before it.
     Thinking {
-        /// The requested range.
+        /// The range that the summary would have.
         range: TurnRange,
     },
     /// Every part of the range splits a tool call.
@@ -189,9 +189,9 @@ pub enum NothingToCompact {
         /// The requested range.
         range: TurnRange,
     },
-    /// Extended over older summaries, the range would split a tool call.
+    /// Extended over older summaries, the range would split a tool call or the open turn.
     ExtensionSplits {
-        /// The requested range.
+        /// The range before the extension.
         range: TurnRange,
         extended: TurnRange,
     },
@@ -253,7 +253,7 @@ impl std::fmt::Display for NothingToCompact {
             }
             Self::ExtensionSplits { range, extended } => write!(
                 out,
-                "nothing to compact: {range}, extended to {extended} to include older summaries, would split a tool call"
+                "nothing to compact: {range}, extended over summaries to {extended}, would split a call or an open turn"
             ),
         }
     }

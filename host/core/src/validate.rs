@@ -150,7 +150,7 @@ pub enum Refusal {
     },
     /// A summary that begins inside a turn, after the turn's first step.
     SummaryInsideTurn(TurnRange),
-    /// A summary in an open turn that is not followed by a step that begins with signed thinking.
+    /// A summary ends inside an open turn, but not directly before a step that begins with signed thinking.
     SummaryBeforeThinking(TurnRange),
     /// The range includes only a part of an older summary.
     NotClosed {

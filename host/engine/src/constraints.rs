@@ -27,8 +27,8 @@ pub struct CompactedRange {
     pub is_summarized: bool,
 }
 
-/// Returns the constraints of the ranges that the new view lost, in order. A constraint that the old view had lost before
-/// counts only if a new summary replaces it.
+/// Returns the constraints that are in the ranges but not in the new view, in order. A constraint that was not in the
+/// old view either counts only if it is in the range of a new summary.
 #[must_use]
 pub fn lost_constraints(
     stream: &Stream,
@@ -63,7 +63,7 @@ pub fn lost_constraints(
     }
     let was_kept = kept_sentences(&sentences, candidates.len(), stream, old_view);
     let kept = is_kept.into_iter().zip(was_kept);
-    // A result does not lose a sentence that the old view lacks and that no new summary replaces.
+    // A sentence that the old view lacks is lost only if it is in the range of a new summary.
     let lost = candidates
         .into_iter()
         .zip(kept)

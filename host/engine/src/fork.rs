@@ -84,7 +84,7 @@ pub fn write(source: &Opened, plan: &ForkPlan, dest: &Path, environment: &Enviro
 /// The content of a new session.
 #[derive(Debug)]
 pub struct SessionView {
-    /// The copied session, with the overlays that the new session applies.
+    /// The source session, with the overlays whose effect is in `view`.
     pub transcript: Transcript,
     pub view: View,
     /// The view in the form of the session's file.

@@ -21,7 +21,7 @@ const SAVING_MIN: f64 = 5.0;
 /// A measured strategy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// The name of the strategy and of its profile.
+    /// The name of the strategy. Messages call it a profile.
     pub profile: String,
     /// The saved tokens of the view, in percent.
     pub saved: f64,

@@ -8,12 +8,12 @@ use std::str::FromStr;
 use crate::text;
 use crate::{Malformed, Scanner, Span};
 
-/// A value that is replaced by other JSON.
+/// Bytes that are replaced: those of a value, or none where a member is added.
 #[derive(Debug, Clone, Copy)]
 pub struct EditSite {
-    /// The bytes of the value.
+    /// The replaced bytes. Empty for a new member.
     pub span: Span,
-    /// Returns the new value as JSON. The argument is the new text, which is empty if the value is emptied.
+    /// Returns the new bytes. The argument is the new text, which is empty if the value is emptied.
     pub write: fn(&str) -> String,
 }
 

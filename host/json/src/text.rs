@@ -21,7 +21,7 @@ fn has_escapes(inner: &[u8]) -> bool {
     }
 }
 
-/// Same as [`unquote`], but without the UTF-8 check. For keys, which are many and only compared.
+/// Same as [`unquote`], but without the UTF-8 check. For keys and ids, which are many and only compared.
 pub fn unquote_bytes(raw: &[u8]) -> Cow<'_, [u8]> {
     let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
     if has_escapes(inner) {

@@ -16,7 +16,7 @@ const COMMAND_DEADLINE: Duration = Duration::from_secs(60);
 /// The maximum length of a key.
 const KEY_BYTES_MAX: usize = 16 << 10;
 
-/// The keys of a run, by provider. Each is looked up once.
+/// The keys of a run, by provider. Each is looked up once, or again after an error.
 #[derive(Debug, Default)]
 pub(super) struct Keys(Mutex<BTreeMap<String, Option<SecretString>>>);
 

@@ -53,7 +53,7 @@ const BACKOFF: Backoff =
     Backoff { retries: 3, initial: Duration::from_secs(1), max: Duration::from_secs(30) };
 /// The maximum number of concurrent requests. Providers have limits too.
 const CONCURRENT_REQUESTS_MAX: usize = 4;
-/// The input divided by this number stays free in a window. This margin is larger than the error of an estimate.
+/// The input divided by this number stays free in a window, up to half of the rest. It covers the error of an estimate.
 const INPUT_MARGIN_SHARE: u64 = 8;
 /// The output limit of a request that sets no limit, if a window bounds it. All current models allow it.
 const OUTPUT_TOKENS_DEFAULT: u64 = 16_384;

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_other_addresses_only_after_a_version_in_the_url() {
+    fn asks_other_addresses_only_if_the_url_ends_in_v1() {
         let lab = |url: &str| format!("[providers.lab]\nkind = \"openai\"\nbase_url = \"{url}\"");
         check(
             "lab/m",

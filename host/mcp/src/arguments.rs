@@ -17,10 +17,10 @@ const TRANSCRIPT: &str = "The conversation: the path of its folder or file, or i
 pub struct CompactArguments {
     #[schemars(description = TRANSCRIPT)]
     pub transcript: String,
-    /// The profile decides which parts to remove. Built-in profiles: `default` (removes reasoning and tool calls),
-    /// `light` (removes reasoning), `micro` (removes large old tool results), `offline` (replaces turns with a list,
-    /// without a model), `heavy` and `auto-summarize` (a model summarizes turns), and `collapse` (a model merges the
-    /// oldest turns and earlier summaries into one summary). Default: the configured profile.
+    /// The profile decides which parts to remove. Built-in profiles: `agent` (removes reasoning, shortens results),
+    /// `default` (removes reasoning and tool calls), `light` (removes reasoning), `micro` (removes large old results),
+    /// `offline` (a list replaces turns), `heavy` and `auto-summarize` (a model summarizes turns), `collapse` (a model
+    /// merges old turns and summaries). Default: as configured, else `agent` for agents' sessions, else `default`.
     pub profile: Option<String>,
     /// Run these installed strategies instead of a profile, each as `NAME` or `NAME:key=value,key=value`:
     /// `strip-tools`, `strip-reasoning`, `micro`, `trim`, `extract`, `digest`, `summarize`, `collapse`. A path, a file

@@ -65,8 +65,8 @@ pub fn tools(print_forms: &[&str]) -> Vec<ToolDescription> {
             "Compact a conversation",
             Adds,
             "Make a conversation smaller to free up context window. Use this when the conversation is getting long, or \
-             before its next phase. History is never changed: appended overlays hide parts of all turns except \
-             the last ones, and `reset` removes them. The result reports the tokens that a model receives, before and \
+             before its next phase. History is never changed: appended overlays hide parts of all but the last \
+             turns or steps, and `reset` removes them. The result reports the tokens that a model receives, before and \
              after, and the overlays. The default profile calls no model. For a summary, give a `profile`, and in `focus` \
              the information to preserve. A model is called only if the user started this server with --allow-model. \
              The running context stays as it is: `takes_effect` in the result names the command that uses the smaller view.",

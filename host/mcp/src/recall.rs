@@ -74,7 +74,7 @@ pub struct ReadTranscript<'a> {
     pub stream: &'a Transcript,
 }
 
-/// Returns the changes by the overlays, with one line for each changed event. The document has no hunks.
+/// Returns the changes by the overlays. The text lists the largest changes, and the document all, without hunks.
 #[must_use]
 pub fn changes(read: ReadTranscript<'_>, estimator: Estimator) -> ToolAnswer {
     let stream = read.stream.stream();

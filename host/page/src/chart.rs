@@ -144,7 +144,7 @@ fn draw_dashes(chart: &mut Chart<'_, '_>, line: &ChartLine, color: RGBColor) -> 
 
 fn draw_label(chart: &mut Chart<'_, '_>, line: &ChartLine) -> DrawResult {
     let Some(end) = line.points.last() else { return Ok(()) };
-    // The end of a line is at the right edge of the chart, so its label is left of it.
+    // The end of a line can be at the right edge of the chart, so the label is left of the end.
     let width = 8 * i32::try_from(line.label.chars().count()).unwrap_or_default();
     let label = EmptyElement::at(*end) + Text::new(line.label.clone(), (-width - 4, 4), FONT);
     chart.draw_series([label])?;

@@ -45,7 +45,7 @@ fn result(report: &EvalReport, best: Option<(usize, &EvalRow)>) -> Markup {
         (scrollable("All rows", &table(report)))
         p.muted {
             "Of the texts that were used again after the cut, recall is the part that the view still has. It is an upper "
-            "bound: a model may overlook a text that the view has. A dash means that fewer than "
+            "bound: a model may overlook a text that the view has. A dash for a recall means that fewer than "
             (whole("at_risk_min", report.at_risk_min)) " texts were at risk. " (crate::text::token_note(&report.estimator))
         }
         (gates(report))

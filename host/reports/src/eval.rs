@@ -1,4 +1,4 @@
-//! The report of `eval` as text. No line of the table must have more than 80 columns.
+//! The report of `eval` as text. No row with numbers must have more than 80 columns.
 
 use jp_compact_eval::{is_fixed_control, recall_of};
 use jp_compact_evidence::Class;
@@ -116,7 +116,7 @@ fn details(row: &EvalRow, report: &EvalReport, text: &mut EscapedLines) {
         Some(requests) => format!("{} {requests}", cost.family),
         None => format!("{} never", cost.family),
     });
-    text.line(format_args!("  pays back   {} requests", names.collect::<Vec<_>>().join(", ")));
+    text.line(format_args!("  pays back (requests) {}", names.collect::<Vec<_>>().join(", ")));
     if let Some(replay) = &row.replay {
         text.line(format_args!(
             "  replay      cost {:.0}, largest context {}, {}, {} above {}",

@@ -59,8 +59,7 @@ pub struct NewSession {
     pub resume: ResumeCommand,
     /// Remarks for the user.
     pub notes: Vec<String>,
-    /// The files that belong to the session, such as those of sub-agents. If the session is a folder, these are all its
-    /// files.
+    /// The files that belong to the session, such as those of sub-agents. For `OpenHands`, these are all its files.
     belonging: Vec<(PathBuf, Vec<u8>)>,
 }
 

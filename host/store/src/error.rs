@@ -38,7 +38,7 @@ pub enum StoreError {
         path: PathBuf,
         twin: PathBuf,
     },
-    /// A symlink, which is read but never written through.
+    /// A symlink that is not followed: in a write, or in a read of a sidecar, an event's file, or an allowed root.
     Symlink { path: PathBuf },
     /// A file that is read but never written, because it is not named `events.json`.
     NotEvents { path: PathBuf },
@@ -209,7 +209,7 @@ impl fmt::Display for StoreError {
                 )
             }
             Self::Symlink { path } => {
-                write!(f, "{} is a symlink, which is never written", path.display())
+                write!(f, "{} is a symlink, which is not followed here", path.display())
             }
             Self::NotEvents { path } => write!(f, "{} is not named events.json", path.display()),
             Self::Exists { path } => write!(f, "{} already exists", path.display()),

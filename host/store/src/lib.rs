@@ -5,8 +5,8 @@
 //! second copy of the conversation has an event that would be lost. A copy with the same events is written first. Until
 //! the rename, the old file is unchanged. A failure before the rename leaves no temporary file.
 //!
-//! The store handles bytes. Only `copy_comparison` looks at events, with the index of core. The engine parses
-//! transcripts.
+//! The store handles bytes. Only `copy_comparison` (with the index of core) and `large` (with the crate `condensed`)
+//! look at events. The engine parses all other transcripts.
 //!
 //! The interface is not stable.
 

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_joiners_and_selectors_only_after_emoji() {
+    fn keeps_joiners_and_selectors_where_text_uses_them() {
         check_kept("\u{2764}\u{fe0f}", "\u{2764}\\u{fe0f}");
         check_kept("\u{2764}\u{fe0e}", "\u{2764}\\u{fe0e}");
         check_kept(

@@ -394,8 +394,8 @@ impl EventBuilder {
         self.raw(body).strip_prefix(b"\"").is_some_and(|text| text.starts_with(SUMMARY_NOTE.as_bytes()))
     }
 
-    /// Marks a request that the agent wrote, not the user, as an attachment. So it has no constraints of the user. A
-    /// summary of steps is not marked, because a strategy recognizes it by its text.
+    /// Marks a request that the agent wrote, not the user, as an attachment. No constraints of the user are then read
+    /// from it. A summary of steps is not marked, because a strategy recognizes it by its text.
     pub(crate) fn by_agent(&mut self, name: &str, mut draft: EventDraft) -> EventDraft {
         if !self.is_note(draft.body) {
             draft.metadata = self.new_json(&format!(r#"{{"attachment":"{name}"}}"#));

@@ -82,7 +82,7 @@ pub(crate) struct SummaryPair<'a> {
     pub(crate) parent: &'a str,
     /// The number of the first record, for formats that number their records.
     pub(crate) number: Option<usize>,
-    /// The record that follows, if it stays: the user's request of the turn whose first steps the summary replaces.
+    /// The record that follows the pair, if the summary replaces only records after it: the request of their turn.
     pub(crate) next: Option<JsonNode<'a>>,
     /// Whether `first` is deleted.
     pub(crate) replaces_first: bool,

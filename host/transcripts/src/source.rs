@@ -12,8 +12,7 @@ pub trait WindowedFile {
     /// Reads the next bytes into a buffer, and returns their number. `None` after an error.
     fn read_next(&mut self, buffer: &mut [u8]) -> Option<usize>;
 
-    /// Gets the bytes of each event and its turn. The number of events is that of the stream, unless the reader has removed
-    /// some of them later.
+    /// Receives the turn and the bytes of each event, including events that the reader removes later.
     fn on_event(&mut self, turn: usize, bytes: &[u8]);
 }
 

@@ -99,8 +99,8 @@ pub(crate) struct SourceMap {
     pub(crate) deleted_with: Vec<(ElementRef, ElementRef)>,
     /// The numbers of records, for formats that number them. Later records are renumbered.
     pub(crate) numbers: Vec<(ElementRef, Span)>,
-    /// Records that stay even if all their events are deleted. A summary of those events is inserted after the
-    /// record.
+    /// Records that stay even if all their events are deleted. `Reader::has_nested_messages` and
+    /// `Reader::adds_after_pinned` decide where a summary of those events is inserted.
     pub(crate) pinned: HashSet<ElementRef>,
     /// Bytes of a record that are copied into the summary pair that replaces it.
     pub(crate) carried: Vec<(ElementRef, Span)>,

@@ -1,6 +1,6 @@
 //! The bodies of events, for strategies with `input: full`.
 //!
-//! Parsing never fails. An event with unexpected fields is handled like an event of an unknown type.
+//! Parsing never fails. An event without a required field of the right type is handled like one of an unknown type.
 
 use jp_compact_schema::{EventLine, SUMMARY_NOTE, SUMMARY_REQUEST};
 use serde_json::{Map, Value};

@@ -14,7 +14,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use crate::tool_names::ToolNames;
 
-/// The size of the line that replaces a result, with its quotes, and without the name of the tool.
+/// An upper bound for the size of the line that replaces a result, with its quotes, without the name of the tool.
 const STATUS_LINE_BYTES: usize = 32;
 /// The maximum size of one character in JSON, as in `\ud83d\ude00`.
 const CHARACTER_BYTES_MAX: usize = 12;
@@ -119,7 +119,7 @@ pub struct LoggedEvent<'a> {
     pub external: &'a ExternalEvent,
     /// The line of the event, from 0.
     pub line: Option<usize>,
-    /// The list and the position of the event, if it is deleted alone. Lists are numbered from 0 in each window.
+    /// The list and the position of the event, if it is an element of a list. Lists are numbered from 0 in each window.
     pub block: Option<(usize, usize)>,
 }
 
@@ -144,7 +144,7 @@ pub struct SessionLog {
     pub(super) lines: Vec<ShortSpan>,
     /// The elements of lists with several elements.
     pub(super) lists: Vec<Box<[ShortSpan]>>,
-    /// The list and the position of each event that is deleted alone.
+    /// The list and the position of each event that is an element of a list.
     blocks: Vec<(u32, u32)>,
     /// The number of lists before the current window.
     window_lists: usize,
@@ -309,7 +309,7 @@ impl SessionLog {
         &self.edits[tool.edits.range()]
     }
 
-    /// Returns the list and the position of an event that is deleted alone.
+    /// Returns the list and the position of an event that is an element of a list.
     pub(super) fn block(&self, row: &EventRow) -> Option<(usize, usize)> {
         let block = (row.block != NO_BLOCK).then(|| self.blocks[row.block as usize]);
         block.map(|(list, element)| (list as usize, element as usize))

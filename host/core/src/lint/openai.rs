@@ -17,7 +17,7 @@ pub(super) fn check(linter: &mut BodyLinter<'_>) {
             match waiting_calls.iter().position(|call| *call == id) {
                 Some(position) => _ = waiting_calls.remove(position),
                 None => {
-                    let problem = format_args!("answers `{id}`, which no earlier message calls");
+                    let problem = format_args!("answers `{id}`, but no call with this id waits for it");
                     linter.report(Rule::C1, index, problem);
                 }
             }

@@ -16,7 +16,7 @@ pub(super) fn check(linter: &mut BodyLinter<'_>) {
                 match waiting.iter().position(|(_, call)| *call == id) {
                     Some(position) => _ = waiting.remove(position),
                     None => {
-                        let problem = format_args!("answers `{id}`, which no earlier message calls");
+                        let problem = format_args!("answers `{id}`, but no call with this id waits for it");
                         linter.report(Rule::R1, index, problem);
                     }
                 }

@@ -84,7 +84,7 @@ impl FromStr for Provider {
     }
 }
 
-/// The position of a message in the stream. For a message that the renderer added, both members are `None`.
+/// The position of a message in the stream. For a user message that the renderer added, both members are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ViewPosition {
     /// The turn. For a summary, the first turn that it replaces.

@@ -234,7 +234,7 @@ fn extension_never_includes_open_turn() {
 #[test]
 fn rejects_extension_that_would_split_a_call() {
     let build = Build::turns(4).turn().call("w", "t").turn().answer("w", "").say("").element(summary(2, 4));
-    let expected = "nothing to compact: turns 1-2, extended to turns 1-4 to include older summaries, would \
-                   split a tool call";
+    let expected = "nothing to compact: turns 1-2, extended over summaries to turns 1-4, would split a call or \
+                    an open turn";
     check_summary(&build, "1", "2", &[], [expected; 2]);
 }

@@ -73,8 +73,8 @@ pub(super) fn part_path(report: &Path) -> PathBuf {
 }
 
 impl ReportLines {
-    /// Starts a report. Its lines are written to a file next to it, so that a killed run can be resumed. If there is no
-    /// report file, or it is not a regular file, the lines are written to an unnamed temporary file.
+    /// Starts a report. Its lines are written to a file next to it, so that a killed run can be resumed. If `report` is
+    /// `None`, or exists and is not a regular file, the lines are written to an unnamed temporary file.
     ///
     /// # Errors
     /// The file cannot be created.

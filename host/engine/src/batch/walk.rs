@@ -336,7 +336,7 @@ impl FoundFiles {
             let transcript = FoundTranscript { root, needs_detection, bytes, relative_path };
             found.lock().unwrap_or_else(PoisonError::into_inner).push(transcript);
         };
-        // One thread per core searches, in any order. Processing starts only after all files are found.
+        // Several threads search, in any order. Processing starts only after all files are found.
         builder.build_parallel().run(|| {
             Box::new(|entry| {
                 let entry = match entry {

@@ -43,7 +43,7 @@ pub enum Error {
     /// The transcript can be read, but not appended to.
     #[error("failed to append to {}", path.display())]
     NotAppendable { path: PathBuf, source: NotAppendable },
-    /// The transcript grew while the strategies ran, and the result no longer fits.
+    /// The transcript or its overlays changed while the strategies ran, and the result no longer fits.
     #[error("{} grew while it was being compacted", path.display())]
     Stale { path: PathBuf, source: StaleSnapshot },
     /// The transcript has events that the model has not seen.
@@ -96,7 +96,7 @@ fn no_format(path: &Path, program: Option<&str>) -> String {
     }
 }
 
-/// The reason why a result does not fit a transcript that grew.
+/// The reason why a result does not fit a transcript that has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum StaleSnapshot {
     #[error(transparent)]

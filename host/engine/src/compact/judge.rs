@@ -79,7 +79,7 @@ pub(super) fn judge(
     Ok(Some((new_overlays, forecast.view)))
 }
 
-/// Returns the turns whose view changes.
+/// Returns the turns whose number of tokens in the view changes.
 fn changed_turns(survey: &Survey<'_>, view: &View) -> Vec<TurnChange> {
     let tokens_before = survey.turns.iter().map(|turn| turn.view_tokens);
     let tokens_after = survey.view_tokens_by_turn(view);

@@ -179,8 +179,8 @@ pub async fn compact_in_memory(
     Ok((report, Some(bytes)))
 }
 
-/// Returns the transcript with the overlays that a dry run proposes. A dry run on it reports the effect that its real
-/// run would have after the real run of `run`.
+/// Returns the transcript with the overlays that `run` proposes. A dry run of a second run on the result reports the
+/// effect that the second run would have after `run` had appended its overlays.
 ///
 /// # Errors
 /// A strategy failed, or its result is invalid.
@@ -273,8 +273,8 @@ fn nothing_to_compact(
     first_reason
 }
 
-/// Appends in one write. If the transcript or its overlays changed since it was read, the overlays are checked and
-/// stamped again. Returns the overlays, and whether the transcript grew.
+/// Appends in one write. If the transcript or its overlays changed since it was read, the new overlays are checked and
+/// stamped again. Returns the new overlays, and whether the transcript grew.
 async fn write(
     opened: &Opened,
     collector: &mut ProposalCollector<'_>,

@@ -47,7 +47,7 @@ pub struct RunReport {
     pub lost_paths: Option<LostPaths>,
     /// The reason why the run waits, if a rule makes it wait.
     pub wait: Option<AutoWait>,
-    /// The turns whose view changes, in order.
+    /// The turns whose number of tokens in the view changes, in order.
     pub changed_turns: Vec<TurnChange>,
     /// The saved part of the view, if it is below the minimum.
     pub low_saving: Option<f64>,

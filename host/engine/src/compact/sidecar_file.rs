@@ -29,7 +29,7 @@ fn snapshot(stream: &Transcript) -> Snapshot {
 }
 
 /// Writes the new overlays after the existing overlays. If another process changed the sidecar since it was read, the
-/// overlays are checked and stamped again.
+/// new overlays are checked and stamped again.
 pub(super) async fn write(
     sidecar_file: &SidecarFile,
     opened: &Opened,

@@ -1,5 +1,5 @@
-//! The compaction of a stream of records. Each line is a record, and is answered with one line. The answer depends only
-//! on the record, the settings of the run, and the file that the record names. This module must never write to disk.
+//! The compaction of a stream of records, one in each line. The answer is one line. It depends only on the record, the
+//! settings of the run, and the file that the record names, with its sidecar. This module must never write to disk.
 
 mod lines;
 

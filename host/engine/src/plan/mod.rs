@@ -308,7 +308,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Asks the user to trust a plugin if the error is its lack of trust.
+    /// If the error is that a plugin is not trusted, asks the user to trust it.
     ///
     /// # Errors
     /// Any other error, or the same error if the user refuses.

@@ -82,7 +82,7 @@ fn split(line: &[u8]) -> Vec<Word> {
             _ if is_separator => words.push(std::mem::take(&mut word)),
             (None, b'\'' | b'"') => word.quote = Some(byte),
             (Some(quote), _) if byte == quote => word.quote = None,
-            // A backslash at the end is the common beginning of several candidates.
+            // A backslash at the end: bash has inserted the common beginning of candidates, as of `a\ b` and `a\(b`.
             (None, b'\\') => word.value.extend(bytes.next()),
             (Some(b'"'), b'\\') => match bytes.next_if(|byte| b"\"\\$`".contains(byte)) {
                 Some(byte) => word.value.push(byte),

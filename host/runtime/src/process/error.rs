@@ -29,6 +29,6 @@ pub enum ProcessError {
     /// The process exited, but one of its children kept the output open. The child was killed.
     #[error("it exited, but a process it started kept its output open")]
     PipesHeldOpen,
-    #[error("failed to read its pipes")]
+    #[error("failed to communicate with the process, or to wait for it")]
     Io(#[source] io::Error),
 }

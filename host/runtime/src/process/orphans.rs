@@ -150,8 +150,8 @@ pub(super) fn pause(started: Instant) {
 }
 
 /// Returns the children of this process, or `None` if the kernel does not list them. The kernel can skip a child if
-/// another one is reaped during the list. If two successive lists are equal, both are complete: a first list that skips
-/// a child contains the reaped child, and the second list cannot contain it.
+/// another one is reaped during the list. Such a list contains the reaped child, which no later list contains. So two
+/// successive lists are equal only if both are complete.
 fn children() -> Option<Vec<i32>> {
     let mut last = list_children()?;
     for _ in 0..LISTS_MAX {

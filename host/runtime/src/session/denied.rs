@@ -1,5 +1,5 @@
 //! A guess of the missing permission that made a jailed strategy fail, from the kind of the failure and the last
-//! output. The guess saves the author a search. It is reported as a guess and must not affect any decision.
+//! output. The guess saves the author a search. It is shown to the user, and must never grant anything by itself.
 
 use std::path::{Path, PathBuf};
 

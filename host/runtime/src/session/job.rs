@@ -17,7 +17,7 @@ use super::error::Error;
 pub enum OnStop {
     /// The caller gets an error.
     Refuse,
-    /// A worker answers it, because earlier work of the caller would be lost.
+    /// A worker answers it. Otherwise, earlier work of the caller would be lost.
     Send,
 }
 
@@ -132,8 +132,8 @@ impl Queue {
         self.changed.notify_waiters();
     }
 
-    /// Waits for a request that no idle process can take. The slot starts a process for this request, or without one
-    /// after [`Self::start_worker`]. Returns `None` when no more requests will come.
+    /// Waits for a request that no idle process can take. After [`Self::start_worker`], returns `Some(None)`: the
+    /// slot starts a process before there is a request. Returns `None` when no more requests will come.
     pub(super) async fn take_for_vacant_slot(&self) -> Option<Option<Job>> {
         let _vacant = CountGuard::new(&self.vacant, &self.changed);
         loop {

@@ -22,7 +22,7 @@ pub struct Candidate {
     /// The permissions from the manifest or the `#!` line, and from the description. If the plugin could not describe
     /// itself, a guessed `subprocess` may be added.
     pub asked: Permissions,
-    /// Whether a record trusts other bytes at this path.
+    /// Whether a record trusts other bytes at this path, or the bytes changed before they were trusted or copied.
     pub changed: bool,
     /// The result of asking the plugin for its description.
     pub outcome: DescribeOutcome,

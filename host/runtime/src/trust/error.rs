@@ -39,7 +39,7 @@ pub enum Error {
     /// Another user could change the plugin.
     #[error("{0}")]
     Insecure(Insecure),
-    /// The plugin runs a file that its digest does not cover.
+    /// The host cannot determine which files the plugin executes, so its digest cannot cover them.
     #[error("{}: {reason}", path.display())]
     NotCovered { path: PathBuf, reason: String },
     /// The path of the plugin is not valid UTF-8, so it cannot be recorded.

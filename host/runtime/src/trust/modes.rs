@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn does_not_check_above_a_trusted_folder() {
+    fn does_not_check_a_trusted_folder_and_above() {
         let base = tempfile::tempdir().unwrap();
         let real = base.path().canonicalize().unwrap().join("a");
         fs::create_dir(&real).unwrap();

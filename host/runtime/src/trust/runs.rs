@@ -81,7 +81,7 @@ pub(super) fn resolve(plugin: &Plugin, root: &Path) -> Result<Vec<ExecutedFile>,
     Ok(found)
 }
 
-/// Adds the interpreter of a script and the interpreters of that interpreter, if they are outside the system folders.
+/// Adds the interpreter of a script and the interpreters of that interpreter, up to the first in a system folder.
 fn add_interpreters(script: &Path, found: &mut Vec<ExecutedFile>) -> Result<(), String> {
     let mut next = Some(script.to_owned()).filter(|path| path.is_file());
     for _ in 0..SCRIPTS_MAX {

@@ -129,14 +129,14 @@ struct Places {
     replaced: Vec<Vec<ElementRef>>,
 }
 
-/// The place of a summary: the first of the places of the first event that it replaces, of the event that follows it
-/// in the view, and of the next summary. So the file has the order of the view.
+/// The place of a summary. Of three places, the first in the file is used: that of the first event that it replaces, of
+/// the event that follows it in the view, and of the next summary. So the file has the order of the view.
 #[derive(Clone, Copy)]
 struct Place {
     /// The first event that the summary replaces, and its record.
     element: usize,
     record: ElementRef,
-    /// The record of the event that follows, if the summary precedes it although it replaces only later records.
+    /// The record of the event that follows the summary in the view, if the summary replaces only records after it.
     next: Option<ElementRef>,
     at: ElementRef,
 }
@@ -334,7 +334,7 @@ pub(super) fn follow(
         let next = next_index.map(|next| &links[next]);
         let stays = next.filter(|next| !deletions.contains(next.record));
         match (next, first_pair) {
-            // A remaining record among the records of a summary follows the pair or precedes it, as in the file.
+            // A record that stays among the records of a summary keeps its side: before or after the place of the pair.
             (_, Some((pair, last))) if stays.map_or(next.is_none(), |stays| stays.record < *pair) => {
                 return Some(last.clone());
             }

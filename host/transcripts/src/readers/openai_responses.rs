@@ -293,7 +293,7 @@ fn add_mcp_result(builder: &mut EventBuilder, item: JsonNode<'_>, draft: EventDr
     add_result(builder, Some(output), is_error, draft);
 }
 
-/// Returns a line that describes a call that `OpenAI` ran itself.
+/// Returns a line that describes a call or an output that is read as a message, such as a search.
 fn hosted_call_text(builder: &mut EventBuilder, item: JsonNode<'_>, kind: &str) -> Span {
     let argument = ["action", "queries", "code", "operation", "name"].map(|name| item.get(name));
     let argument = argument.into_iter().flatten().next().map(JsonNode::lossy);

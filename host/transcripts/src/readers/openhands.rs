@@ -49,7 +49,7 @@ struct Record {
     events: Vec<FoundEvent>,
     /// The ids of the events that a condenser forgot, and the elements that contain these ids.
     forgotten: Vec<(String, ElementRef)>,
-    /// Copies of other events' content in this record, each with the name that the other event has in its `twins`.
+    /// Copies in this record of the content of other events. Each has a name, which is also in the event's `twins`.
     twins: Vec<(String, EditSite)>,
 }
 

@@ -62,8 +62,7 @@ impl Reader for Pi {
             if events.is_empty() {
                 continue;
             }
-            // The entries that pi summarized and those that it kept are one turn, so one summary of ours replaces
-            // both.
+            // pi's summary is in the turn of the first entry that pi kept, so one summary of ours replaces both.
             if let Some(summary) = summary.take() {
                 builder.add_request(*summary);
                 starts_turn = false;

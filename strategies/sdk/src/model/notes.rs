@@ -101,7 +101,7 @@ impl TextState {
         Some(RemainingNeeds { requests: left + merges, tokens })
     }
 
-    /// Keeps the texts of the answers, because the host will send only the answers of the next round.
+    /// Keeps the texts of the answers, because the host will not send these answers again.
     pub(super) fn keep_texts(&mut self, request: &CompactRequest) -> Result<(), StrategyError> {
         for note in &mut self.notes {
             *note = Note { text: Some(note.text(request)?), key: None, level: note.level };

@@ -11,7 +11,7 @@ pub(super) const EVENTS: &str = "events.json";
 /// The folder of conversations in a workspace.
 pub(super) const CONVERSATIONS: &str = ".jp/conversations";
 const JP: &str = ".jp";
-/// The characters that make a name a pattern.
+/// The characters that a pattern can use. A name with one of them is not literal in a pattern.
 pub(super) const WILDCARDS: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 /// Other files of JP next to a stream.
 const OTHER_JP_FILES: [&str; 2] = ["base_config.json", "metadata.json"];

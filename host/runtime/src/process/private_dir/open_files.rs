@@ -66,7 +66,7 @@ mod linux {
             for descriptor in fs::read_dir(format!("{task}/fd")).into_iter().flatten().flatten() {
                 let Ok(stat) = stat(descriptor.path()) else { continue };
                 let kind = FileType::from_raw_mode(stat.st_mode);
-                // Other processes may receive sent descriptors soon. A process without others only hides files.
+                // Another process may soon receive the descriptors. A single process only hides files this way.
                 if kind == FileType::Socket
                     && scope == ProcessScope::Process
                     && holds_descriptors(task, &descriptor)
@@ -92,8 +92,8 @@ mod linux {
         Usage { removed_bytes: bytes, memory_bytes }
     }
 
-    /// Returns the folder of a thread of each process, and the memory of the largest process that `RLIMIT_DATA` should
-    /// count. A main thread that has ended has neither memory nor files, although other threads may run.
+    /// Returns the folder of a live thread of each process, and the largest memory of a process as `RLIMIT_DATA` should
+    /// count it. A main thread that has ended has neither memory nor files, although other threads may run.
     fn live_threads(pids: &[i32]) -> (Vec<String>, u64) {
         let threads_of = |pid: &i32| {
             let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -105,8 +105,8 @@ mod linux {
         (found.into_iter().map(|(_, path)| path).collect(), memory_bytes)
     }
 
-    /// The kernel counts neither data that was made read-only nor page tables. The status begins with the name of the
-    /// thread, which may have any bytes.
+    /// Returns the memory of a process. `RLIMIT_DATA` counts neither data that was made read-only nor page tables. The
+    /// status begins with the name of the thread, which may have any bytes.
     fn memory_bytes(thread: &str) -> u64 {
         let status = small_file::read_system_bytes(&format!("{thread}/status")).unwrap_or_default();
         let kibibytes = |line: &str| {
