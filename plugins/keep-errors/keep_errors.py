@@ -34,7 +34,7 @@ DESCRIPTION = {
 
 
 def stripped_seqs(request):
-    """Yields the seqs of the successful responses in range that the view still shows."""
+    """Yields the seqs of the successful responses in range, for the turns whose output the view still shows."""
     requested, outline = request["requested_range"], request["outline"]
     shown_turns = {row["turn"] for row in request["context"]["turns"] if row["kinds"]["tool_response_tokens"] > 0}
     kept_tools, failed_seqs = set(request["options"].get("keep", [])), set(outline["error"])

@@ -18,8 +18,8 @@ fn sentences(line: &str) -> impl Iterator<Item = &str> {
         if rest.is_empty() {
             return None;
         }
-        let ends = [". ", "! ", "? "].iter().filter_map(|end| rest.find(end));
-        let (sentence, others) = rest.split_at(ends.min().map_or(rest.len(), |end| end + 1));
+        let end = rest.as_bytes().windows(2).position(|pair| matches!(pair, [b'.' | b'!' | b'?', b' ']));
+        let (sentence, others) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
         rest = others;
         Some(sentence.trim())
     })

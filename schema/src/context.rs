@@ -199,7 +199,7 @@ pub struct ToolHint {
 pub enum Hint {
     /// Keep it.
     Keep,
-    /// It may be stripped.
+    /// Strip it, even if a `strip` policy keeps this half.
     Strip,
 }
 

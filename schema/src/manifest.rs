@@ -46,7 +46,7 @@ fn manifest_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result
     }
 }
 
-/// The permissions that a plugin requests. The user grants them. By default, none is granted.
+/// The permissions that a plugin requests. The user grants them. Only a `runtime` in a system folder needs no grant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]

@@ -3,7 +3,7 @@
 // One process of jp-compact reads the messages from stdin and answers in about 0.1 s. It writes nothing to disk.
 //
 // This module must never throw. If jp-compact fails or saves too little, Claude Code's own compaction runs (`next`).
-// A compaction that this module started itself may save nothing. If jp-compact fails, it is skipped.
+// A compaction that this module started itself may save nothing. It is skipped if jp-compact fails.
 
 import type { Register } from 'claude-code'
 

@@ -56,7 +56,7 @@ export function withoutDuplicates(rows: readonly Row[]): Row[] {
   return kept.toReversed()
 }
 
-/** Returns the request that jp-compact reads. A message without text and calls, such as thinking, is not in it. */
+/** Returns the request that jp-compact reads. It lacks messages without text, calls, or results, such as thinking. */
 export function toBody(rows: readonly Row[], model: string): Body {
   const messages: Message[] = []
   rows.forEach((row, index) => {

@@ -28,8 +28,8 @@ pub struct CompactionReport {
     pub tokens: TokenCounts,
     /// The effect of this run.
     pub saved: Saved,
-    /// The cost of this run in the provider's prompt cache. Set only in a dry run and in `auto`, and null without a
-    /// result.
+    /// The cost of this run in the provider's prompt cache. Set only in a dry run, in `auto`, and in `query`, and null
+    /// without a result.
     pub cache_cost: Option<CacheCost>,
     /// For a conversation of JP, the paths that stripped calls lose. Set only in a dry run or on a terminal, and null
     /// if the run strips no arguments.

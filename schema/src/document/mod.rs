@@ -1,7 +1,7 @@
 //! The JSON documents that the host writes for other programs: with `--json`, as records, and as results of MCP tools.
 //!
-//! A fact has the same key and the same type in every document. A command that fails prints a [`Failure`] instead of
-//! its document.
+//! A fact has the same key and the same type in every document. A command that fails prints a [`Failure`], or its
+//! document with an `error` if earlier steps succeeded.
 
 mod auto;
 mod cache_cost;

@@ -151,7 +151,7 @@ class Process:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(_GRACE_SECONDS)
         while not self._stderr.closed:
-            # Only orphaned children can still write to it. They are killed below.
+            # Only orphaned children can still write to it, so this does not wait for more.
             data = self._read(self._stderr)
             if not data:
                 break

@@ -58,4 +58,8 @@ def _message(part: dict[str, Any], plain: list[dict[str, Any]], messages: list[A
     calls = [call for call in getattr(message, "tool_calls", []) if call["id"] in arguments]
     if hasattr(message, "tool_calls"):
         message.tool_calls = [{**call, "args": json.loads(arguments[call["id"]])} for call in calls]
+    if isinstance(message.content, list):
+        # A message of Claude also has its calls in the content.
+        omitted = {call["id"] for call in getattr(messages[row], "tool_calls", [])} - arguments.keys()
+        message.content = [part for part in message.content if isinstance(part, str) or part.get("id") not in omitted]
     return message

@@ -81,6 +81,20 @@ class LangChain(unittest.TestCase):
         self.assertEqual(compacted[2].content, "[Summary of previous conversation]")
         self.assertIn("No model wrote this", str(compacted[3].content))
 
+    def test_omitted_call_of_claude_leaves_no_block(self) -> None:
+        messages: list[AnyMessage] = [HumanMessage("Read.")]
+        for step in range(4):
+            call = {"name": "read_file", "args": {"path": f"src/{step}.rs"}, "id": f"call_{step}"}
+            block = {"type": "tool_use", "id": call["id"], "name": call["name"], "input": call["args"]}
+            text = {"type": "text", "text": f"I read {step}."}
+            messages += [AIMessage([text, block], tool_calls=[call]), ToolMessage(OUTPUT, tool_call_id=call["id"])]
+        messages += [AIMessage("Done."), HumanMessage("Thanks.")]
+        compacted = CompactMiddleware("--strategy", "strip-tools:mode=omit", "--keep-last", "1", threshold=1).compact(messages)
+        answers = [message for message in compacted if isinstance(message, AIMessage)]
+        self.assertEqual([message.text for message in answers], [*(f"I read {step}." for step in range(4)), "Done."])
+        self.assertEqual([call for message in answers for call in message.tool_calls], [])
+        self.assertNotIn("tool_use", str(compacted))
+
     def test_results_in_a_message_of_the_user_change_nothing(self) -> None:
         result = {"type": "tool_result", "tool_use_id": "call_0", "content": OUTPUT}
         call = {"type": "tool_use", "id": "call_0", "name": "read_file", "input": {}}
