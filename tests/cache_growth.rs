@@ -67,8 +67,8 @@ impl Session {
         let bytes = fs::read(path).unwrap();
         let line_starts: Vec<usize> =
             std::iter::once(0).chain((1..bytes.len()).filter(|index| bytes[index - 1] == b'\n')).collect();
-        let lines: Vec<Value> =
-            bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        let lines = bytes.split(|byte| *byte == b'\n');
+        let lines: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap_or_default()).collect();
         let transcript = transcripts::read(transcripts::detect(&bytes).unwrap(), bytes.into()).unwrap();
         let mut seen = HashSet::new();
         let mut requests = Vec::new();
@@ -175,6 +175,6 @@ fn state_of_the_cache_is_predicted_from_the_times() {
         println!("{}, predicted cold: {cold} were cold, {not_cold} warm", agent.0);
         let right = f64::from(warm + cold) * 100.0 / f64::from(all);
         assert!(right >= STATES_MIN, "{}: {right:.1} % is less than {STATES_MIN} %", agent.0);
-        assert!(cold >= not_cold, "{}: a cache that is predicted to be cold must be cold", agent.0);
+        assert!(cold >= not_cold, "{}: fewer than half of the caches predicted as cold were cold", agent.0);
     }
 }

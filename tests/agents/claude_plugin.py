@@ -119,7 +119,7 @@ def compaction(session):
 
 
 def strategies(session):
-    """The option `strategies` replaces the profile. A second compaction works on the result of the first."""
+    """The option `strategies` replaces the profile."""
     session.options = {"strategies": ["strip-tools:mode=omit"], "minimum_saving": 5}
     session.turns(1, 3, 4, 5)
     expected = session.view(session.bodies()[-1], "Turn 5 is done after 1 results.", "--strategy", "strip-tools:mode=omit")

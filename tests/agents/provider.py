@@ -37,7 +37,7 @@ def require(condition, message):
 
 
 def call_of(tools, number):
-    """Returns the name and the arguments of a call of the agent's shell tool."""
+    """Returns the name and the arguments of a call. Most calls use the agent's shell tool."""
     command = f"cat out-{number}.txt"
     if number.startswith(f"{IMAGE}-") and "Read" in tools:
         return "Read", {"file_path": "picture.png"}

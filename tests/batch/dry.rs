@@ -173,8 +173,8 @@ fn run(world: &World, args: &[&str]) -> Option<CommandOutput> {
     Some(output)
 }
 
-/// Returns the contents of every file below the current folder and the home by path. An unreadable file
-/// counts as empty.
+/// Returns the contents of every file below the current folder and the home by path, except caches and state. An
+/// unreadable file counts as empty.
 fn files(world: &World) -> BTreeMap<String, Vec<u8>> {
     let mut contents = BTreeMap::new();
     for root in [world.path(""), world.home("")] {

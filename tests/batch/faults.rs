@@ -15,7 +15,7 @@ use crate::support::{CommandOutput, Conversation, World};
 const DECLINE: &str =
     r#"sed -n 's/^{"type":"compact","id":"\([^"]*\)".*/{"type":"decline","id":"\1","reason":"no"}/p'"#;
 
-/// Options that run the strategies in `plugins/` without restrictions.
+/// Options that run the strategies in `plugins/` without a jail.
 const TRUSTED_UNCONFINED: [&str; 3] = ["--trust-dir", "plugins", "--sandbox=contained"];
 
 /// Returns the folder, the exit code, and the error of each failed transcript.

@@ -41,8 +41,8 @@ pub(crate) struct Streams<'a> {
     pub(crate) large: &'a Path,
 }
 
-/// Trusts an executable that is never run. Call this some time before the trust check is measured: the check reads a new
-/// file each time, because the file could still change within the same clock tick.
+/// Trusts an executable that is never run. Call this some time before the trust check is measured: the check reads a
+/// recently changed file every time, because it could still change within the same clock tick.
 pub(crate) fn trust(folder: &Path) -> io::Result<()> {
     let path = folder.join(TRUSTED);
     let mut script = b"#!/bin/sh\nexit 64\n".to_vec();

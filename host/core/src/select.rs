@@ -184,7 +184,7 @@ pub enum NothingToCompact {
         /// The range that the summary would have.
         range: TurnRange,
     },
-    /// Every part of the range splits a tool call.
+    /// The range splits a tool call, and `Pairs::shrink` leaves nothing of it.
     Split {
         /// The requested range.
         range: TurnRange,
@@ -249,7 +249,7 @@ impl std::fmt::Display for NothingToCompact {
                 range.to()
             ),
             Self::Split { range } => {
-                write!(out, "nothing to compact: every part of {range} would split a tool call")
+                write!(out, "nothing to compact: {range} splits tool calls, and nothing is left without them")
             }
             Self::ExtensionSplits { range, extended } => write!(
                 out,

@@ -1,5 +1,5 @@
-//! Comparisons of whole streams: each event of a view is in one entry, the sums equal the tokens of the views, and each
-//! change names the overlay that made it. JP's own cases are checked if `../shared/data/jp-golden` has them.
+//! Comparisons of whole streams: each event of a view is in one entry, the changes save as many tokens as the views
+//! differ by, and each names the overlay that made it. JP's cases are checked if `../shared/data/jp-golden` has them.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -103,7 +103,7 @@ fn result_that_keeps_a_line_is_shortened() {
 }
 
 #[test]
-fn omitted_halves_have_the_overlay_of_either_half() {
+fn omitted_halves_name_their_overlay() {
     check(
         &[("compaction", json!({"from_turn": 1, "to_turn": 1, "tool_calls": {"policy": "omit"}}))],
         &[(ChangeKind::Removed, Some(1), ""), (ChangeKind::Removed, Some(1), "")],
@@ -171,7 +171,7 @@ fn cases() -> Vec<PathBuf> {
 }
 
 #[test]
-fn entries_cover_both_views_and_sums_equal_their_tokens() {
+fn entries_cover_both_views_and_changes_sum_to_the_saving() {
     for case in cases() {
         let stream = Stream::parse(fs::read(case.join("events.json")).unwrap().into()).unwrap();
         let (pairs, estimate) = (Pairs::new(&stream), Estimate::new(&stream, Estimator::default()));

@@ -8,7 +8,7 @@ from jp_compact.steps import contains_step, copy_range, steps
 
 
 class Steps(unittest.TestCase):
-    def test_range_keeps_the_users_events_of_a_cut_turn(self) -> None:
+    def test_range_excludes_the_users_events_of_a_cut_turn(self) -> None:
         range_ = {"from_turn": 1, "from_step": 2, "to_turn": 3, "to_step": 0}
         positions = [(0, 0), (1, None), (1, 1), (1, 2), (2, None), (2, 9), (3, None), (3, 0), (3, 1), (4, 0)]
         found = [position for position in positions if contains_step(range_, *position)]

@@ -79,7 +79,7 @@ fn omitting_either_half_omits_the_pair() {
 }
 
 #[test]
-fn ignores_entry_whose_number_and_id_disagree() {
+fn ignores_entry_that_matches_no_half_with_a_policy() {
     for call in [
         json!({"seq": 1, "id": "y", "request": "strip"}),
         json!({"seq": 1, "id": "", "omit": true}),

@@ -210,7 +210,7 @@ proptest! {
             before.push(overlay);
             let view = shown_halves(&before);
             prop_assert_eq!(&shown_halves(&saved(&before)), &view);
-            // Unknown elements at any position have numbers too.
+            // Unknown elements shift the `seq` of the events after them.
             let mut with_bookmarks = saved(&before);
             for index in bookmarks {
                 let index = index.min(with_bookmarks.len());

@@ -74,8 +74,8 @@ fn parses_names_of_rules() {
     assert_eq!("both".parse::<Overlap>(), Err("expected `partial` or `union`, not `both`".into()));
 }
 
-/// Applies the rule of RFD 064 to sets of turn numbers: as long as a summary has common turns with the range, and neither
-/// contains the other, the range grows to the union.
+/// Applies the rule of RFD 064 to sets of turn numbers: while a summary overlaps the range, and neither contains the
+/// other, the range grows to the union. With `Union`, it also grows if the summary contains it.
 fn extend_turns(range: (usize, usize), summaries: &[(usize, usize)], overlap: Overlap) -> (usize, usize) {
     let mut turns: BTreeSet<usize> = (range.0..=range.1).collect();
     loop {
@@ -93,7 +93,7 @@ fn extend_turns(range: (usize, usize), summaries: &[(usize, usize)], overlap: Ov
     }
 }
 
-/// Returns a random range of 12 turns.
+/// Returns a random range within 12 turns.
 fn turns() -> impl Strategy<Value = (usize, usize)> {
     (0..12usize, 0..12usize).prop_map(|(one, other)| (one.min(other), one.max(other)))
 }

@@ -88,8 +88,8 @@ fn projection_example_heavy_profile() {
     assert_eq!(projected(&example(), &json!({}), heavy), expected);
 }
 
-/// Returns a stream with compaction A, a summary of turns 0 to 20, and the later compaction B, which strips the
-/// responses of turns 0 to 30.
+/// Returns a stream with two compactions: A summarizes turns 0 to 20, and the later B strips the responses of turns 0
+/// to 30.
 fn stacked() -> Build {
     let strip = json!({"tool_calls": {"policy": "strip", "request": false, "response": true}});
     let summary = json!({"summary": {"summary": "A"}});

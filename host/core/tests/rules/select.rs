@@ -147,7 +147,7 @@ fn shrinks_range_that_would_split_a_call() {
     let build = Build::turns(2).turn().call("w", "t").turn().answer("w", "").say("");
     check(&build, "", "2", "turns 0-1\nreduced turns 0-2 to turns 0-1, to avoid splitting a tool call");
     check(&build, "1", "2", "turn 1\nreduced turns 1-2 to turn 1, to avoid splitting a tool call");
-    check(&build, "2", "2", "nothing to compact: every part of turn 2 would split a tool call");
+    check(&build, "2", "2", "nothing to compact: turn 2 splits tool calls, and nothing is left without them");
     check(&build, "", "3", "turns 0-3");
 }
 

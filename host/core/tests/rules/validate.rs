@@ -1,4 +1,4 @@
-//! Every reason to reject a proposal (PROTOCOL.md, "Replies"), by its message.
+//! Reasons to reject a proposal (PROTOCOL.md, "Replies"), by message. For ranges with steps, see `step_overlays`.
 
 use std::collections::BTreeMap;
 

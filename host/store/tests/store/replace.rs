@@ -20,7 +20,7 @@ use crate::world::{ID, LONGER, OTHER, STREAM, World, names, set_age};
 
 const NEW: &[u8] = b"[\n  {\"a\":1},\n  {\"new\":1}\n]\n";
 
-/// `STREAM` up to its closing bracket.
+/// The bytes of `STREAM` up to the end of its last element.
 const KEPT_BYTES: usize = 11;
 
 /// Reads the file, calls `change_file`, and replaces the file with `NEW`.

@@ -27,7 +27,7 @@ fn session(understood: usize, lost: usize) -> Transcript {
 
 #[test]
 fn warns_below_90_percent_and_refuses_below_half() {
-    // The quotes of a text count too.
+    // The quotes of an understood text count too, but those of a lost text do not.
     assert_eq!(examine(&session(1000, 0)).unwrap(), None);
     assert_eq!(examine(&session(1000, 100)).unwrap(), None);
     let warning = examine(&session(1000, 200)).unwrap().unwrap();

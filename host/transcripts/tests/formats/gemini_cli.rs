@@ -100,7 +100,7 @@ fn call_is_stripped_in_all_copies() {
     assert_eq!(
         changed_lines[0].matches(response).count(),
         3,
-        "with the call, by the user's side, and once more"
+        "in the call's result, in `g1_response`, and in its copy `r1`"
     );
     let display = r#""resultDisplay":"[compacted] read_file: success","description":"""#;
     assert!(changed_lines[0].contains(display));

@@ -12,7 +12,7 @@ fn line(text: &str, number: usize) -> &str {
 }
 
 #[test]
-fn only_messages_after_the_last_clear_or_restore_are_sent() {
+fn messages_before_the_last_clear_or_restore_are_not_sent() {
     assert_eq!(
         kinds(JCli, BODY),
         [

@@ -58,7 +58,7 @@ fn stripped_calls_keep_their_form() {
 }
 
 #[test]
-fn message_without_calls_and_reasoning_is_deleted() {
+fn message_of_only_calls_and_reasoning_is_deleted() {
     let stream = sample(Format::OpenaiChat, "openai-chat-vendors.json");
     let value: serde_json::Value = serde_json::from_str(&without_all(&stream)).unwrap();
     let roles = value["messages"].as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap());

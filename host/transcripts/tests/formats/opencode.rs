@@ -66,7 +66,7 @@ fn provider_data_is_kept_under_jps_names() {
     for removed in ["Look at the log", "c2ln", "cmVk", "A rose", "ZW5j"] {
         assert!(!without.contains(removed), "{removed} is still there");
     }
-    assert!(without.contains("dGg="), "the signature of a call goes with the call");
+    assert!(without.contains("dGg="), "the signature of a call stays with the call");
 }
 
 fn part(text: &str, id: &str) -> Option<Value> {

@@ -232,7 +232,7 @@ fn branch_of_openhands_is_linked_after_its_root_is_replaced() {
 }
 
 #[test]
-fn summary_of_pi_names_the_pair_as_its_first_kept_entry() {
+fn compaction_of_pi_names_the_pair_as_its_first_kept_entry() {
     let actual = reread(&sample(Format::Pi, "pi.jsonl"), (0, None), (0, 0));
     assert!(actual[1].ends_with(REQUEST), "{actual:?}");
     assert_eq!(actual[2], "0 assistant: Short.");
@@ -365,7 +365,7 @@ fn two_summaries_of_one_compression_stay() {
 }
 
 #[test]
-fn summary_follows_a_message_whose_results_follow_its_request() {
+fn summary_does_not_separate_results_from_their_calls() {
     let text = |text: &str| json!({"type": "text", "text": text});
     let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "Read", "input": {}});
     let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "7"});
@@ -392,7 +392,7 @@ fn summary_follows_a_message_whose_results_follow_its_request() {
 }
 
 #[test]
-fn note_precedes_what_follows_it_in_the_last_turn() {
+fn note_precedes_text_that_follows_its_result() {
     let mut lines: Vec<Value> =
         claude_code(1, 1).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let blocks = lines[2]["message"]["content"].as_array_mut().unwrap();

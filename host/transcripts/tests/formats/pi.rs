@@ -98,7 +98,7 @@ fn strip_applies_to_copies_but_not_to_extension_state() {
 }
 
 #[test]
-fn only_googles_signature_is_deleted_with_reasoning() {
+fn googles_signature_is_deleted_with_the_reasoning_before_it() {
     let stream = sample(Format::Pi, "pi.jsonl");
     let text = without_reasoning(&stream);
     assert!(
@@ -156,7 +156,7 @@ fn invalid_entry_is_refused_with_its_offset() {
 }
 
 #[test]
-fn references_to_an_entry_lead_to_its_summary() {
+fn references_to_a_deleted_entry_name_the_next_entry() {
     let stream = sample(Format::Pi, "pi-branch.jsonl");
     let without = without_reasoning(&stream);
     for name in ["firstKeptEntryId", "fromId", "targetId"] {

@@ -10,7 +10,7 @@ use crate::samples;
 /// The number of random combinations for each sample.
 const COMBINATIONS: usize = 20;
 
-/// Returns all ranges of turns and steps, as overlays with a summary. Of long samples, only the last turns are used.
+/// Returns all ranges of turns and steps, as overlays without a summary. Of long samples, only the last turns are used.
 fn ranges(stream: &Transcript) -> Vec<Overlay> {
     let steps = stream.steps();
     let turns = stream.turns().saturating_sub(3)..stream.turns();

@@ -8,7 +8,7 @@ fn check(format: Format, bytes: &str, expected: Option<&str>) {
 }
 
 #[test]
-fn reads_the_title_of_each_format() {
+fn reads_titles_of_several_formats() {
     let summary = r#"{"type":"summary","summary":"Water the garden","leafUuid":"u"}"#;
     check(Format::ClaudeCode, summary, Some("Water the garden"));
     check(Format::Pi, "{\"type\":\"session\"}\n{\"type\":\"session_info\",\"name\":\"a\"}\n", Some("a"));
