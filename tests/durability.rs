@@ -1,6 +1,6 @@
 //! Durability of writes: a write is complete or absent, and is on disk before it is reported. The tests run
-//! the real executable under strace. They check the order of its system calls, kill it before each of them,
-//! and make calls fail.
+//! the real executable under strace. They check the order of its system calls, kill it before each one
+//! that names a file, and make calls fail.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::disallowed_methods, reason = "tests start processes")]
@@ -467,7 +467,7 @@ fn full_disk_is_an_error() {
         world.set_environment(&mut command);
         command.output()
     };
-    // Prefer a user namespace, because it needs no privileges.
+    // A process without privileges needs a user namespace as well.
     let namespaces = [&["--mount"][..], &["--map-root-user", "--mount"][..]].into_iter().find(|namespaces| {
         let output = unshare(namespaces, r#"mount -t tmpfs -o size=256k none "$1""#);
         output.is_ok_and(|output| output.status.success())

@@ -9,7 +9,7 @@ pub(crate) const REASONING: &str = "strip-reasoning {}";
 pub(crate) const TOOLS: &str = r#"strip-tools {"mode":"strip"}"#;
 const SUMMARIZE: &str = r#"summarize {"max_tokens":4096}"#;
 
-/// Compacts `conversation`. Returns strategy, options and turns of each appended overlay. In the arguments, `@` means
+/// Compacts `conversation`. Returns strategy, options and turns of each appended receipt. In the arguments, `@` means
 /// `conversation.compaction.`.
 #[track_caller]
 fn compact(world: &World, arguments: &str) -> Vec<String> {
@@ -35,7 +35,7 @@ pub(crate) fn receipts(transcript: &Transcript) -> Vec<String> {
     lines.collect()
 }
 
-/// Checks the overlays that a run on six turns appends.
+/// Checks the receipts that a run on six turns appends.
 #[track_caller]
 fn check(arguments: &str, expect: &[&str]) {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! Failing strategies and invalid replies. Each case prints one error, has its own exit code, and leaves the transcript
-//! unchanged.
+//! Failing strategies and invalid replies. Each case prints one error, has the exit code of its kind, and leaves the
+//! transcript unchanged.
 
 use std::fs;
 

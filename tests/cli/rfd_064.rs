@@ -29,7 +29,7 @@ fn example() -> Conversation {
         .whole_turn()
 }
 
-/// Compacts with these arguments, and returns turns 0 to 2 of the view.
+/// Compacts with these arguments, and returns the view of turns 0 to 2.
 #[track_caller]
 fn compacted_view(world: &World, arguments: &[&str]) -> String {
     world.run(&[&["conversation"], arguments].concat()).exits(0);

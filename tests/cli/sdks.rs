@@ -247,9 +247,8 @@ fn render_transcript(path: &Path) -> Vec<Body> {
     bodies
 }
 
-/// Restores the ids of response items that were removed together with their reasoning. The SDK's types require an id.
-/// The API accepts it only together with that reasoning. It also accepts items without an id: `OpenAI`'s Codex sends
-/// none.
+/// Restores the ids that response items lost together with their reasoning. The SDK's types require an id. The API
+/// accepts it only together with that reasoning. It also accepts items without an id: `OpenAI`'s Codex sends none.
 fn restore_ids(body: &mut Value, source: &Value) {
     let empty = Vec::new();
     let source_items = source["input"].as_array().unwrap_or(&empty);

@@ -518,7 +518,7 @@ fn listed_ids_are_accepted_if_others_are_not_listed() {
 }
 
 #[test]
-fn path_of_a_fork_may_be_no_text() {
+fn source_path_of_a_fork_may_be_non_utf8() {
     let world = World::new();
     let path = world.path("").join(OsStr::from_bytes(b"a\xff.jsonl"));
     fs::write(&path, claude_session()).unwrap();

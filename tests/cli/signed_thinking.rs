@@ -89,7 +89,7 @@ fn signed_thinking_follows_one_rule() {
     check("PTCRTS PXCR", &["--from", "0", "--to", "0"], &[7]);
     // A reminder after results does not end the turn.
     check("PTCRTS PTCRA", &["--from", "0", "--to", "0"], &[7]);
-    // An interrupted turn is sent in one message with the next request.
+    // The last results of an interrupted turn are sent in one message with the next request.
     check("PTCRTS PTCR P", &["--from", "0", "--to", "0"], &[7]);
     check("PTCRTS PTSCRTCR", &["--from", "0", "--to", "0"], &[7, 11]);
     check("PTCRTS PTCR PP", &["--from", "0", "--to", "0"], &[7]);

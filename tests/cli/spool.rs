@@ -1,5 +1,5 @@
-//! Requests with many events. A strategy in the jail reads them from the file that its request names. Its result is the
-//! same as with the events on stdin.
+//! Requests with more than 8 MiB of events. A strategy in the jail reads them from the file that its request names. Its
+//! result is the same as with the events on stdin.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Conversation, World};
 
-/// A strategy that strips each tool call whose output ends with a digit, and logs how it received the events.
+/// A strategy that strips each tool output that ends with a digit, and logs how it received the events.
 const STRATEGY: &str = r#"#!/usr/bin/python3 -I
 import hashlib, json, os, sys
 if sys.argv[1] == "describe":

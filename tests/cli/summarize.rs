@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{CommandOutput, Conversation, Model, World, without_facts};
 
-const OLDER: &str = "An older summary, which no summarizer reads.";
+const OLDER: &str = "An older summary, which `summarize` never reads.";
 
 /// Runs `summarize` on all turns but the last. Returns the record of the exchange, and the requests to the model.
 fn exchange(world: &World, options: &Value) -> (String, Vec<NeedRequest>) {

@@ -53,8 +53,8 @@ struct Walk {
     steps: Vec<usize>,
     /// Indexes in `steps`.
     missing: BTreeSet<usize>,
-    /// For each name of a call: a number of these calls before the first step, and the number of runs that made so
-    /// many. The numbers depend on the speed of the strategy and of the machine.
+    /// For each name of a call: the counts of these calls before the first step, each with the number of runs that
+    /// had this count. The counts depend on the speed of the strategy and of the machine.
     earlier: BTreeMap<String, BTreeMap<usize, usize>>,
 }
 

@@ -1,6 +1,6 @@
-//! Crashes of commands that create or replace files. After a crash at any system call, the folder has the state before or
-//! after the command. The next run removes any remaining temporary file. A finished file is synced before it gets its name,
-//! and its folder is synced afterwards.
+//! Crashes of commands that create or replace files. A crash at any system call leaves the state before or after the
+//! command, or a valid state between them. The next run removes any remaining temporary file. A finished file is synced
+//! before it gets its name, and its folder is synced afterwards.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;

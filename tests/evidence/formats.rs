@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::session::Event;
 
-/// Writes a session as Claude Code does: one line for each event.
+/// Writes a session as Claude Code does: one line for each message.
 pub(super) fn claude_code(events: &[Event]) -> String {
     let mut lines: Vec<Value> = Vec::new();
     for (index, event) in events.iter().enumerate() {

@@ -4,8 +4,8 @@
 
 FOLDER of `--sessions` has a table of the sessions with their licenses, and a folder for each format. Only sessions under
 the MIT license are used. FOLDER of `--checkout` is `test/test_data/real_projects` of
-https://github.com/handgemacht-ai/claude-code-log at the commit in the page. Its other sessions were not used to choose
-options. Without a folder, its tables are not compared. `--plugins` has the example plugins, ready to run.
+https://github.com/handgemacht-ai/claude-code-log at the commit in the page. Its sessions that are not in `--sessions`
+were not used to choose options. Without a folder, its tables are skipped. `--plugins` has the installed examples.
 """
 
 import argparse

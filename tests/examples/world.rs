@@ -36,7 +36,7 @@ fn source(name: &str) -> PathBuf {
 
 /// Reports a missing program. With `JP_COMPACT_TEST_ALL` set, this is a failure.
 fn report_missing(program: &str) {
-    let missing = format!("{program} is missing: its example plugin was not run");
+    let missing = format!("{program} is missing: a test that needs it did not run");
     assert!(std::env::var_os("JP_COMPACT_TEST_ALL").is_none(), "{missing}");
     #[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
     {
