@@ -54,7 +54,7 @@ fn set_auto(pair: &str) -> String {
     format!("--set={AUTO}.{pair}")
 }
 
-/// Returns an option that makes every conversation due.
+/// Returns an option that makes every conversation with more than `min_turns` turns due.
 fn always_due() -> String {
     set_auto("token_threshold=1")
 }

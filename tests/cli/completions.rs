@@ -73,7 +73,7 @@ impl Terminal {
         Self { child, master: fs::File::from(master), screen: String::new() }
     }
 
-    /// Types keys. Returns the line beginning with `RAN` that the shell then prints.
+    /// Types keys. Returns the text after `RAN ` in the line that the shell then prints.
     #[track_caller]
     fn line_after(&mut self, keys: &str) -> String {
         let seen = self.screen.len();
@@ -126,7 +126,7 @@ const FILES: [&str; 7] = [
     "esc\u{1b}ape.jsonl",
 ];
 
-/// As [`CASES`], with the words as the shell reads them.
+/// Like [`CASES`]. The resulting line is the output of `echo`, so it has no quotes.
 const QUOTED: [(&str, &str); 18] = [
     ("jp-compact show my", "jp-compact show my  file.jsonl"),
     ("jp-compact show my\\ ", "jp-compact show my  file.jsonl"),

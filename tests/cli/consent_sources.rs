@@ -295,7 +295,7 @@ fn network_strategy_does_not_start_before_approval() {
 }
 
 #[test]
-fn mcp_client_starts_no_network_strategy() {
+fn mcp_client_needs_allow_model_for_network_strategy() {
     let scene = Scene::with_config("");
     install_sender(&scene);
     let call = json!({

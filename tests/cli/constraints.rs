@@ -1,6 +1,6 @@
 //! Constraints of the user survive a compaction: bundled strategies keep all of them, and `--require-constraints`
-//! refuses the result of a strategy that does not. A model on loopback writes the summaries, and mentions no
-//! constraint.
+//! refuses the result of a strategy that does not. A model on loopback writes the summaries. It mentions no
+//! constraint, or copies lines that it reads.
 
 use std::fs;
 

@@ -11,7 +11,7 @@ use crate::support::{CommandOutput, Conversation, Model, Transcript, World};
 
 const NOW: &str = "--now=2026-11-21T07:40:00Z";
 
-/// Returns a conversation with reasoning, and a tool result that a strategy can shorten.
+/// Returns a conversation with reasoning, and a tool result that a strategy can replace.
 fn conversation() -> Conversation {
     Conversation::new()
         .turn("Read it.")

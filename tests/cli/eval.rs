@@ -106,7 +106,7 @@ fn quote(call: usize) -> String {
     words.join(" ")
 }
 
-/// Returns the result of a call. It repeats a name of an earlier result.
+/// Returns the result of a call. It repeats a name of this or an earlier result.
 fn output(call: usize, repeated: &Name) -> String {
     let mut lines: Vec<_> = (0..LINES).map(|line| Name { call, line }.text()).collect();
     lines.push(quote(call));

@@ -62,7 +62,7 @@ fn short_help_fits_a_screen_and_has_two_examples() {
 #[test]
 fn short_help_fits_a_narrow_terminal() {
     let world = World::new();
-    // The paths of these examples are long.
+    // These examples have long paths or keys.
     let has_long_example = ["completions", "config", "config set", "config unset"];
     for command in commands(&world) {
         let text = help_in_columns(&world, &command, "-h", NARROW_COLUMNS);

@@ -1,4 +1,4 @@
-//! `auto --hook`: the input of an agent's hook, and an output that no agent interprets as an answer.
+//! `auto --hook`: the input of an agent's hook. Without `--give-back`, no agent interprets the output as an answer.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -142,7 +142,7 @@ fn failure_is_a_log_line_and_no_answer() {
     }
 }
 
-/// For an agent, exit code 2 means that a hook forbids what it was asked about.
+/// For an agent, exit code 2 means that the hook forbids the agent's action.
 #[test]
 fn wrong_option_does_not_block_the_agent() {
     let world = session_world();

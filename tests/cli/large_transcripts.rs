@@ -1,6 +1,6 @@
-//! Large transcripts with the profile `heavy` and a model on loopback. With a typed budget, neither the number of parts
-//! nor their size is limited, and the peak memory is at most 64 MiB above the size of the file. Without one, the run
-//! stops before the first request. `JP_COMPACT_TEST_MEGABYTES` sets the size.
+//! Large transcripts with the profile `heavy` and a model on loopback. With a sufficient budget, any number of parts is
+//! sent, each fits the context window, and the peak memory is at most 64 MiB above the size of the file. With the
+//! default budget, the run stops before the first request. `JP_COMPACT_TEST_MEGABYTES` sets the size.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};

@@ -86,7 +86,7 @@ impl Scene {
         prompts.map(|request| request.body_json().unwrap()).collect()
     }
 
-    /// Runs the strategy with the address and the key of the model in its environment.
+    /// Runs the strategy. The environment of the host has the address and the key of the model.
     #[track_caller]
     fn run(&self, extra: &[&str]) -> CommandOutput {
         let output = self.run_unset(&[&["--model", "openai/g"], extra].concat(), &[]);

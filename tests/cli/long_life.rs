@@ -79,7 +79,7 @@ impl Numbers {
     }
 }
 
-/// Returns the outputs of the 1 to 60 calls of a turn with about this many tokens.
+/// Returns the outputs of 1 to 60 calls. A turn with these calls has about `tokens` tokens.
 fn outputs(number: usize, tokens: u64, numbers: &mut Numbers) -> Vec<String> {
     // A call and its result have about 65 tokens without the output, and a line of output has 5.
     let calls = numbers.next(1, 60).min(tokens / 100).max(1);

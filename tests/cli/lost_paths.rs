@@ -86,7 +86,7 @@ fn small_losses_and_other_policies_are_not_reported() {
     for run in ["-s=strip-reasoning", "-s=strip-tools:mode=strip-responses", "--compact=t=omit"] {
         assert_eq!(lost(&world, &["talk", "--keep-last=0", "-n", run]), Value::Null, "{run}");
     }
-    // A run that is not on a terminal does not read the whole view for its report.
+    // Only dry runs and runs on a terminal search for lost paths.
     assert_eq!(lost(&world, &["talk", "--keep-last=0"]), Value::Null);
 }
 

@@ -177,8 +177,8 @@ fn automatic_runs_restore_nothing() {
         let world = World::new();
         let transcript = world.write_conversation("conversation", &conversation);
         strip(&world, "strip-tools");
-        // Two rules prevent that: `auto` continues after the last overlay of the same kind, and it declines a proposal
-        // that makes the view larger.
+        // Two rules prevent a restoration: `auto` continues after the last overlay of the same kind, and it declines a
+        // proposal that makes the view larger.
         let options = [
             "conversation",
             PROFILE_WEAKER,

@@ -148,7 +148,7 @@ fn rejects_malformed_options() {
 }
 
 #[test]
-fn bundled_strategies_check_their_options() {
+fn options_of_bundled_strategies_are_checked() {
     let (world, transcript) = world();
     world
         .run(&["conversation", "--strategy", "strip-reasoning:mode=hard"])
