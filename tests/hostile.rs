@@ -1,6 +1,6 @@
-//! A strategy with one mode per attack on its host. Each mode runs at every tier, as a process per request
-//! and as a worker. It must end as `hostile/table.rs` lists: in time, with one message, with an unchanged
-//! conversation, and without a remaining process.
+//! A strategy with one mode per attack on its host. Each mode of `hostile/table.rs` runs contained and jailed, as a
+//! process per request and, if it can, as a worker. A mode that starts processes also runs with `subprocess`. Each run
+//! must end as listed, in time and without a remaining process. A failure has one message and changes no conversation.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::disallowed_methods, reason = "tests start compilers and processes")]
@@ -116,7 +116,7 @@ fn run_worker(row: &Row, tier: Tier, baseline: Duration) -> Verdict {
     check_end(&world, &output, row, baseline)
 }
 
-/// Runs every row at every tier and collects all errors.
+/// Runs each row at its tiers, and collects all errors.
 #[track_caller]
 fn check_all_rows(attempt: fn(&Row, Tier, Duration) -> Verdict) {
     if !has_compiler() {

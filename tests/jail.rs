@@ -1,7 +1,7 @@
-//! Restrictions of the jail. A real process (`jail/probe.c`) makes each attempt twice, started like a
-//! strategy: in the jail, where it must be denied, and contained, where it must succeed. The second attempt
-//! proves that the check can fail. Everything runs with the oldest and the newest supported version of
-//! Landlock. If the user is root, everything runs again as another user.
+//! Restrictions of the jail. A real process (`jail/probe.c`), started like a strategy, makes each attempt. A forbidden
+//! attempt must be denied in the jail and succeed contained, unless that depends on the machine. The second attempt
+//! proves that the check can fail. Most checks run with the oldest and the newest supported version of Landlock. If the
+//! user is root, everything runs again as another user.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::disallowed_methods, reason = "tests compile their probe and start processes")]
 #![cfg(target_os = "linux")]

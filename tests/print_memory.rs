@@ -149,8 +149,8 @@ fn overlays_of_a_large_session_are_applied_until_an_event_changes() {
     }
 }
 
-/// The file has more events than the log can hold, and more ids than the table of tools can hold. In a debug build the
-/// print takes minutes.
+/// The file has more events and more ids of calls than `CondensedLimits` allows in memory. In a debug build the print
+/// takes minutes.
 #[test]
 #[ignore = "takes minutes in a debug build"]
 fn peak_memory_of_a_compacted_print_does_not_grow_with_the_events() {

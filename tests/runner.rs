@@ -394,7 +394,7 @@ fn keeper_never_has_the_pipes_of_the_strategy() {
         for number in ["0", "1", "2"] {
             assert_eq!(calls[..copy].iter().filter(|call| closes(call, number)).count(), 1, "{calls:#?}");
         }
-        // The runner gets the pipes back before it becomes the strategy. The keeper opens no file.
+        // The runner gets the pipes back before it becomes the strategy. The keeper makes none of the traced calls.
         let starts_strategy = |call: &Call| call.name == "execve" && call.args[0] == "\"/bin/true\"";
         let start = calls.iter().position(starts_strategy).unwrap();
         let restored = calls[copy..start].iter().filter(|call| call.pid == runner && call.name == "recvmsg");

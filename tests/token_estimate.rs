@@ -62,7 +62,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// Returns the body that a view is sent as, without opaque members and without messages that the renderer added. The
+/// Returns the body that a view is sent as, with empty opaque members and without messages that the renderer added. The
 /// added messages are in no event, and can be a tenth of a tiny body.
 pub(crate) fn body(session: &Session, view: &View, provider: Provider) -> String {
     let mut rendered = render(session.transcript.stream(), view, provider);

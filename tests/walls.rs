@@ -99,7 +99,7 @@ fn root_holds_the_known_files_and_folders() {
 }
 
 #[test]
-fn runtime_uses_only_replies_of_core() {
+fn runtime_uses_only_the_listed_parts_of_core() {
     assert_none(SOURCES.iter().flat_map(forbidden_core_in_runtime));
 }
 

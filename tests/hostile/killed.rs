@@ -52,8 +52,8 @@ fn next_run_removes_leftovers_of_killed_runs_only() {
     let world = World::new(1);
     let mut host = world.start("hangs", Tier::Jailed);
     wait_until("the host created no private directory", || world.folders_in_temp() == 1);
-    // The running host keeps its folder while other runs start and end. If the other run takes a new folder before the
-    // host locks it, the host creates another one.
+    // The running host keeps its folder while other runs start and end. If the other run locks and removes a new folder
+    // before the host locks it, the host creates another one.
     let run_another = || world.run("exit-1", Tier::Jailed, PATIENCE, &[]);
     assert_eq!(run_another().code, Some(13));
     wait_until("the host lost its folder", || world.folders_in_temp() == 1);

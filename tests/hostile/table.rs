@@ -1,5 +1,5 @@
-//! The expected end of each mode of the hostile strategy: exit code and message. The modes are implemented in
-//! hostile.c under the same names.
+//! The expected ends of most modes of the hostile strategy: exit code and message. Other modes have tests of their own.
+//! hostile.c implements the modes under the same names, except for the executables that cannot be started.
 
 /// The end of a run.
 #[derive(Debug, Clone, Copy)]

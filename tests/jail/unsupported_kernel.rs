@@ -148,11 +148,11 @@ fn check_only_bundled_strategies_run(feature: &str, feature_name: &str) {
 }
 
 #[test]
-fn only_bundled_strategies_run_without_landlock() {
+fn only_bundled_strategies_run_by_default_without_landlock() {
     check_only_bundled_strategies_run("landlock", "Landlock");
 }
 
 #[test]
-fn only_bundled_strategies_run_without_seccomp() {
+fn only_bundled_strategies_run_by_default_without_seccomp() {
     check_only_bundled_strategies_run("seccomp", "seccomp");
 }

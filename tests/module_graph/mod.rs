@@ -176,7 +176,7 @@ fn reachable<'a>(level: &'a Level, from: &'a String) -> BTreeSet<&'a String> {
     reached
 }
 
-/// Prints a level, lowest module first: a line for each module, with the siblings that it uses.
+/// Returns a level as text, lowest module first: a line for each module, with the siblings that it uses.
 pub(crate) fn print(level: &Level, indent: &str) -> String {
     let mut modules: Vec<(usize, &String)> =
         level.keys().map(|module| (reachable(level, module).len(), module)).collect();

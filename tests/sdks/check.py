@@ -3,8 +3,8 @@
 Reads lines of `{"provider": ..., "body": ...}` on stdin. Writes one line of JSON per body: a list of errors with their
 locations, which is empty for a valid body.
 
-The validation is stricter than pydantic's default in two points, like a type checker: lists that are validated lazily
-are validated immediately, and unknown members are rejected."""
+The validation is stricter than pydantic's default, like a type checker: lists that are validated lazily are validated
+immediately, unknown members are rejected, and values are not converted to another type."""
 
 import json
 import sys

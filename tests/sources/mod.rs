@@ -17,7 +17,7 @@ pub(crate) struct Source {
     /// The path from the root of the project, with `/`.
     pub(crate) file: String,
     pub(crate) lines: usize,
-    /// Whether only tests compile the file.
+    /// Whether only tests compile the file. Not set for the root's `tests/`.
     pub(crate) only_for_tests: bool,
     /// Whether the first line is a module header, `//! ...`.
     pub(crate) opens_with_doc: bool,
@@ -152,7 +152,7 @@ struct Reader {
     test_depth: usize,
     /// The number of enclosing inline modules.
     inline_depth: usize,
-    /// The imports of all code, and the imports of tests. There is one table for the whole file: if two scopes give a
+    /// The imports of production code, and the imports of tests. Each table is for the whole file: if two scopes give a
     /// name two meanings, both are reported.
     imports: Imports,
     test_imports: Imports,

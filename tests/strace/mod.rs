@@ -116,13 +116,13 @@ impl TracedRun {
 pub(crate) struct Strace(PathBuf);
 
 impl Strace {
-    /// Searches for strace. Reports on stderr if it does not work. (The test harness captures `eprintln!`.)
+    /// Searches for strace. If it does not work, this is reported on stderr, or fails if `JP_COMPACT_TEST_ALL` is set.
     pub(crate) fn find(host: &Path) -> Option<Self> {
         let paths = std::env::var_os("PATH").unwrap_or_default();
         let strace_path =
             std::env::split_paths(&paths).map(|folder| folder.join("strace")).find(|path| path.is_file());
         let Some(path) = strace_path else {
-            report_skipped("strace is not installed");
+            report_missing("strace is not installed");
             return None;
         };
         // A kernel may forbid tracing, and an old strace cannot inject faults.
@@ -134,14 +134,14 @@ impl Strace {
         match probe {
             Ok(output) if output.status.success() => Some(Self(path)),
             Ok(output) => {
-                report_skipped(&format!(
+                report_missing(&format!(
                     "strace does not work here: {}",
                     String::from_utf8_lossy(&output.stderr).trim()
                 ));
                 None
             }
             Err(error) => {
-                report_skipped(&format!("strace does not start: {error}"));
+                report_missing(&format!("strace does not start: {error}"));
                 None
             }
         }
@@ -173,7 +173,13 @@ impl Strace {
     }
 }
 
-/// Reports that a test is skipped.
+/// Reports that strace does not work. With `JP_COMPACT_TEST_ALL` set, this is a failure.
+fn report_missing(reason: &str) {
+    assert!(std::env::var_os("JP_COMPACT_TEST_ALL").is_none(), "{reason}");
+    report_skipped(reason);
+}
+
+/// Reports that a test is skipped. (The test harness captures `eprintln!`.)
 pub(crate) fn report_skipped(reason: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {reason}");
 }

@@ -1,5 +1,5 @@
-//! The fit of the weights: weighted least squares, on the texts and the bodies of the corpus and on the
-//! files of this repository. It reproduces the constants of `host/tokens/src/weights.rs`.
+//! The fit of the weights: weighted least squares, on the texts and the bodies of the corpus and on the files of this
+//! repository. It reproduces the constants of `host/tokens/src/weights.rs`, except the frames of messages and calls.
 
 use std::path::Path;
 

@@ -186,7 +186,7 @@ fn lock_file_grants_trust_and_can_be_moved() {
 }
 
 #[test]
-fn trusted_folder_needs_no_record_but_its_modes_are_checked() {
+fn trusted_folder_needs_no_record_but_modes_of_its_files_are_checked() {
     let home = Home::new();
     home.install_strategy("open/built/plugin", "plugin");
     set_mode(&home.path("open"), 0o777);

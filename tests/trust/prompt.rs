@@ -34,7 +34,7 @@ pub(crate) fn run_on_terminal(home: &Home, args: &[&str], answer: &str) -> (Opti
 }
 
 #[test]
-fn terminal_prompt_trusts_a_strategy_in_two_steps() {
+fn terminal_prompt_trusts_a_strategy_for_later_runs() {
     let home = Home::new();
     home.install_strategy("strip-all", "strip-all");
     let compact = home.compact("./strip-all", &[]);

@@ -8,7 +8,7 @@ use crate::home::{Home, text};
 use crate::manifest;
 use crate::prompt::run_on_terminal;
 
-/// Installs a folder that requests every permission. Its strategy declines with the file and the variable
+/// Installs a folder that requests several permissions. Its strategy declines with the file and the variable
 /// that it could read.
 fn install_greedy_folder(home: &Home, command: &str) {
     let secret = home.path("secret").display().to_string();

@@ -45,7 +45,7 @@ const DOORS: [Door; 8] = [
             // These read small files, and transcripts. Each has its own limits.
             "host/runtime/src/small_file.rs",
             "host/store/src/open_file.rs",
-            // These create files or folders.
+            // These create files, or create or open folders.
             "host/engine/src/batch/report.rs",
             "host/conformance/src/rehearse.rs",
             "host/conformance/src/template.rs",
@@ -55,8 +55,7 @@ const DOORS: [Door; 8] = [
             "host/store/src/folder.rs",
             "host/store/src/lock.rs",
             "host/store/src/open_folder.rs",
-            // These compare an opened file with an earlier observation: a terminal, an output of a strategy, a
-            // file of a plugin.
+            // These open a new terminal, the private directory of a strategy, and the files of a plugin.
             "host/runtime/src/process/child.rs",
             "host/runtime/src/process/private_dir/tree.rs",
             "host/runtime/src/trust/tree.rs",

@@ -1,5 +1,5 @@
-//! Paths that a folder may name: pure crates and the command line have no side effects, the runtime sees no stream, and
-//! core knows no format of another agent.
+//! Paths that a folder may name: pure crates have no side effects, the command line reads no files and starts no
+//! processes, the runtime sees no stream, and core knows no format of another agent.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ const CORE_IN_RUNTIME: [&str; 6] = [
     "jp_compact_core::validate",
 ];
 /// Formats of other agents. Core does not name them in a path.
-const FOREIGN_FORMATS: [&str; 12] = [
+const FOREIGN_FORMATS: [&str; 13] = [
     "atif",
     "claude_code",
     "cline",
@@ -41,6 +41,7 @@ const FOREIGN_FORMATS: [&str; 12] = [
     "kimi_cli",
     "opencode",
     "openhands",
+    "pi",
     "qwen_code",
     "swe_agent",
 ];
@@ -90,7 +91,7 @@ pub(crate) fn foreign_formats_in_core(source: &Source) -> Vec<String> {
     if is_in_core { names_found(source, source.production().filter(is_violation)) } else { Vec::new() }
 }
 
-/// Returns the names in the command line that read files or start processes. Only the engine does that.
+/// Returns the names in the command line that read files or start processes. The libraries do that.
 pub(crate) fn side_effects_in_cli(source: &Source) -> Vec<String> {
     if !source.file.starts_with("host/cli/") {
         return Vec::new();
