@@ -37,8 +37,8 @@ pub(crate) struct SelectionArgs {
     /// Start at this turn or step: N, N.STEP, -N from the end, 5h, `last`
     ///
     /// Turns and steps are numbered from 0. `4.10` is step 10 of turn 4. `@5` is turn 4, because JP counts from 1.
-    /// `5h` is the time 5 hours ago. `last` is the position after the newest compaction; --from without a value
-    /// means `last`. [default: 0]
+    /// `5h` is the time 5 hours ago. `last` is the position after all compactions; --from without a value
+    /// means `last`. [default: as --keep-first]
     #[arg(help_heading = "Selection", long, value_name = "BOUND", num_args = 0..=1, default_missing_value = "last", value_parser = parse_from, allow_negative_numbers = true, conflicts_with = "keep_first")]
     pub(crate) from: Option<Bound>,
     /// End after this turn or step, written like --from

@@ -102,7 +102,7 @@ fn checks_events_added_during_run() {
     let (world, transcript) = world(&Conversation::with_turns(1), "");
     let grown_file = world.write_file("later.json", &append_event(&bytes, &event));
     world.write_plugin("odd", &format!("cp {} {}\n{STRIP}", grown_file.display(), transcript.path.display()));
-    let output = world.run_plugin("odd", &[]).exits(5).reports("grew while it was being compacted");
+    let output = world.run_plugin("odd", &[]).exits(5).reports("changed while it was being compacted");
     assert!(
         output
             .stderr

@@ -226,7 +226,7 @@ fn mark(entry: &DiffEntry, before: u64, after: u64) -> String {
     }
 }
 
-/// Returns the title of a turn in the view. It names the raw turns of a summary, and a raw turn with another number.
+/// Returns the title of a turn in the view: its number, and the raw turns of a summary or of a turn that is renumbered.
 fn turn_title(turn: usize, origin: ItemOrigin) -> String {
     match origin {
         ItemOrigin::Kept(raw) if raw == turn => format!("turn {turn}"),

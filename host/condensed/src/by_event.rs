@@ -2,7 +2,7 @@
 //! projection reads stay in memory: ids, names, overlays, and the boundaries of values. So memory grows with the number of
 //! events.
 //!
-//! The removed bytes are holes. A hole is always inside an event, and never next to a boundary of a piece, so each
+//! The removed bytes are holes. A hole is always inside an event, and never begins at a boundary of a piece, so each
 //! boundary has one offset in the file. The remaining bytes of an event are not JSON, so the stream must stay in this
 //! module.
 

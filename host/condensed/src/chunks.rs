@@ -29,7 +29,7 @@ impl ChunkIndexer {
         &self.indexer.read_part().0[known..]
     }
 
-    /// Returns the indexer, which can finish the whole file. The file begins with all chunks.
+    /// Returns the indexer. Its `finish` needs the bytes of the whole file, which begin with all chunks.
     #[must_use]
     pub fn into_indexer(mut self) -> Indexer {
         *self.indexer.read_part().1 = self.at;

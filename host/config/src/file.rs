@@ -1,5 +1,5 @@
-//! The types of a configuration file: the tables of RFD 064 and RFD D17, `[llm]`, and `[limits]`. All keys are
-//! optional, except `name` in a strategy's table and `policy` in the table of `tool_calls`. Unknown keys are rejected.
+//! The types of a configuration file: the tables of RFD 064 and RFD D17, `[llm]`, and `[limits]`. Unknown keys are
+//! rejected. Keys are optional, except a strategy's `name`, `policy` of `tool_calls`, and both halves of its `strip`.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -66,8 +66,8 @@ impl Config {
         }
     }
 
-    /// Returns whether the formatted file must not set a value, because [`Config::for_agent_transcript`] replaces only
-    /// built-in values, and a definition of the profile `default` disables it.
+    /// Returns whether the formatted file must not set a value. [`Config::for_agent_transcript`] replaces only
+    /// built-in values, and does nothing if a layer defines the profile `default`.
     fn is_replaced_for_agent(&self, path: &[String], value: &toml::Value, origin: &Origin) -> bool {
         let table = compaction_key(&["profiles", DEFAULT_NAME]);
         let is_in_table = path.get(..table.len()).is_some_and(|start| *start == *table);

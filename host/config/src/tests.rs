@@ -128,6 +128,8 @@ fn reads_every_key_of_compaction() {
     let config = |line: &str| config(&format!("[conversation.compaction]\n{line}"));
     assert_eq!(config("default_profile = \"light\"").default_profile, "light");
     assert_eq!(config("keep_last = 7").keep_last, KeepLast::turns(7));
+    let last = config("keep_last = 7\nkeep_steps = 8\nkeep_tokens = 9").keep_last;
+    assert_eq!(last, KeepLast { turns: Some(7), steps: Some(8), tokens: Some(9) });
     assert_eq!(config("keep_first = 2").keep_first, 2);
     assert_eq!(config("overlap = \"union\"").overlap, Overlap::Union);
     assert_eq!(config("min_saving = 0.2").min_saving, 0.2);

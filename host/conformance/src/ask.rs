@@ -154,7 +154,7 @@ impl<'a> Request<'a> {
         self.with_header(|header| header["dry_run"] = true.into())
     }
 
-    /// Returns the request with unknown keys in the header, in some of its objects, and in every other line.
+    /// Returns the request with unknown keys in the header, in some of its objects, and in all other lines.
     pub(super) fn with_unknown_keys(self) -> Self {
         let mut request = self.with_header(|header| {
             let value = json!({"nested": [1, null, {"type": "result"}]});

@@ -101,7 +101,7 @@ pub enum Speaker {
     Stderr,
 }
 
-/// Receives the output of an exchange while it arrives.
+/// Receives the request of each round, and then the whole output of the round.
 pub(super) type OnOutput<'a> = &'a mut dyn FnMut(Speaker, &[u8]);
 
 /// Sends a request, and sends it again for each round of `needs` and for a range that must be wider. Returns

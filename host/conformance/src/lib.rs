@@ -219,7 +219,7 @@ impl CheckContext<'_> {
     }
 }
 
-/// Runs the checks that send requests. As in a run, the folder for events exists before any process is started.
+/// Runs the checks that send requests. As in a run, the folder for events exists before the first request.
 async fn ask_with_spool(context: CheckContext<'_>, level: CheckLevel, findings: &mut Findings) {
     let folder = match context.spool.folder() {
         Ok(folder) => folder,

@@ -104,6 +104,7 @@ impl TestedPlugin {
         grants::check(&manifest.permissions).map_err(TestedPluginError::Manifest)?;
         let (program, args) = match &manifest.run.program {
             Program::Dylib(file) => {
+                check_built(folder, file, &text)?;
                 let args = library_args(&folder.join(file))?;
                 trust::file_in(file, folder).map_err(TestedPluginError::Manifest)?;
                 (runner.to_owned(), args)

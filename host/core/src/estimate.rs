@@ -184,7 +184,7 @@ impl Estimate {
         self.measures.extend_from_slice(&next.measures);
     }
 
-    /// Returns the estimate of `part`. It has some of the first measured elements, then only overlays and receipts.
+    /// Returns the estimate of `part`, which begins like the measured stream, and then has only overlays and receipts.
     #[must_use]
     pub fn for_part(&self, part: &Stream) -> Self {
         let is_own = |event: &&Event| !event.kind.is_overlay() && event.kind != Kind::Receipt;

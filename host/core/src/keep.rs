@@ -111,7 +111,7 @@ impl std::fmt::Display for Keep {
             ("first", count(self.first), "turn"),
             ("last", self.last.turns.and_then(count), "turn"),
             ("last", self.last.steps.and_then(count), "step"),
-            ("last", self.last.tokens, "token"),
+            ("last", self.last.tokens.filter(|tokens| *tokens > 0), "token"),
         ];
         let texts = rules.into_iter().filter_map(|(end, count, noun)| match count? {
             1 => Some(format!("the {end} {noun}")),

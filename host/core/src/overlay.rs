@@ -212,7 +212,7 @@ impl Overlay {
         };
         Ok(Self {
             element,
-            // The index rejects overlays without a time.
+            // The index makes an element without a time `Unknown`, never an overlay.
             stamp: event.timestamp.unwrap_or(Timestamp::MIN),
             from_turn: stored.from_turn,
             to_turn: stored.to_turn,

@@ -369,7 +369,7 @@ fn outline(survey: &Survey<'_>, scope: TurnRange, has_steps: bool) -> Outline {
     outline
 }
 
-/// Returns for each element whether the view shows it unchanged.
+/// Returns for each element whether the view shows it unchanged, and no strip applies to it.
 fn shown_elements(survey: &Survey<'_>) -> Vec<bool> {
     let mut shown = vec![false; survey.stream.events().len()];
     for item in survey.view.items() {

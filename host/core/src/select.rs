@@ -137,7 +137,7 @@ impl std::fmt::Display for Note {
             }
             Self::Thinking { from, to } => write!(
                 out,
-                "reduced {from} to {to}: turn {} is open, and the step after a summary must begin with thinking there",
+                "reduced {from} to {to}: turn {} is open, and the step after a summary in it must begin with thinking",
                 from.to()
             ),
             Self::Extended { from, to } => {

@@ -120,8 +120,8 @@ impl Stream {
         self.index.bytes_at(span)
     }
 
-    /// Returns the arguments of a call as an object. Some formats store them as a string. Any other value becomes the
-    /// member `input` of an object.
+    /// Returns the arguments of a call as an object. Some formats store them as a string. Null and an empty string
+    /// become `{}`. Any other value becomes the member `input` of an object.
     pub fn arguments(&self, event: &Event) -> Value {
         let value = match self.value(event.body) {
             Some(Value::String(text)) => serde_json::from_str(&text).unwrap_or(Value::String(text)),

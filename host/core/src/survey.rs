@@ -88,8 +88,8 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// Makes the rows of a request's turn table. The tokens in `kinds` include only events that the view shows unchanged, and
-/// only their content, which a strip can remove. A stripped half counts 0 tokens, so strategies recognize it.
+/// Makes the rows of a request's turn table. The tokens in `kinds` include only unchanged events that no strip applies
+/// to, and only their content. A stripped half counts 0 tokens, so strategies recognize it.
 fn rows(stream: &Stream, view: &View, estimate: &Estimate, includes: impl Fn(usize) -> bool) -> Vec<Turn> {
     let mut weights = vec![Weights::default(); stream.turns()];
     let empty_turn = |turn| Turn {

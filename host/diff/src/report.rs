@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::compare::Comparison;
 use crate::selection::OverlayChoice;
 
-/// Returns the strategy of each overlay and its version, from the receipts.
+/// Returns the strategies of each overlay, joined by commas, and the version of the first, from the receipts.
 #[must_use]
 pub fn overlay_origins(stream: &Stream) -> Vec<Option<(String, String)>> {
     // Several strategies can share an overlay.

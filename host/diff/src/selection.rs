@@ -21,8 +21,8 @@ impl OverlayChoice {
         Self { before: Vec::new(), after: overlays.to_vec() }
     }
 
-    /// Chooses the overlays up to the last of `numbers`: first without the overlays in `numbers`, then with them. For
-    /// one overlay, `show` compares the same two views.
+    /// Chooses the overlays up to the last of `numbers`: in `before` without those in `numbers`, in `after` with them.
+    /// For one overlay, `show` compares the same two views.
     ///
     /// # Errors
     /// No overlay has one of the numbers.

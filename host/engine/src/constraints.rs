@@ -27,8 +27,8 @@ pub struct CompactedRange {
     pub is_summarized: bool,
 }
 
-/// Returns the constraints that are in the ranges but not in the new view, in order. A constraint that was not in the
-/// old view either counts only if it is in the range of a new summary.
+/// Returns the constraints that are in the ranges but not in the new view, in order. A constraint that the old view
+/// also lacks counts only if it is in the range of a new summary.
 #[must_use]
 pub fn lost_constraints(
     stream: &Stream,

@@ -18,7 +18,7 @@ pub struct PageCut {
     pub transcript: usize,
     /// The index of the cut in its `cut_points`.
     pub cut: usize,
-    /// The events with text of the whole transcript. The prefix is `events[..prefix]`.
+    /// All events of the transcript that have text. The prefix is `events[..prefix]`.
     pub events: Vec<PageEvent>,
     pub prefix: usize,
     /// One entry for each row of the report that has results.

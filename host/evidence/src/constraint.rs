@@ -97,7 +97,7 @@ impl Sentences {
         for place in matcher.find_overlapping_iter(text) {
             let rest = &text.as_bytes()[place.start()..];
             let ids = &self.by_prefix[place.pattern().as_usize()];
-            // A sentence that starts `rest` also starts every sentence between it and `rest`.
+            // A sentence that is a prefix of `rest` is also a prefix of each sentence sorted between it and `rest`.
             let last = ids.partition_point(|id| self.bytes(*id) <= rest).checked_sub(1);
             let mut next = last.map(|last| ids[last]);
             while let Some(id) = next {

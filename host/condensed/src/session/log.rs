@@ -86,7 +86,7 @@ pub(super) struct ToolRow {
     edits: ShortSpan,
     /// The size of the edited values without white space and unneeded escapes.
     pub(super) compact_bytes: Option<u32>,
-    /// The text of a response, if it may be shorter than its replacement.
+    /// The size of the text of a response, if the text may be shorter than its replacement.
     pub(super) text: Option<ShortText>,
 }
 

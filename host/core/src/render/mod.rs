@@ -159,7 +159,7 @@ fn render_for(stream: &Stream, view: &View, provider: Provider, is_repaired: boo
         Provider::Ollama => ollama::render(messages),
     };
     let (positions, messages): (Vec<ViewPosition>, Vec<Value>) = messages.into_iter().unzip();
-    // A response may belong to a later turn than the messages after it, so the last unchanged message decides.
+    // A response follows its call, so its turn can be later than those of the next messages. Search from the end.
     let first_changed_message = first_changed_turn.map(|changed| {
         let unchanged =
             positions.iter().rposition(|position| position.turn.is_some_and(|turn| turn < changed));

@@ -80,7 +80,7 @@ fn a_summary_in_the_open_turn_ends_before_a_step_that_thinks() {
     let closed = "turn 1 is compacted up to step 1.5: the turn is not finished";
     let thinking = |from: &str, to: &str| {
         format!(
-            "reduced {from} to {to}: turn 1 is open, and the step after a summary must begin with thinking there"
+            "reduced {from} to {to}: turn 1 is open, and the step after a summary in it must begin with thinking"
         )
     };
     check(&steps("------"), "0", "1.4", "turns 0-1.4");

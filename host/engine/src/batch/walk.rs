@@ -323,9 +323,9 @@ impl FoundFiles {
             builder.add(folder);
         }
         builder.standard_filters(with_git).require_git(false).git_global(false).hidden(false);
-        let is_out = out.map(Path::to_path_buf);
+        let out_folder = out.map(Path::to_path_buf);
         builder.filter_entry(move |entry| {
-            entry.depth() == 0 || !is_hidden(entry.file_name()) && Some(entry.path()) != is_out.as_deref()
+            entry.depth() == 0 || !is_hidden(entry.file_name()) && Some(entry.path()) != out_folder.as_deref()
         });
         let Root { typed, real } = &self.roots[root as usize];
         let (found, faults) = (Mutex::new(&mut self.found), Mutex::new(&mut self.faults));
@@ -400,8 +400,8 @@ fn is_candidate(path: &Path, kind: Option<FileType>) -> bool {
     }
 }
 
-/// Returns the files of the events of one conversation, if they are in this folder. The folder is not searched. Most
-/// conversation folders have JP's `events.json` instead, and a check for this file is faster than a list of all names.
+/// Returns the files of the events of one conversation, if they are in this folder. The caller then does not search the
+/// folder. Most conversation folders have `events.json` instead, and this check is faster than a list of all names.
 fn record_files(folder: &Path) -> Vec<PathBuf> {
     let is_of_jp = folder.join(EVENTS).symlink_metadata().is_ok();
     if is_of_jp { Vec::new() } else { store::record_files(folder) }

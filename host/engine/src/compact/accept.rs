@@ -32,6 +32,7 @@ impl<'a> ProposalCollector<'a> {
         step: &mut Step,
     ) -> Verdict {
         let Proposal { strategy, payloads, .. } = &proposal;
+        step.restored_tokens = 0;
         if let Some(number) = self.find_equal_overlays(strategy, &compactions) {
             step.outcome = StrategyOutcome::AlreadyExists(number);
             return Verdict::Unused(format!("it would repeat overlay {number}"));

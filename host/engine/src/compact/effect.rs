@@ -30,7 +30,7 @@ impl Effect<'_> {
         estimate.view_tokens(&new_view).saturating_sub(estimate.view_tokens(view))
     }
 
-    /// Returns whether a policy replaces an older policy of the same kind. A summary is not a policy.
+    /// Returns whether a policy replaces an older policy of the same kind. A compaction with a summary does not count.
     pub(super) fn replaces_policy(&self) -> bool {
         let Survey { stream, pairs, .. } = self.survey;
         self.compactions.iter().any(|compaction| {
@@ -42,8 +42,8 @@ impl Effect<'_> {
         })
     }
 
-    /// Returns whether neither our view nor JP's view changes, compared with the earlier proposals of the run. Without
-    /// `with_overlays`, only a repetition of such a proposal is found, and not of an existing overlay.
+    /// Returns whether the proposal, added to the earlier proposals of the run, changes neither our view nor JP's view.
+    /// Without `with_overlays`, returns false for a proposal that cannot repeat one of the earlier proposals.
     pub(super) fn adds_nothing(&self, with_overlays: bool) -> bool {
         if !with_overlays && !self.earlier.iter().any(|entry| self.may_repeat(&entry.compaction)) {
             return false;

@@ -44,7 +44,7 @@ pub enum Error {
     #[error("failed to append to {}", path.display())]
     NotAppendable { path: PathBuf, source: NotAppendable },
     /// The transcript or its overlays changed while the strategies ran, and the result no longer fits.
-    #[error("{} grew while it was being compacted", path.display())]
+    #[error("{} changed while it was being compacted", path.display())]
     Stale { path: PathBuf, source: StaleSnapshot },
     /// The transcript has events that the model has not seen.
     #[error("failed to append to {}: it grew while the model answered", path.display())]

@@ -1,6 +1,6 @@
-//! The cache of requests without a usable answer of a model: it was rejected, led to no overlay, saved too little, or
-//! waits for a cold prompt cache. `auto` and `query` must not pay for the same request twice. All other commands always send their
-//! requests.
+//! The cache of requests to a model whose answers were not used: the answer was rejected, led to no overlay, or saved
+//! too little, or the compaction waits for a cold cache. `auto` and `query` must not pay for the same request twice.
+//! All other commands always send their requests.
 
 use std::collections::BTreeMap;
 

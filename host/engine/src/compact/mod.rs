@@ -179,8 +179,8 @@ pub async fn compact_in_memory(
     Ok((report, Some(bytes)))
 }
 
-/// Returns the transcript with the overlays that `run` proposes. A dry run of a second run on the result reports the
-/// effect that the second run would have after `run` had appended its overlays.
+/// Returns the transcript with the overlays that `run` proposes. A later dry run on the result reports the same effect
+/// as if `run` had appended these overlays.
 ///
 /// # Errors
 /// A strategy failed, or its result is invalid.

@@ -1,5 +1,5 @@
-//! Checks before a model is asked: the turns may be summarized already, or too small to save enough. Without these
-//! checks, a loop of compactions could cost money.
+//! Checks before a strategy or its model is asked: the turns may be summarized already, or too small to save enough.
+//! Without these checks, a loop of compactions could cost money.
 
 use jp_compact_core::projection::shown_in_range;
 use jp_compact_core::select::Selected;

@@ -1,5 +1,5 @@
 //! The preparation of a run's strategies: it finds them, checks trust, describes them, and checks their options.
-//! [`allow`] is the only place that decides whether a plugin may run, and whether in a jail.
+//! [`allow`] decides whether a plugin may run, and whether in a jail. Before that, it only describes itself in a jail.
 
 use std::path::Path;
 
@@ -145,7 +145,7 @@ impl Preparation<'_> {
     }
 
     /// Adds the description of an untrusted plugin to the trust prompt. It comes from the cache for the same bytes, or
-    /// from a jail with nothing but the plugin's interpreter. Without a jail, the prompt shows no description.
+    /// from a jail with nothing but the plugin's interpreter. Without both, the prompt shows no description.
     ///
     /// # Errors
     /// The description is for another plugin, or the host cannot use it. The plugin must not be trusted.

@@ -56,7 +56,7 @@ pub(super) fn refused(
     strategy: &PreparedStrategy,
     payloads: &[Payload],
 ) -> StrategyRunError {
-    // The host asks twice before a summary is rejected because of its range.
+    // Before the host rejects a summary because of its range, it usually asks again, so the text may have cost twice.
     let is_paid = strategy.needs_model() || matches!(refusal, Refusal::NotClosed { .. });
     let summaries = if is_paid { summary_texts(payloads).collect() } else { Vec::new() };
     StrategyRunError::Refused { refusal: Box::new(refusal), summaries }

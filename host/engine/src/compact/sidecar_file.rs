@@ -48,5 +48,5 @@ pub(super) async fn write(
             Ok(Some(to_bytes(&changed, &collector.entries, new_overlays)))
         })
     };
-    under_lock(sidecar_file.path(), lock_wait, attempt).await
+    under_lock(opened.place.path(), lock_wait, attempt).await
 }

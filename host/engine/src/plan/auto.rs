@@ -216,7 +216,7 @@ impl Planner<'_> {
     }
 }
 
-/// Returns the part of the selected range that a strategy compacts, or `None` if all of it was compacted before.
+/// Returns the range that a strategy compacts, or `None` if all of the selected range was compacted before.
 /// Policies continue after the last compaction of the same content. A new summary replaces all earlier summaries. Its
 /// range includes their ranges, and the strategy reads the raw events of all of them
 /// (docs/decisions/0018-one-summary.md).
