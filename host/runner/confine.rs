@@ -45,7 +45,7 @@ pub(crate) fn set_limits(cpu_seconds: Option<u64>) -> Result<(), String> {
     cpu_seconds.map_or(Ok(()), |seconds| lower(Resource::Cpu, seconds))
 }
 
-/// Lowers a limit. A lower inherited limit stays.
+/// Sets a limit. A lower inherited hard limit stays, but not a lower soft limit.
 fn lower(resource: Resource, value: u64) -> Result<(), String> {
     let inherited = rustix::process::getrlimit(resource).maximum;
     let value = Some(inherited.map_or(value, |inherited| inherited.min(value)));

@@ -97,7 +97,7 @@ unsafe extern "C" fn emit(context: *mut c_void, line: *const u8, len: usize) -> 
     if context.is_null() || line.is_null() {
         return 1;
     }
-    // SAFETY: the library passes the context of this call to `run`, on the same thread. It is the only reference.
+    // SAFETY: the library passes the context that `run` gave it, on the same thread. It is the only reference.
     let sink = unsafe { &mut *context.cast::<LineSink<'_>>() };
     // SAFETY: the header requires `len` bytes at `line`, which do not change during the call.
     let line = unsafe { std::slice::from_raw_parts(line, len) };

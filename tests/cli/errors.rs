@@ -181,7 +181,7 @@ fn permission_error_suggests_the_grant() {
     error: strategy `strip-reasoning` may not run
 
     Caused by:
-      `--sandbox=require` needs a jail, but this machine lacks Landlock
+      a jail is required, but this machine lacks Landlock
 
     hint: use Linux 5.13 or later with `landlock` in the kernel's `lsm=` list, and a container whose seccomp profile allows landlock_create_ruleset; `--sandbox=contained` runs strategies without a jail
     ");

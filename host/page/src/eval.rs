@@ -69,7 +69,7 @@ fn sentence(report: &EvalReport, index: usize, row: &EvalRow) -> Markup {
             @if keeps_names(&row.recall) {
                 "Of the rows that keep 95 % of the paths and 90 % of the numbers and identifiers, this one saves most."
             } @else {
-                "No row keeps 95 % of the paths and 90 % of the numbers and identifiers. This one keeps most of them."
+                "No row that saves tokens keeps 95 % of paths and 90 % of numbers and identifiers. This one keeps most."
             }
         }
     }

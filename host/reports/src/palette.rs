@@ -1,5 +1,5 @@
 //! The colors of text on a terminal. A style adds escape codes around a line after its text was escaped, so that
-//! foreign text never contains a code. Without a terminal, and with `NO_COLOR`, there must be no codes at all.
+//! foreign text never contains a code. The caller decides whether there are colors. Without them, there are no codes.
 
 use anstyle::{AnsiColor, Style};
 

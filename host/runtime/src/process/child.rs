@@ -118,8 +118,8 @@ impl Child {
         Pipes::new(stdin, stdout, stderr).map_err(ProcessError::Io)
     }
 
-    /// Waits until the process has exited, without reaping it. Kills the process if its private directory
-    /// exceeds a limit.
+    /// Waits until the process has exited, without reaping it. Kills the process if its private directory or its
+    /// memory exceeds a limit.
     pub(super) async fn exited(&mut self) {
         // A process that must not start others is alone in its session.
         let scope = if self.may_leave_orphans { ProcessScope::Session } else { ProcessScope::Process };
@@ -142,8 +142,8 @@ impl Child {
         self.signal(Signal::TERM);
     }
 
-    /// Kills the rest of the group and reaps the process. Returns the exit status and the limit that its
-    /// private directory exceeded.
+    /// Kills the rest of the group and reaps the process. Returns the exit status and the limit that its private
+    /// directory or its memory exceeded.
     pub(super) async fn end(mut self) -> io::Result<(ExitStatus, Option<Exceeded>)> {
         self.signal(Signal::KILL);
         self.exit_signals.wait_for(self.pid).await;

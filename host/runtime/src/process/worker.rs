@@ -27,7 +27,7 @@ pub struct WorkerEnded {
     pub status: ExitStatus,
     /// The kept part of stderr.
     pub stderr: Stderr,
-    /// The limit that its private directory exceeded.
+    /// The limit that its private directory or its memory exceeded.
     pub exceeded: Option<Exceeded>,
 }
 

@@ -72,7 +72,7 @@ fn probably_lacking(failure: &Error, confined: &Confined) -> Option<Grant> {
     guess(&output, &cleared.permissions, cleared.folder.as_deref().unwrap_or(&cleared.program))
 }
 
-/// Guesses from the output of the plugin at this path which permission it lacks.
+/// Guesses from the output of a plugin which permission it lacks. `plugin` is its path.
 #[must_use]
 pub fn guess(output: &str, granted: &Permissions, plugin: &Path) -> Option<Grant> {
     let could_be_read = |path: &Path| !path.starts_with(plugin) && access(path, Access::READ_OK).is_ok();

@@ -21,7 +21,7 @@ pub enum Error {
     #[error("{}: its path is not valid UTF-8", path.display())]
     PathNotText { path: PathBuf },
     /// A jail is required, and this machine has none.
-    #[error("`--sandbox=require` needs a jail, but {}", describe_missing(missing))]
+    #[error("a jail is required, but {}", describe_missing(missing))]
     NoJail { missing: Vec<MissingAbility> },
     /// The strategy needs a permission that its description does not ask for.
     #[error("it needs `{need}`, which was not granted")]

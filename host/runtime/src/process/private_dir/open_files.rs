@@ -92,8 +92,8 @@ mod linux {
         Usage { removed_bytes: bytes, memory_bytes }
     }
 
-    /// Returns the folder of a live thread of each process, and the largest memory of a process as `RLIMIT_DATA` should
-    /// count it. A main thread that has ended has neither memory nor files, although other threads may run.
+    /// Returns the `/proc` folder of a live thread of each process, and the memory of the process that has most
+    /// (`memory_bytes`). A main thread that has ended has neither memory nor files, although other threads may run.
     fn live_threads(pids: &[i32]) -> (Vec<String>, u64) {
         let threads_of = |pid: &i32| {
             let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();

@@ -47,7 +47,7 @@ fn decline(id: &str) -> String {
     format!("{{\"type\":\"decline\",\"id\":\"{id}\",\"reason\":\"r\"}}\n")
 }
 
-/// Creates a request of a line with its id and this many more bytes.
+/// Creates a request: a line with its id, and `more_bytes` more bytes.
 fn job(id: &str, more_bytes: usize) -> (Job, oneshot::Receiver<Reply>) {
     let (reply_sender, answer) = oneshot::channel();
     let request = vec![Bytes::from(format!("{id}\n")), Bytes::from(vec![b'\n'; more_bytes])];
