@@ -1,5 +1,5 @@
-//! The name that a user probably meant. A name is suggested only if few letters differ, because a wrong suggestion is
-//! worse than none.
+//! The name that a user probably meant. A name is suggested only if few letters differ, or if it is the only one that
+//! begins with the typed letters, because a wrong suggestion is worse than none.
 
 /// A typed beginning of at least this many bytes is completed to the name.
 const PREFIX_BYTES_MIN: usize = 3;

@@ -29,7 +29,7 @@ pub struct JsonIndex {
     /// Whether a key contains escapes, which is rare.
     has_escaped_keys: bool,
     needs_repair: bool,
-    /// The offset in the file at which the indexed bytes begin. Only nodes return spans in the file.
+    /// The offset in the file at which the indexed bytes begin. Nodes add it to the spans that they return.
     base: usize,
 }
 

@@ -6,7 +6,7 @@ use super::provider::{self, Target};
 use super::{ContextWindow, ModelName, Models, WindowSource, window_request};
 
 impl Models {
-    /// Returns the context window of a model, if it is known. The typed window is an upper limit for a known window,
+    /// Returns the context window of a model, known or assumed. The typed window is an upper limit for a known window,
     /// and replaces an assumed one. A window that the provider reports is known after [`Self::ask_for_window`].
     #[must_use]
     pub fn context_window(&self, model: &ModelName) -> Option<ContextWindow> {

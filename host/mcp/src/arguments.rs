@@ -49,7 +49,7 @@ pub struct CompactArguments {
     pub to: Option<Bound>,
     /// Keep the first N turns unchanged.
     pub keep_first: Option<usize>,
-    /// Keep the last N turns unchanged. Default: as configured, else 3.
+    /// Keep the last N turns unchanged. Default: as configured or as the profile sets it, else 3.
     pub keep_last: Option<usize>,
     /// Keep only the newest N steps unchanged, in any turn. Use this inside a long turn. A call without a result, such
     /// as this one, is never compacted.
@@ -72,7 +72,7 @@ pub struct ForkArguments {
     pub focus: Option<String>,
     /// Report the effect only. Nothing is written and no model is called.
     pub dry_run: Option<bool>,
-    /// With `profile`, keep the last N turns unchanged. Default: as configured, else 3.
+    /// With `profile`, keep the last N turns unchanged. Default: as configured or as the profile sets it, else 3.
     pub keep_last: Option<usize>,
     /// With `profile`, keep only the newest N steps unchanged, in any turn.
     pub keep_steps: Option<usize>,

@@ -57,7 +57,7 @@ pub fn tools(print_forms: &[&str]) -> Vec<ToolDescription> {
             "List the sessions",
             Reads,
             "List the sessions that agents such as Claude Code and Codex recorded in this folder, and JP's conversations \
-             inside this folder, newest first. The other tools accept their ids.",
+             inside this folder, newest first. The other tools accept their ids, but `fork` none of JP's.",
         ),
         tool::<CompactArguments>(
             "compact",

@@ -1,7 +1,7 @@
 //! The readers of all small files of the host: ids, configuration, manifests, records, caches. A cloned repository or
 //! another program may have put anything at a standard path. [`read`] therefore opens it without following links and
-//! without blocking, checks type and size on the open descriptor, and stops at a limit per kind. Transcripts must not
-//! be read here, because the store has other rules.
+//! without blocking, checks type and size on the open descriptor, and stops at a limit per kind. Whole transcripts must
+//! not be read here, because the store has other rules.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};

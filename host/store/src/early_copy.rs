@@ -44,7 +44,7 @@ impl EarlyCopy {
         self.is_kept = true;
     }
 
-    /// Returns whether the output ends after the copy. It does not if another program writes into it, too.
+    /// Returns whether the output ends where the copy ends. It does not if another program also writes into it.
     fn is_end_of_file(&self) -> bool {
         self.output.metadata().is_ok_and(|metadata| metadata.len() == self.start + self.written)
     }

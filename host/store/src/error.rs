@@ -42,7 +42,7 @@ pub enum StoreError {
     Symlink { path: PathBuf },
     /// A file that is read but never written, because it is not named `events.json`.
     NotEvents { path: PathBuf },
-    /// The path of a new conversation exists already.
+    /// The path of a new file or conversation exists already.
     Exists { path: PathBuf },
     /// A new conversation has the id of another conversation.
     IdTaken {
@@ -125,7 +125,7 @@ impl StoreError {
         }
     }
 
-    /// Returns whether the same operation may succeed later. Only a writer of the file goes away by itself.
+    /// Returns whether the same operation may succeed later, because the cause was another writer of the file.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Locked { .. } | Self::Changed { .. })

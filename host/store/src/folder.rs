@@ -69,7 +69,7 @@ pub fn check_destination(dest: &Path, environment: &Environment) -> Result<PathB
 
 /// Creates the folder `dest` with these events, and copies the other known files (configuration, metadata, settings)
 /// from `source`. If `dest` is among JP's conversations, the files that the source lacks are taken from `missing`. All
-/// files have the modes of the source, and belong to the user.
+/// files have the modes of the source, limited by the umask, and belong to the user.
 ///
 /// # Errors
 ///

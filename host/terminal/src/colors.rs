@@ -47,7 +47,7 @@ impl ColorMode {
 
 /// The style of the first line of a table.
 pub const TABLE_HEADING: Style = Style::new().bold();
-/// The beginnings of lines of the host, each with its style. Foreign text cannot begin a line.
+/// The labels at the beginnings of the host's lines, each with its style. A path can also begin a line.
 const LABELS: [(&str, Style); 6] = [
     ("error:", AnsiColor::Red.on_default().bold()),
     ("failed:", AnsiColor::Red.on_default().bold()),

@@ -78,7 +78,7 @@ fn array(elements: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Returns the range of an overlay in the imported conversation `jp`: the steps whose events the overlay covers
-/// completely. `sources` has the element in the transcript of each element of `jp`. `None` if there is no such step.
+/// completely. `sources` maps each element of `jp` to its element in the transcript. `None` if there is no such step.
 fn imported_range(stream: &Stream, jp: &Stream, sources: &[usize], overlay: &Overlay) -> Option<TurnRange> {
     let range = overlay.range()?;
     let covered = |turn: usize| {

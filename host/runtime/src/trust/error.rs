@@ -56,7 +56,7 @@ pub enum Error {
 
 fn untrusted_message(candidate: &Candidate) -> String {
     let path = candidate.plugin.real.display();
-    let change = if candidate.changed { ": it changed since it was trusted" } else { "" };
+    let change = if candidate.changed { ": it changed since it was trusted or checked" } else { "" };
     let runs = candidate.runs().iter().map(|file| format!("; it runs {}", file.real.display()));
     format!("{path} (sha256 {}){change}{}", candidate.sha256, runs.collect::<String>())
 }

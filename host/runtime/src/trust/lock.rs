@@ -44,7 +44,7 @@ pub(super) struct LockEntry {
 }
 
 impl Lock {
-    /// Reads a lock file. A missing file counts as an empty file.
+    /// Reads a lock file. A missing file counts as a lock file without entries.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let bytes = match small_file::read_named(path, small_file::LOCK) {
             Ok(bytes) => bytes,

@@ -1,5 +1,5 @@
-//! The program and arguments that start a trusted plugin from its copy. Paths in a manifest are relative to
-//! the manifest and must not lead out of its folder.
+//! The program and arguments that start a trusted plugin from its copy. A relative path of a program is relative
+//! to the manifest and must not lead out of its folder.
 
 use std::path::{Component, Path, PathBuf};
 

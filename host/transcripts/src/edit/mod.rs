@@ -107,7 +107,7 @@ fn dispositions<'a>(
         let before = ranges.partition_point(|(range, _)| range.from() <= turn);
         let mut around = ranges[..before].iter().rev().take_while(|(range, _)| range.to() >= turn);
         // A range that ends inside of a turn does not contain the turn's user events, but its summary may replace them.
-        // Then this range is the first one that contains the start of the turn.
+        // They then belong to the first range that begins before the steps of the turn.
         let starts_before_steps = |range: &TurnRange| range.from() < turn || range.start().step.is_none();
         let owner = match stream.steps().step(element) {
             Some(_) => around.find(|(range, _)| stream.is_in(*range, element)),

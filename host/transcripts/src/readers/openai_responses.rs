@@ -1,7 +1,7 @@
 //! The reader of `OpenAI`'s Responses API: a flat list of items in the `input` of a request, in the `output` of a
-//! response, or alone. A record is an item. Reasoning must stay with the item after it. Tools that `OpenAI` ran
-//! itself (searches, code, images) are part of the assistant's message. Compactions are opaque and stay, as do
-//! unknown items.
+//! response, or alone. A record is an item. If reasoning is deleted, the items after it lose their ids. Tools that
+//! `OpenAI` ran itself (searches, code, images) are part of the assistant's message. Compactions are opaque and stay,
+//! as do unknown items.
 
 use serde_json::json;
 

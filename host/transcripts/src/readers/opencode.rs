@@ -207,7 +207,7 @@ fn sent_messages<'a>(
             builder.pin(answer.at);
             builder.add_mention(messages[boundary].at, answer.at);
         }
-        // Its value is no string if nothing of the compacted messages is kept.
+        // `tail_start_id` is not a string if no compacted message is kept.
         let tail_id = part.and_then(|part| part.get("tail_start_id"));
         let tail = tail_id.filter(|id| id.is_string());
         let tail =
@@ -225,7 +225,7 @@ fn sent_messages<'a>(
     messages
 }
 
-/// Returns the turn of the request whose id begins the id of a note.
+/// Returns the turn of the request whose id is a prefix of the note's id. Of several, the longest id counts.
 fn noted_turn(note: &Message<'_>, turns: &HashMap<Cow<'_, str>, usize>) -> Option<usize> {
     let requests = turns.iter().filter(|(id, _)| !id.is_empty() && note.id().starts_with(&***id));
     requests.max_by_key(|(id, _)| id.len()).map(|(_, turn)| *turn)

@@ -49,7 +49,7 @@ struct Record {
     events: Vec<FoundEvent>,
     /// The ids of the events that a condenser forgot, and the elements that contain these ids.
     forgotten: Vec<(String, ElementRef)>,
-    /// Copies in this record of the content of other events. Each has a name, which is also in the event's `twins`.
+    /// Copies of other events' content in this record. The copied event has the same name in its `twins`.
     twins: Vec<(String, EditSite)>,
 }
 

@@ -167,7 +167,7 @@ fn read_messages(
             Some("assistant") => {
                 open_calls.clear();
                 let step = twins.step(message, next_step);
-                // The steps in between have no message in the list.
+                // The steps between the last matched step and this one have no message in the list.
                 for (step_ref, _) in twins.steps.iter().take(step.map_or(0, |step| step + 1)).skip(next_step)
                 {
                     builder.add_mention(at, *step_ref);
