@@ -5,7 +5,6 @@ use std::path::Path;
 
 use jp_compact_core::auto::{self, AutoVerdict, Threshold};
 use jp_compact_core::estimate::Estimator;
-use jp_compact_core::select::RequestedSelection;
 use jp_compact_core::{Stream, Survey, TurnRange};
 use jp_compact_engine::compact::{self, RunSettings, StrategyOutcome};
 use jp_compact_engine::plan::{AutoRequest, ProfileOutcome};
@@ -48,7 +47,7 @@ pub(crate) async fn compact_if_due(
         let planned = planned.with_foreign_value(request.foreign_auto.as_ref());
         let applied = setup
             .planner
-            .run_profile(&config, &planned, RequestedSelection::default(), &opened, wait)
+            .run_profile(&config, &planned, request.selection, &opened, wait)
             .await?;
         let saves_in_dry_run =
             matches!(&applied, ProfileOutcome::Done(run, result) if run.io.dry_run && result.saved() > 0.0);

@@ -264,6 +264,27 @@ fn jp_rules_compact_only_newer_turns() {
 }
 
 #[test]
+fn typed_bounds_override_the_bounds_of_jp_rules() {
+    for (bound, expected) in [("--keep-last=8", (1, 1)), ("--from=4", (4, 8))] {
+        let (world, transcript) = conversation_world(&long_turns(10));
+        let rules = br#"{"conversation":{"compaction":{"rules":[{"keep_last":1,"reasoning":"strip"}]}}}"#;
+        world.write_file("conversation/base_config.json", rules);
+        let min_saving = "--set=conversation.compaction.min_saving=0";
+        auto(&world, &[&always_due(), "--profile=rules", min_saving, bound]).exits(0);
+        assert_eq!(ranges(&transcript.overlays()), [expected], "{bound}");
+    }
+}
+
+#[test]
+fn typed_bounds_apply_to_always_profiles() {
+    let (world, transcript) = conversation_world(&long_turns(10));
+    let always = set_auto("always=[\"light\"]");
+    let min_saving = "--set=conversation.compaction.min_saving=0";
+    auto(&world, &["--context-window=100000", &always, min_saving, "--keep-last=8"]).exits(0);
+    assert_eq!(ranges(&transcript.overlays()), [(0, 1)]);
+}
+
+#[test]
 fn always_profiles_run_before_trigger_is_evaluated() {
     let (world, transcript) = conversation_world(&long_turns(10));
     let view_size = view_tokens(&world, &[]);

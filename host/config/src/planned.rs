@@ -1,6 +1,8 @@
 //! The calls of a selected profile, with their provenance: the configured values that led to them and are not the
 //! user's own. The planner accepts the calls of a profile only together with their provenance, which consent needs.
 
+use jp_compact_core::select::{RequestedSelection, Selection};
+
 use crate::call::Call;
 
 use super::Error;
@@ -28,6 +30,16 @@ impl PlannedCalls<'_> {
     #[must_use]
     pub fn with_foreign_value(mut self, foreign: Option<&ForeignValue>) -> Self {
         self.provenance.0.extend(foreign.cloned());
+        self
+    }
+
+    /// Overrides the bounds of JP's rules with the typed bounds.
+    #[must_use]
+    pub fn with_bounds(mut self, typed: RequestedSelection) -> Self {
+        for range in self.calls.iter_mut().filter_map(|call| call.range.as_mut()) {
+            let Selection { from, to, keep_last, keep } = *range;
+            *range = typed.or(RequestedSelection { from, to, keep_last }).with(keep);
+        }
         self
     }
 }

@@ -110,8 +110,8 @@ pub enum ProfileOutcome {
 }
 
 impl Planner<'_> {
-    /// Runs a profile. Each strategy compacts the range that [`range_to_compact`] returns. With `wait`, the compaction
-    /// waits if it would not pay back in time.
+    /// Runs a profile. A typed bound overrides the bound of a rule of JP. Each strategy compacts the range that
+    /// [`range_to_compact`] returns. With `wait`, the compaction waits if it would not pay back in time.
     ///
     /// # Errors
     /// A strategy cannot be used or fails.
@@ -123,7 +123,7 @@ impl Planner<'_> {
         opened: &Opened,
         wait: Option<WaitRule>,
     ) -> Result<ProfileOutcome, Error> {
-        let strategies = self.prepare_calls(planned).await?;
+        let strategies = self.prepare_calls(&planned.clone().with_bounds(selection)).await?;
         let keep = config.keep(planned.profile);
         let selection = selection.with(keep);
         let mut run = self.run_settings(strategies, config, selection, OnLowSaving::Decline);

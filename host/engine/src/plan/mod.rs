@@ -250,7 +250,7 @@ impl<'a> Planner<'a> {
         typed: &CommandLineChoice<'_>,
         config: &Config,
     ) -> Result<(Vec<PreparedStrategy>, Keep), Error> {
-        let mut planned = match (typed.profile, typed.inline) {
+        let planned = match (typed.profile, typed.inline) {
             (None, Some(text)) => resolve_inline(text, config)?,
             (Some(name), _) => config.calls_of(name)?,
             (None, None) => config.default_calls()?,
@@ -261,11 +261,7 @@ impl<'a> Planner<'a> {
         {
             return Err(Error::ConflictingTurns);
         }
-        // A typed bound overrides the bound of a rule of JP.
-        for range in planned.calls.iter_mut().filter_map(|call| call.range.as_mut()) {
-            let Selection { from, to, keep_last, keep } = *range;
-            *range = typed.selection.or(RequestedSelection { from, to, keep_last }).with(keep);
-        }
+        let planned = planned.with_bounds(typed.selection);
         Ok((self.prepare_calls(&planned).await?, config.keep(planned.profile)))
     }
 
