@@ -42,23 +42,22 @@ pub(crate) async fn compact_if_due(
     let mut text = TranscriptText::new(opened.place.path(), environment);
     let found = setup.planner.model_and_window(request, &config, &opened).await;
     let wait = found.wait_rule(&config);
-    let mut always = Vec::new();
+    let (mut always, mut would_ask) = (Vec::new(), false);
     for (name, planned) in config.auto.always.iter().zip(config.always_calls()?) {
         let planned = planned.with_foreign_value(request.foreign_auto.as_ref());
         let applied = setup
             .planner
             .run_profile(&config, &planned, request.selection, &opened, wait)
             .await?;
-        let saves_in_dry_run =
-            matches!(&applied, ProfileOutcome::Done(run, result) if run.io.dry_run && result.saved() > 0.0);
-        if matches!(&applied, ProfileOutcome::Done(run, _) if !run.io.dry_run) {
-            // The file may have changed.
-            opened = setup.read_again(transcript)?;
+        if let ProfileOutcome::Done(run, result) = &applied {
+            would_ask |= result.would_ask();
+            opened = if run.io.dry_run {
+                compact::with_proposed_overlays(run, &opened).await?
+            } else {
+                setup.read_again(transcript)?
+            };
         }
         always.push(always_report(name, applied, &mut text));
-        if saves_in_dry_run {
-            text.add_line("the trigger ignores this saving, because a dry run appends nothing");
-        }
     }
     let estimator = request.estimator;
     let limit = config.trigger(profile, found.window.map(|window| window.tokens));
@@ -71,7 +70,6 @@ pub(crate) async fn compact_if_due(
     }
     let (mut report, mut warning, mut waits, mut proposed) = (None, None, None, None);
     let mut remaining = Remaining { view: None, threshold: limit.threshold.tokens().unwrap_or(u64::MAX) };
-    let mut would_ask = false;
     if due {
         match setup.planner.run_profile(&config, &planned, request.selection, &opened, wait).await? {
             ProfileOutcome::Nothing => {
@@ -88,7 +86,7 @@ pub(crate) async fn compact_if_due(
             ProfileOutcome::Done(run, result) => {
                 report = Some(compaction::document(&result, &run));
                 waits = result.wait.clone();
-                would_ask = result.would_ask();
+                would_ask |= result.would_ask();
                 let waits_for_all = waits.is_some() && result.count_new_overlays() == 0;
                 if !waits_for_all {
                     text.lines.append(&compaction::text(&result, &run, environment));
