@@ -3,17 +3,17 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use jp_compact_core::Survey;
 use jp_compact_core::auto::{self, AutoVerdict, Threshold};
 use jp_compact_core::estimate::Estimator;
-use jp_compact_core::{Stream, Survey, TurnRange};
-use jp_compact_engine::compact::{self, RunSettings, StrategyOutcome};
+use jp_compact_engine::compact::{self, RunSettings};
 use jp_compact_engine::plan::{AutoRequest, ProfileOutcome};
-use jp_compact_reports::sent_tokens::{self, counting_method};
+use jp_compact_reports::automatic::{explain, reduction};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{AlwaysReport, AutoReport, TriggerResult};
 
 use crate::error::Report;
-use crate::human::{counted, grouped, percent_change, relative_path};
+use crate::human::{grouped, relative_path};
 use crate::lines::EscapedLines;
 use crate::reports::compaction;
 use crate::setup::Setup;
@@ -45,10 +45,7 @@ pub(crate) async fn compact_if_due(
     let (mut always, mut would_ask) = (Vec::new(), false);
     for (name, planned) in config.auto.always.iter().zip(config.always_calls()?) {
         let planned = planned.with_foreign_value(request.foreign_auto.as_ref());
-        let applied = setup
-            .planner
-            .run_profile(&config, &planned, request.selection, &opened, wait)
-            .await?;
+        let applied = setup.planner.run_profile(&config, &planned, request.selection, &opened, wait).await?;
         if let ProfileOutcome::Done(run, result) = &applied {
             would_ask |= result.would_ask();
             opened = if run.io.dry_run {
@@ -242,57 +239,4 @@ pub(crate) fn limit_warning(report: &AutoReport, environment: &Environment) -> O
     let is_unknown = report.trigger.result == TriggerResult::UnknownWindow;
     let reason = if is_unknown { Some(&report.reason) } else { report.still_due.as_ref() };
     reason.map(|reason| format!("{}: {reason}", relative_path(Path::new(&report.path), environment)))
-}
-
-/// Explains why a compaction is due or not.
-fn explain(verdict: AutoVerdict, stream: &Stream, estimator: Estimator, model: Option<&str>) -> String {
-    let view_has = |tokens| {
-        let (subject, prefix) = (sent_tokens::view_has(stream), estimate_prefix(estimator));
-        format!("{subject} {prefix}{} tokens ({})", grouped(tokens), counting_method(estimator.name()))
-    };
-    match verdict {
-        AutoVerdict::Due { view, threshold } => {
-            format!("due: {}, more than {}", view_has(view), grouped(threshold))
-        }
-        AutoVerdict::Small { view, threshold } => {
-            format!("not due: {}, and {} are allowed", view_has(view), grouped(threshold))
-        }
-        AutoVerdict::Short { turns, min_turns } => {
-            let turns = counted(turns, "turn");
-            format!(
-                "not due: the conversation has {turns}, and more than {min_turns} are required (auto.min_turns)"
-            )
-        }
-        AutoVerdict::UnknownWindow => {
-            let cause = match model {
-                Some(model) => format!("the context window of `{model}` is unknown"),
-                None => "the context window is unknown because no model is configured".to_owned(),
-            };
-            format!(
-                "skipped: {cause}; give `--context-window N`, or set `conversation.compaction.auto.token_threshold`"
-            )
-        }
-    }
-}
-
-/// Describes a compaction in one line: turns, profile, reduction.
-fn reduction(profile: &str, report: &compact::RunReport, run: &RunSettings) -> Option<String> {
-    let overlays = report.steps.iter().filter_map(|step| match &step.outcome {
-        StrategyOutcome::NewOverlays(overlays) => Some(overlays),
-        StrategyOutcome::Declined(_) | StrategyOutcome::WouldAsk(_) | StrategyOutcome::AlreadyExists(_) => {
-            None
-        }
-    });
-    let ranges = overlays.flatten().filter_map(|made| made.overlay.range());
-    let range = ranges.reduce(TurnRange::union)?;
-    let (before, after) = (report.tokens_before, report.tokens_after);
-    let verb = if run.io.dry_run { "would compact" } else { "compacted" };
-    Some(format!(
-        "auto {verb} {range} with profile `{profile}`: {}{} -> {} tokens ({}, {})",
-        estimate_prefix(run.io.estimator),
-        grouped(before),
-        grouped(after),
-        percent_change(before, after),
-        counting_method(run.io.estimator.name())
-    ))
 }

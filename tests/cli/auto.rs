@@ -285,6 +285,22 @@ fn typed_bounds_apply_to_always_profiles() {
 }
 
 #[test]
+fn reduction_has_the_tokens_that_jp_sends() {
+    let call = |conversation: Conversation, _| {
+        conversation.call("Read", json!({"path": "src/lib.rs"}), &"word ".repeat(200))
+    };
+    let (world, _) = conversation_world(&(0..6).fold(Conversation::new().turn("Look."), call));
+    let profile = "--set=conversation.compaction.profiles.t.strategies=[{name=\"trim\",options={preset=\"clear-tool-uses\"}}]";
+    let keep = "--set=conversation.compaction.profiles.t.keep_last=0";
+    let always = set_auto("always=[\"t\"]");
+    let output = auto(&world, &["--context-window=100000", &always, profile, keep]).exits(0);
+    insta::assert_snapshot!(output.stderr, @r"
+    conversation/events.json: auto compacted turn 0 with profile `t`: about 1,443 -> 1,443 tokens (unchanged, estimated)
+    conversation/events.json: not due: the conversation has 1 turn, and more than 5 are required (auto.min_turns)
+    ");
+}
+
+#[test]
 fn always_profiles_run_before_trigger_is_evaluated() {
     let (world, transcript) = conversation_world(&long_turns(10));
     let view_size = view_tokens(&world, &[]);

@@ -3,6 +3,7 @@
 //!
 //! The interface is not stable.
 
+pub mod automatic;
 pub mod batch;
 pub mod cache_cost;
 pub mod diff;
