@@ -382,14 +382,13 @@ impl Config {
             return self;
         }
         let is_built_in = |key: &[&str]| self.merged.is_built_in(&compaction_key(key));
-        let is_built_in_auto = is_built_in(&["auto", "profile"]);
-        if is_built_in_auto && is_built_in(&["auto", "min_turns"]) {
+        if is_built_in(&["auto", "min_turns"]) {
             self.auto.min_turns = 0;
         }
         if self.default_profile == DEFAULT_NAME && self.merged.is_built_in(&DEFAULT_PROFILE) {
             AGENT_PROFILE.clone_into(&mut self.default_profile);
         }
-        if is_built_in_auto {
+        if is_built_in(&["auto", "profile"]) {
             AGENT_PROFILE.clone_into(&mut self.auto.profile);
         }
         self

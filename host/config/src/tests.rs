@@ -88,7 +88,7 @@ fn transcripts_of_agents_have_their_own_default_profile() {
     let key = |line: &str| format!("[conversation.compaction]\n{line}\n");
     assert_eq!(profiles(&key("default_profile = \"light\"")), expected("light", "agent", 0));
     assert_eq!(profiles(&key("default_profile = \"default\"")), expected("default", "agent", 0));
-    assert_eq!(profiles(&key("auto.profile = \"heavy\"")), expected("agent", "heavy", 5));
+    assert_eq!(profiles(&key("auto.profile = \"heavy\"")), expected("agent", "heavy", 0));
     assert_eq!(profiles(&key("auto.min_turns = 2")), expected("agent", "agent", 2));
     // A user's own definition of `default` is used for every transcript.
     assert_eq!(profiles(&key("profiles.default.keep_last = 1")), expected("default", "default", 5));
