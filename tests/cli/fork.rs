@@ -129,6 +129,20 @@ fn compact_option_compacts_only_the_fork() {
 }
 
 #[test]
+fn rejects_a_focus_without_effect() {
+    let world = World::new();
+    world.write_conversation("conversation", &Conversation::with_turns(6));
+    world.write_file("s.jsonl", &crate::agent_formats::sample("claude-code.jsonl"));
+    for source in ["conversation", "s.jsonl"] {
+        let run =
+            |extra: &[&str]| world.run(&[&["fork", source, "copy", "--focus=x"], extra].concat()).exits(2);
+        run(&["--compact=default"]).reports("have no option `focus`");
+        run(&[]).reports("--compact");
+        assert_eq!(names(&world.path("")), ["conversation", "s.jsonl"]);
+    }
+}
+
+#[test]
 fn dry_run_creates_nothing() {
     let world = World::new();
     let source = world.write_conversation("conversation", &compacted_conversation());

@@ -201,6 +201,26 @@ fn auto_compacts_after_turn_when_enabled() {
     }
 }
 
+#[test]
+fn rejects_a_focus_without_effect() {
+    let auto = |pair: &str| format!("--set=conversation.compaction.auto.{pair}");
+    let (enabled, heavy) = (auto("enabled=true"), auto("profile=heavy"));
+    let scene = Scene::with_answer(&Conversation::with_turns(8), "Done.");
+    for (extra, cause) in [
+        (&["--compact=default"][..], "have no option `focus`"),
+        (&["--compact=default", &heavy], "have no option `focus`"),
+        (&[&enabled], "have no option `focus`"),
+        (&[], "no strategy runs"),
+    ] {
+        scene.run(&[&["--focus=x"], extra].concat()).exits(2).reports(cause);
+        assert_eq!((scene.requests().len(), scene.appended().len()), (0, 0));
+    }
+    // One of the two profiles is enough.
+    scene.run(&["--focus=x", "-n", "--compact=default", &enabled, &heavy]).exits(0);
+    let due = [&enabled, &auto("token_threshold=100")];
+    scene.run(&["--focus=x", "--compact=heavy", due[0], due[1]]).exits(0);
+}
+
 /// Appends an event to the transcript during the request to the model.
 struct AppendDuringRequest {
     path: std::path::PathBuf,

@@ -41,7 +41,8 @@ use crate::setup::Setup;
 /// the new session. If --compact fails, there is no copy.
 #[derive(Debug, Parser)]
 #[command(
-    after_help = "Examples:\n  jp-compact fork 17738399468 .jp/conversations/17738399470-shorter --last 5\n  jp-compact fork .jp/conversations/17738399468-review ./copy --compact=heavy\n  jp-compact fork 3dee0fbb --compact"
+    after_help = "Examples:\n  jp-compact fork 17738399468 .jp/conversations/17738399470-shorter --last 5\n  jp-compact fork .jp/conversations/17738399468-review ./copy --compact=heavy\n  jp-compact fork 3dee0fbb --compact",
+    mut_arg("focus", |argument| argument.requires("compact"))
 )]
 pub(crate) struct Args {
     /// A conversation, or a session: its path, or its id in `list`

@@ -84,6 +84,7 @@ async fn run_steps(
     let is_shown = !quiet && !args.run_args.json;
     let mut opened = open_as(&args.transcript, args.run_args.input.format, environment)?;
     let config = setup.planner.config(&opened)?;
+    setup.planner.check_query_focus(args.compact.as_deref(), &config).await?;
     let mut document = QueryReport {
         path: opened.place.path().to_string_lossy().into_owned(),
         conversation_id: opened.place.id().map(str::to_owned),

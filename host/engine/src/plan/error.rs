@@ -11,7 +11,7 @@ use crate::compact;
 #[non_exhaustive]
 pub enum Error {
     /// No strategy has the option `focus`.
-    #[error("`--focus` has no effect: {} no option `focus`", subject_with_verb(.strategies))]
+    #[error("`--focus` has no effect: {}", focus_cause(.strategies))]
     UnusedFocus { strategies: Vec<String> },
     /// The user typed bounds, but the inline form has its own bounds.
     #[error("the inline form already selects turns")]
@@ -41,10 +41,11 @@ pub enum Error {
     Config(#[from] config::Error),
 }
 
-/// Returns the beginning of the sentence "strategy `name` has ...".
-fn subject_with_verb(strategies: &[String]) -> String {
+/// Returns the reason why a focus has no effect on these strategies.
+fn focus_cause(strategies: &[String]) -> String {
     match strategies {
-        [name] => format!("strategy `{name}` has"),
-        names => format!("the strategies {} have", names.join(", ")),
+        [] => "no strategy runs".to_owned(),
+        [name] => format!("strategy `{name}` has no option `focus`"),
+        names => format!("the strategies {} have no option `focus`", names.join(", ")),
     }
 }

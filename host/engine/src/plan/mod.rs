@@ -195,9 +195,28 @@ impl<'a> Planner<'a> {
         self.warn(config);
         let typed = CommandLineChoice { inline: Some(inline), selection, ..CommandLineChoice::default() };
         let (strategies, keep) = self.prepare_profile(&typed, config).await?;
+        self.check_focus(&strategies)?;
         let mut run = self.run_settings(strategies, config, selection.with(keep), on_low_saving);
         run.policy.on_growth = typed.on_growth();
         Ok(run)
+    }
+
+    /// Rejects the focus of a query if neither the profile before the turn nor the automatic compaction after it has a
+    /// strategy with the option `focus`.
+    ///
+    /// # Errors
+    /// A strategy cannot be used, or none has the option.
+    pub async fn check_query_focus(&mut self, inline: Option<&str>, config: &Config) -> Result<(), Error> {
+        if self.options.focus.is_none() {
+            return Ok(());
+        }
+        let before = inline.map(|text| resolve_inline(text, config)).transpose()?;
+        let after = if config.auto.enabled { Some(config.auto_calls()?) } else { None };
+        let mut strategies = Vec::new();
+        for planned in before.iter().chain(&after) {
+            strategies.extend(self.prepare_calls(planned).await?);
+        }
+        self.require_focus(&strategies)
     }
 
     /// Prepares the strategies that the user typed, or those of the profile. Also returns the turns to compact.
@@ -333,8 +352,16 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Rejects a focus if no strategy has the option `focus`.
+    /// Rejects a focus if no strategy has the option `focus`. For a query, [`Self::check_query_focus`] checks it.
     fn check_focus(&self, strategies: &[PreparedStrategy]) -> Result<(), Error> {
+        match self.user.asker {
+            Asker::Query => Ok(()),
+            _ => self.require_focus(strategies),
+        }
+    }
+
+    /// Rejects a focus if no strategy has the option `focus`.
+    fn require_focus(&self, strategies: &[PreparedStrategy]) -> Result<(), Error> {
         let has_focus = |strategy: &PreparedStrategy| strategy.options.contains_key(options::FOCUS);
         if self.options.focus.is_none() || strategies.iter().any(has_focus) {
             return Ok(());
