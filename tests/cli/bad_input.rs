@@ -204,6 +204,17 @@ fn file_size_limit_keeps_old_file() {
 }
 
 #[test]
+fn runtime_that_cannot_start_is_named() {
+    let world = World::new();
+    world.write_conversation("conversation", &Conversation::with_turns(1));
+    let mut command = Command::new("/bin/sh");
+    let limited = "ulimit -n 8; exec \"$0\" batch . -n -s strip-reasoning";
+    world.isolate(&mut command).args(["-c", limited]).arg(cargo_bin!("jp-compact"));
+    let output = world.finish(&mut command);
+    assert!(output.stderr.starts_with("error: failed to start the runtime"), "{}", output.stderr);
+}
+
+#[test]
 fn element_without_type_or_time_is_readable_but_blocks_append() {
     let bytes = Conversation::with_turns(5).bytes();
     let message = "element 30 (byte ";

@@ -114,7 +114,7 @@ impl<'a> BatchPlanner<'a> {
         mut planner: Planner<'a>,
     ) -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(Error::Spool)?;
+        let runtime = runtime.map_err(Error::Runtime)?;
         // The report of a batch has neither costs nor lost paths.
         planner.hide_report();
         let uses_jp_settings = match typed.strategies {

@@ -25,9 +25,9 @@ pub enum Error {
         /// The existing profiles.
         profiles: Vec<String>,
     },
-    /// The folder for strategies' files cannot be created.
-    #[error("failed to create a folder for temporary files")]
-    Spool(#[source] io::Error),
+    /// The async runtime cannot be created.
+    #[error("failed to start the runtime")]
+    Runtime(#[source] io::Error),
     /// The answer to the trust prompt cannot be read.
     #[error("failed to read the answer")]
     Prompt(#[source] io::Error),
