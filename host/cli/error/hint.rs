@@ -184,7 +184,10 @@ fn trust_hint(error: &trust::Error) -> Option<ErrorHint> {
             return Some(ErrorHint::with_command(advice, &candidate.command()));
         }
         E::Insecure(insecure) => {
-            return Some(ErrorHint::line(format!("{} prevents changes by other users", insecure.remedy())));
+            let is_foreign = matches!(insecure.why, trust::Why::Owner(_));
+            let copy = if is_foreign { ", and so does a copy in a folder of your own" } else { "" };
+            let remedy = insecure.remedy();
+            return Some(ErrorHint::line(format!("{remedy} prevents changes by other users{copy}")));
         }
         E::NotCovered { .. } => {
             "write the interpreter as an absolute path, or as `/usr/bin/env NAME` without options"

@@ -201,3 +201,17 @@ impl fmt::Display for ApprovalsError {
 }
 
 impl std::error::Error for ApprovalsError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hint_for_a_foreign_folder_is_about_the_folder() {
+        let insecure = Insecure { path: "/approved".into(), mode: 0o700, why: trust::Why::Owner(65534) };
+        assert_eq!(
+            ApprovalsError::Insecure(insecure).hint(),
+            "run `chown \"$(id -u)\" /approved` so that other users cannot change it"
+        );
+    }
+}

@@ -56,9 +56,7 @@ impl Insecure {
     pub fn remedy(&self) -> String {
         let path = super::quoted(&self.path);
         match self.why {
-            Why::Owner(_) => {
-                format!("`chown \"$(id -u)\" {path}`, or copy the plugin to a folder of your own")
-            }
+            Why::Owner(_) => format!("`chown \"$(id -u)\" {path}`"),
             Why::Group(_) => format!("`chmod g-w {path}`"),
             Why::Others => format!("`chmod go-w {path}`"),
         }
