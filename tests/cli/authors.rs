@@ -150,6 +150,9 @@ fn list_has_strategies_that_were_trusted_by_path() {
         "{}",
         list.text()
     );
+    world.write_script("elsewhere/mine", &plugin_script("mine", &json!({}), &format!("{STRIP}\n# changed")));
+    let list = world.run(&["strategy", "list"]).exits(0);
+    assert!(list.text().contains("mine             path     changed"), "{}", list.text());
     fs::remove_file(world.path("elsewhere/mine")).unwrap();
     let list = world.run(&["strategy", "list"]).exits(0);
     assert!(list.text().contains("mine             path     missing"), "{}", list.text());

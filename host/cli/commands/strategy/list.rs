@@ -68,7 +68,10 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
         lines.push(StrategyLine {
             name: record.name.as_str().to_owned(),
             origin: "path".to_owned(),
-            trust: if path.exists() { "trusted" } else { "missing" }.to_owned(),
+            trust: match registry.find(&record.path) {
+                Ok(plugin) => trust_status(&plugin, &trust).0.to_owned(),
+                Err(_) => if path.exists() { "unreadable" } else { "missing" }.to_owned(),
+            },
             description: "trusted by its path".to_owned(),
             path: Some(relative_path(path, environment)),
         });
