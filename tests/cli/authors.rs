@@ -212,6 +212,17 @@ fn dev_shows_the_effect_again_after_a_save() {
 }
 
 #[test]
+fn dev_works_in_a_folder_with_a_colon() {
+    let world = world();
+    world.write_script("a:b/mine", &plugin_script("mine", &json!({}), STRIP));
+    let options = ["--once", "--keep-last=0", "--stat", "--sandbox=contained"];
+    let mut command =
+        world.command(&[&["strategy", "dev", "mine", "../conversation"][..], &options].concat());
+    let output = world.finish(command.current_dir(world.path("a:b"))).exits(0);
+    assert!(output.text().contains("events changed"), "{}", output.text());
+}
+
+#[test]
 fn init_writes_the_best_profile_for_the_users_sessions() {
     let world = World::new();
     world.write_conversation(".jp/conversations/17738399468-review", &Conversation::bulky(14));

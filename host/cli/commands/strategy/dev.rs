@@ -63,7 +63,9 @@ impl Args {
             Some(SandboxArg::Contained) => "--sandbox=contained",
             Some(SandboxArg::Require) | None => "--sandbox=require",
         };
-        arguments.extend([sandbox.into(), "--strategy".into(), path.clone().into_os_string()]);
+        // The current folder is left out, because a colon in it would begin options.
+        let typed = Path::new(".").join(&self.path).into_os_string();
+        arguments.extend([sandbox.into(), "--strategy".into(), typed]);
         arguments.extend(["--trust-dir".into(), folder.as_os_str().to_owned()]);
         arguments.extend(["--keep-last".into(), self.keep_last.to_string().into()]);
         arguments.extend(self.stat.then(|| "--stat".into()));
