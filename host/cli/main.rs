@@ -84,6 +84,7 @@ fn run_arguments(arguments: Vec<OsString>) -> Exit {
     }
     match outcome {
         Ok(exit) => exit,
+        Err(report) if is_hook(&arguments) => report_in_hook(&report),
         Err(report) => {
             let failure = report.failure(None);
             if json && !report.is_printed {
@@ -126,12 +127,10 @@ fn report_usage_error(error: &clap::Error, arguments: &[OsString]) -> Exit {
     // clap calls a hint a tip.
     let rendered = error.render().to_string().replace("\n  tip: ", "\nhint: ");
     let report = error::usage_error(&rendered);
-    let has = |word: &str| arguments.iter().any(|argument| argument == word);
-    if has("auto") && has("--hook") {
-        // For an agent, another exit code than 0 is an answer: 2 forbids what the agent was about to do.
-        output::important_warning(&format!("hook: {}", report.message));
-        return Exit::Done;
+    if is_hook(arguments) {
+        return report_in_hook(&report);
     }
+    let has = |word: &str| arguments.iter().any(|argument| argument == word);
     let failure = report.failure(None);
     if has("--json") {
         // If this write fails, the report on stderr still follows.
@@ -144,6 +143,17 @@ fn report_usage_error(error: &clap::Error, arguments: &[OsString]) -> Exit {
     // Arguments may contain foreign text, so the message is escaped.
     output::failure(&failure, &EscapedLines::from_host(&rendered));
     Exit::Usage
+}
+
+/// Returns whether a command line, which may be invalid, runs `auto` as a hook.
+fn is_hook(arguments: &[OsString]) -> bool {
+    ["auto", "--hook"].iter().all(|word| arguments.iter().any(|argument| argument == word))
+}
+
+/// Reports a failure to an agent. Another exit code than 0 is an answer: 2 forbids what the agent was about to do.
+fn report_in_hook(report: &Report) -> Exit {
+    output::important_warning(&format!("hook: {}", report.message));
+    Exit::Done
 }
 
 fn dispatch(cli: Cli) -> Result<Exit, Report> {

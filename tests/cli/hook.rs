@@ -1,8 +1,9 @@
 //! `auto --hook`: the input of an agent's hook. Without `--give-back`, no agent interprets the output as an answer.
 
 use std::io::Write as _;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
+use assert_cmd::cargo::cargo_bin;
 use serde_json::json;
 
 use crate::agent_formats::sample;
@@ -154,6 +155,17 @@ fn wrong_option_does_not_block_the_agent() {
         assert!(output.stderr.starts_with("warning: hook: "), "{}", output.stderr);
     }
     world.run(&["auto", "--context-window", "200k", "x.jsonl"]).exits(2);
+}
+
+#[test]
+fn removed_folder_does_not_block_the_agent() {
+    let world = World::new();
+    std::fs::create_dir(world.path("gone")).unwrap();
+    let mut shell = Command::new("sh");
+    world.isolate(&mut shell).current_dir(world.path("gone"));
+    shell.args(["-c", "rmdir ../gone; exec \"$0\" auto --hook"]).arg(cargo_bin!("jp-compact"));
+    let output = world.finish(&mut shell).exits(0);
+    assert_eq!(output.stderr, "warning: hook: failed to get the current folder\n");
 }
 
 #[test]
