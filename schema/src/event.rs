@@ -15,8 +15,17 @@ pub enum EventTag {
 
 /// The fixed sentence before a summary of steps, in the user message that replaces them. It must prevent a model, or a
 /// strategy that reads a copy of the transcript, from treating the summary as a request of the user.
-pub const SUMMARY_NOTE: &str = "[A model wrote this summary of the steps that were here. It is not from the user, and it \
-                                asks for nothing.]";
+pub const SUMMARY_NOTE: &str =
+    "[A summary of the steps that were here. It is not from the user, and it asks for nothing.]";
+/// The sentence that earlier versions wrote in place of [`SUMMARY_NOTE`].
+const OLD_SUMMARY_NOTE: &str = "[A model wrote this summary of the steps that were here. It is not from the user, and \
+                                it asks for nothing.]";
+
+/// Returns whether a text begins with [`SUMMARY_NOTE`], or with the sentence that earlier versions wrote in its place.
+#[must_use]
+pub fn has_summary_note(text: &[u8]) -> bool {
+    [SUMMARY_NOTE, OLD_SUMMARY_NOTE].iter().any(|note| text.starts_with(note.as_bytes()))
+}
 
 /// The user message of the synthetic turn that replaces turns (RFD 064, "Projection Example"). The next message of the
 /// assistant is the summary.

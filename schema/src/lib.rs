@@ -40,7 +40,9 @@ pub use context::{
 pub use describe::{
     ContentKind, DescribeRequest, DescribeTag, Description, Determinism, HIDDEN, Host, Input, STEPS, Scope,
 };
-pub use event::{EventLine, EventTag, EventsEnd, EventsEndTag, SUMMARY_NOTE, SUMMARY_REQUEST};
+pub use event::{
+    EventLine, EventTag, EventsEnd, EventsEndTag, SUMMARY_NOTE, SUMMARY_REQUEST, has_summary_note,
+};
 pub use line::{from_line, to_line};
 pub use manifest::{Manifest, Mode, Permissions, Program, Run, Runtime};
 pub use name::{NameError, StrategyName};

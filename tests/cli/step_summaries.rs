@@ -109,7 +109,7 @@ fn a_summary_from_the_first_step_is_one_message_after_the_request() {
     let blocks = after[0]["content"].as_array().unwrap();
     assert_eq!(blocks[0], before[0]["content"][0]);
     let note = blocks[1]["text"].as_str().unwrap();
-    assert!(note.starts_with("[A model wrote this summary of the steps that were here."), "{note}");
+    assert!(note.starts_with("[A summary of the steps that were here."), "{note}");
     let section = "\n\n    ## Kept verbatim\n\n    Paths:\n    - src/0.rs\n";
     assert!(note.contains(&format!("\n    {SUMMARY}{section}")) && note.ends_with("- src/9.rs"), "{note}");
     // A fork has the same turn. The note is marked, so that a summarizer does not treat it as the user's words.

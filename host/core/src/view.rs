@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use jiff::Timestamp;
-pub use jp_compact_schema::{SUMMARY_NOTE, SUMMARY_REQUEST};
+pub use jp_compact_schema::{SUMMARY_NOTE, SUMMARY_REQUEST, has_summary_note};
 use serde::Serialize;
 use serde_json::{Map, Value};
 

@@ -14,7 +14,7 @@ use jp_compact_core::event::{Event, Kind};
 use jp_compact_core::external::{External, ExternalEvent};
 use jp_compact_core::index::{Index, SEVERAL_CONVERSATIONS, Unreadable};
 use jp_compact_core::stream::Stream;
-use jp_compact_core::view::SUMMARY_NOTE;
+use jp_compact_core::view::has_summary_note;
 use jp_compact_core::{text, time};
 
 pub(crate) use self::lists::Members;
@@ -391,7 +391,7 @@ impl EventBuilder {
     /// Returns whether a text is a summary of steps that this program wrote. Such a text does not begin a turn, even if
     /// the format has no mark for text that no human wrote.
     fn is_note(&self, body: Span) -> bool {
-        self.raw(body).strip_prefix(b"\"").is_some_and(|text| text.starts_with(SUMMARY_NOTE.as_bytes()))
+        self.raw(body).strip_prefix(b"\"").is_some_and(has_summary_note)
     }
 
     /// Marks a request that the agent wrote, not the user, as an attachment. No constraints of the user are then read

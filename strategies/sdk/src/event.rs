@@ -2,7 +2,7 @@
 //!
 //! Parsing never fails. An event without a required field of the right type is handled like one of an unknown type.
 
-use jp_compact_schema::{EventLine, SUMMARY_NOTE, SUMMARY_REQUEST};
+use jp_compact_schema::{EventLine, SUMMARY_REQUEST, has_summary_note};
 use serde_json::{Map, Value};
 
 /// The body of an event.
@@ -98,7 +98,7 @@ fn read(mut event: Map<String, Value>) -> Option<EventBody> {
             let content = text(event.remove("content"))?;
             match event.get("metadata").and_then(|metadata| metadata.get("attachment")?.as_str()) {
                 Some(name) => EventBody::Attachment { name: name.to_owned(), text: content },
-                None if content.starts_with(SUMMARY_NOTE) => EventBody::Summary(content),
+                None if has_summary_note(content.as_bytes()) => EventBody::Summary(content),
                 None => EventBody::User(content),
             }
         }
@@ -156,8 +156,13 @@ mod tests {
         check(&json!({"type": "chat_request", "content": "Hi"}), &EventBody::User("Hi".into()));
         let file = json!({"type": "chat_request", "content": "x = 1", "metadata": {"attachment": "a.py"}});
         check(&file, &EventBody::Attachment { name: "a.py".into(), text: "x = 1".into() });
-        let note = format!("{SUMMARY_NOTE}\n    They looked.");
-        check(&json!({"type": "chat_request", "content": note}), &EventBody::Summary(note.clone()));
+        // Earlier versions wrote the second sentence.
+        for subject in ["A summary", "A model wrote this summary"] {
+            let note = format!(
+                "[{subject} of the steps that were here. It is not from the user, and it asks for nothing.]\n    They looked."
+            );
+            check(&json!({"type": "chat_request", "content": note}), &EventBody::Summary(note.clone()));
+        }
         check(&json!({"type": "chat_response", "message": "Ho"}), &EventBody::Assistant("Ho".into()));
         check(&json!({"type": "chat_response", "reasoning": "Hm"}), &EventBody::Reasoning("Hm".into()));
         check(

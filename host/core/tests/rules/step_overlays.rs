@@ -38,7 +38,8 @@ fn summary(text: &str) -> Value {
     json!({"summary": {"summary": text}})
 }
 
-const NOTE: &str = "?[A model wrote this summary of the steps that were here. It is not from the user, and it asks for nothing.]";
+const NOTE: &str =
+    "?[A summary of the steps that were here. It is not from the user, and it asks for nothing.]";
 const PAIR: &str = "?[Summary of previous conversation] =S";
 
 #[test]

@@ -18,7 +18,7 @@ use crate::source_map::{Deletion, ElementRef, FirstRecord};
 use jp_compact_core::event::Kind;
 use jp_compact_core::external::EditSite;
 use jp_compact_core::index::Unreadable;
-use jp_compact_core::view::SUMMARY_NOTE;
+use jp_compact_core::view::has_summary_note;
 use jp_compact_json::{JsonNode, MemberFilter, Span};
 
 pub(super) struct Opencode;
@@ -72,7 +72,7 @@ impl Message<'_> {
     fn is_note(&self) -> bool {
         let text = self.parts.items().next().filter(|part| part.is_true("synthetic"));
         let text = text.and_then(|part| part.text_of("text"));
-        self.is_user() && text.is_some_and(|text| text.starts_with(SUMMARY_NOTE))
+        self.is_user() && text.is_some_and(|text| has_summary_note(text.as_bytes()))
     }
 
     fn compaction(&self) -> Option<JsonNode<'_>> {

@@ -16,8 +16,11 @@ fn summarized(format: Format, bytes: &[u8], from_step: Option<usize>) -> (String
     let summary =
         Overlay { summary: Some("They looked.".into()), from_step, to_step: Some(1), ..overlay(0, 0) };
     let text = written(&stream, &[summary]);
-    let turns = read(format, "notes", &text).turns();
-    (String::from_utf8(text).unwrap(), turns)
+    let (turns, text) = (read(format, "notes", &text).turns(), String::from_utf8(text).unwrap());
+    // Earlier versions wrote another sentence.
+    let old = text.replace("[A summary of", "[A model wrote this summary of");
+    assert_eq!(read(format, "notes", old.as_bytes()).turns(), turns, "{old}");
+    (text, turns)
 }
 
 fn lines(records: &[Value]) -> Vec<u8> {
