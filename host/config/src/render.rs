@@ -136,7 +136,8 @@ impl Config {
         if let Some((model, origin)) = &self.jp.model {
             lines.push(format!("the conversation's own model is {model}  ({origin})"));
         }
-        if let Some((profile, origin)) = &self.jp.rules {
+        let applies = |rules: &Profile| self.profiles.get(&rules.name) == Some(rules);
+        if let Some((profile, origin)) = self.jp.rules.as_ref().filter(|(rules, _)| applies(rules)) {
             let noun = if self.default_profile == profile.name { "the default profile" } else { "profile" };
             lines.push(format!("{noun} `{}` contains JP's own rules  ({origin})", profile.name));
             for call in &profile.calls {

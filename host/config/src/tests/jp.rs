@@ -220,6 +220,14 @@ fn settings_of_jp_are_shown_as_comments() {
 }
 
 #[test]
+fn rules_without_effect_are_not_shown() {
+    let profile = user("conversation.compaction.profiles.rules.reasoning = \"strip\"\n");
+    let shown =
+        Config::from_layers(&[profile], rules(json!(["t=o"]))).unwrap().to_toml(false);
+    assert!(!shown.contains("JP's own rules"), "{shown}");
+}
+
+#[test]
 fn shown_configuration_keeps_rules_as_default() {
     let config = |text: &str| Config::from_layers(&[user(text)], rules(json!(["t=o"]))).unwrap();
     let shown = config("").to_toml(false);
