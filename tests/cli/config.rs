@@ -54,6 +54,28 @@ fn later_layers_override_earlier_ones() {
 }
 
 #[test]
+fn printed_configuration_is_valid_with_invisible_characters() {
+    let world = World::new();
+    let file = "[conversation.compaction.profiles.\"\u{ad}p\"]\n\
+                strategies = [{ name = \"x\", options = { text = '\u{200b}\"', size = 1 } }]\n\
+                [conversation.compaction.profiles.heavy.summary]\ninstructions = \"a\u{200e}b\u{e0041}\u{2028}\"\n";
+    world.write_file("mine.toml", file.as_bytes());
+    let expected = config_json(&world, &["--config", "mine.toml"]);
+    for extra in [&[][..], &["--explain"]] {
+        let printed = world.run(&[&["config", "--config", "mine.toml"], extra].concat()).exits(0);
+        assert!(printed.text().is_ascii(), "{}", printed.text());
+        world.write_file("printed.toml", printed.text().as_bytes());
+        assert_eq!(config_json(&world, &["--config", "printed.toml"])["config"], expected["config"]);
+    }
+    let get =
+        |key: &str| world.run(&["config", "get", key, "--config", "mine.toml"]).exits(0).text().to_owned();
+    let instructions = "\"a\\u200eb\\U000e0041\\u2028\"\n";
+    assert_eq!(get("conversation.compaction.profiles.heavy.summary.instructions"), instructions);
+    let table = get("conversation.compaction.profiles.heavy.summary");
+    assert!(table.starts_with(&format!("instructions = {instructions}")), "{table}");
+}
+
+#[test]
 fn user_configuration_follows_xdg() {
     let world = World::new();
     write(&world.home("own/jp-compact/config.toml"), "conversation.compaction.keep_last = 8\n");

@@ -8,11 +8,15 @@ use super::{
     AGENT_PROFILE, Config, DEFAULT_NAME, DEFAULT_PROFILE, Error, Origin, Profile, Source, compaction_key,
 };
 
+/// Returns whether a terminal shows every character of a text.
+type IsShown<'a> = &'a dyn Fn(&str) -> bool;
+
 impl Config {
     /// Formats the configuration as an equivalent file. With `explain`, a comment after each value names its origin.
-    /// Settings from JP's files are written as comments, because a configuration file has no keys for them.
+    /// Settings from JP's files are written as comments, because a configuration file has no keys for them. A value or
+    /// key for which `is_shown` returns false is written with escapes.
     #[must_use]
-    pub fn to_toml(&self, explain: bool) -> String {
+    pub fn to_toml(&self, explain: bool, is_shown: IsShown<'_>) -> String {
         // The table, the key, and the line of each value.
         let mut rows: Vec<(&[String], &String, String)> = Vec::new();
         let is_for_agent = self.merged.iter().any(|(path, value, _)| self.differs_for_agent(path, value));
@@ -29,7 +33,7 @@ impl Config {
             // A comment is one line, but the text of a `--set` may have several.
             let origin = origin.to_string().replace(char::is_control, " ");
             let comment = if explain { format!("  # {origin}") } else { String::new() };
-            rows.push((table, name, format!("{} = {value}{comment}\n", quote_key(name))));
+            rows.push((table, name, row_text(name, value, is_shown) + &comment + "\n"));
         }
         // In TOML, the keys of a table must precede its subtables.
         rows.sort_by_key(|&(table, name, _)| (table, name));
@@ -39,7 +43,8 @@ impl Config {
                 let separator = if current_table.is_some() { "\n" } else { "" };
                 text += separator;
                 if !table.is_empty() {
-                    text += &format!("[{}]\n", dotted(table));
+                    let path: Vec<_> = table.iter().map(|name| key_text(name, is_shown)).collect();
+                    text += &format!("[{}]\n", path.join("."));
                 }
                 current_table = Some(table);
             }
@@ -93,15 +98,19 @@ impl Config {
     ///
     /// # Errors
     /// The configuration has no such value.
-    pub fn value(&self, key: &str) -> Result<String, Error> {
+    pub fn value(&self, key: &str, is_shown: IsShown<'_>) -> Result<String, Error> {
         let mut value = self.effective_values();
         for name in parse_key(key).ok_or_else(|| self.no_value(key))? {
             value = value.get(&name).cloned().ok_or_else(|| self.no_value(key))?;
         }
-        match value {
-            toml::Value::Table(table) => Ok(table.to_string()),
-            value => Ok(format!("{value}\n")),
-        }
+        Ok(match value {
+            toml::Value::Table(table) => {
+                let text = table.to_string();
+                let rows = || table.iter().map(|(name, value)| row_text(name, value, is_shown) + "\n");
+                if is_shown(&text) { text } else { rows().collect() }
+            }
+            value => value_text(&value, is_shown) + "\n",
+        })
     }
 
     fn no_value(&self, key: &str) -> Error {
@@ -169,6 +178,45 @@ fn profile_report(profile: &Profile) -> ProfileReport {
 
 fn dotted(path: &[String]) -> String {
     path.iter().map(|name| quote_key(name)).collect::<Vec<_>>().join(".")
+}
+
+fn row_text(name: &str, value: &toml::Value, is_shown: IsShown<'_>) -> String {
+    format!("{} = {}", key_text(name, is_shown), value_text(value, is_shown))
+}
+
+/// Formats a value. If a character of it is not shown, its strings are written in ASCII, because another escape than
+/// TOML's would change the value.
+fn value_text(value: &toml::Value, is_shown: IsShown<'_>) -> String {
+    let text = value.to_string();
+    match value {
+        _ if is_shown(&text) => text,
+        toml::Value::String(string) => ascii_string(string),
+        toml::Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(|item| value_text(item, is_shown)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        toml::Value::Table(table) => {
+            let rows: Vec<_> = table.iter().map(|(name, value)| row_text(name, value, is_shown)).collect();
+            format!("{{ {} }}", rows.join(", "))
+        }
+        _ => text,
+    }
+}
+
+fn key_text(name: &str, is_shown: IsShown<'_>) -> String {
+    let key = quote_key(name);
+    if is_shown(&key) { key } else { ascii_string(name) }
+}
+
+/// Quotes a string in TOML. Only printable ASCII is not escaped.
+fn ascii_string(text: &str) -> String {
+    // JSON escapes are valid in TOML.
+    let escape = |character: char| match u32::from(character) {
+        0x20..=0x7e => character.to_string(),
+        code @ 0..=0xffff => format!("\\u{code:04x}"),
+        code => format!("\\U{code:08x}"),
+    };
+    Value::from(text).to_string().chars().map(escape).collect()
 }
 
 /// Quotes a TOML key if necessary.

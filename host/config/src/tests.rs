@@ -106,7 +106,7 @@ fn printed_configuration_of_a_transcript_of_an_agent_is_equivalent() {
     ] {
         let values = |text: &str| {
             let config = config(text).for_agent_transcript();
-            let printed = config.to_toml(false);
+            let printed = config.to_toml(false, &str::is_ascii);
             ((config.default_profile, config.profiles, config.auto), printed)
         };
         let (expected, printed) = values(&format!("[conversation.compaction]\n{line}\n"));

@@ -121,7 +121,7 @@ fn json(config: &Config) -> serde_json::Value {
 /// Checks that a configuration is equal after writing and reading.
 fn check_round_trip(config: &Config, jp: JpSettings) {
     for explain in [false, true] {
-        let text = config.to_toml(explain);
+        let text = config.to_toml(explain, &str::is_ascii);
         let layers = [(Source::File("/written.toml".into()), text.clone())];
         let reread = Config::from_layers(&layers, jp.clone())
             .unwrap_or_else(|error| panic!("failed to read the written configuration: {error}\n{text}"));

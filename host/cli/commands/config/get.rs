@@ -29,7 +29,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {
     let config = super::load(args.conversation.as_ref(), &args.configured, environment)?;
     let mut text = EscapedLines::new();
-    config.value(&args.key)?.lines().for_each(|line| text.line(line));
+    config.value(&args.key, &super::is_shown)?.lines().for_each(|line| text.line(line));
     output::texts([text])?;
     Ok(Exit::Done)
 }

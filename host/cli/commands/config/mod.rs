@@ -76,9 +76,15 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     if args.json {
         output::json_line(&config.document())?;
     } else {
-        output::data(|out| out.write_all(escape::text(&config.to_toml(args.explain)).as_bytes()))?;
+        let text = escape::text(&config.to_toml(args.explain, &is_shown));
+        output::data(|out| out.write_all(text.as_bytes()))?;
     }
     Ok(Exit::Done)
+}
+
+/// Returns whether a text is printed without escapes.
+fn is_shown(text: &str) -> bool {
+    escape::text(text) == text
 }
 
 /// Loads the configuration of the given transcript, or of the current folder.

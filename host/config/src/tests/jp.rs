@@ -210,7 +210,7 @@ fn settings_of_jp_are_shown_as_comments() {
         assistant(json!("a/b")),
         json!({ "conversation": { "compaction": { "rules": ["t=o"] } } }),
     ]);
-    let shown = Config::from_layers(&[], settings).unwrap().to_toml(false);
+    let shown = Config::from_layers(&[], settings).unwrap().to_toml(false, &str::is_ascii);
     assert!(shown.contains("\n# the conversation's own model is a/b  (config.toml)\n"), "{shown}");
     assert!(
         shown.contains("\n# the default profile `rules` contains JP's own rules  (config.toml)\n"),
@@ -223,16 +223,17 @@ fn settings_of_jp_are_shown_as_comments() {
 fn rules_without_effect_are_not_shown() {
     let profile = user("conversation.compaction.profiles.rules.reasoning = \"strip\"\n");
     let shown =
-        Config::from_layers(&[profile], rules(json!(["t=o"]))).unwrap().to_toml(false);
+        Config::from_layers(&[profile], rules(json!(["t=o"]))).unwrap().to_toml(false, &str::is_ascii);
     assert!(!shown.contains("JP's own rules"), "{shown}");
 }
 
 #[test]
 fn shown_configuration_keeps_rules_as_default() {
     let config = |text: &str| Config::from_layers(&[user(text)], rules(json!(["t=o"]))).unwrap();
-    let shown = config("").to_toml(false);
+    let shown = config("").to_toml(false, &str::is_ascii);
     assert_eq!(config(&shown).default_profile, "rules", "{shown}");
-    let shown = config("conversation.compaction.default_profile = \"light\"\n").to_toml(false);
+    let shown =
+        config("conversation.compaction.default_profile = \"light\"\n").to_toml(false, &str::is_ascii);
     assert_eq!(config(&shown).default_profile, "light", "{shown}");
 }
 

@@ -60,7 +60,7 @@ fn empty_tables_are_kept_unless_a_layer_has_keys_in_them() {
     assert_eq!(config.profile("heavy").unwrap().calls, [Call::summary(None, None)]);
     assert!(config.llm.providers.contains_key("openai"));
     assert_eq!(origin(&config, "llm.providers.openai"), "/home/u/config.toml:5");
-    for shown in [config.to_toml(false), config.to_toml(true)] {
+    for shown in [config.to_toml(false, &str::is_ascii), config.to_toml(true, &str::is_ascii)] {
         let reread = Config::from_layers(&[user(&shown)], JpSettings::default()).unwrap();
         assert_eq!(reread.document().config, config.document().config, "{shown}");
     }
@@ -81,7 +81,7 @@ fn empty_table_of_a_workspace_is_not_the_users_own() {
 #[test]
 fn an_empty_table_of_the_root_is_shown() {
     let config = Config::from_layers(&[user("[llm]\n")], JpSettings::default()).unwrap();
-    let shown = config.to_toml(true);
+    let shown = config.to_toml(true, &str::is_ascii);
     let reread = Config::from_layers(&[user(&shown)], JpSettings::default()).unwrap();
     assert_eq!(reread.document().config, config.document().config, "{shown}");
 }
@@ -198,12 +198,12 @@ fn shown_configuration_parses_to_the_same_values() {
          [conversation.compaction.profiles.x.summary]\ninstructions = \"a\\nb\"\n"
     );
     let config = Config::from_layers(&[user(&text)], JpSettings::default()).unwrap();
-    for shown in [config.to_toml(false), config.to_toml(true)] {
+    for shown in [config.to_toml(false, &str::is_ascii), config.to_toml(true, &str::is_ascii)] {
         let reread = Config::from_layers(&[user(&shown)], JpSettings::default()).unwrap();
         assert_eq!(reread.document().config, config.document().config, "{shown}");
     }
-    assert!(config.to_toml(true).contains("\nkeep_last = 3  # /home/u/config.toml:"));
-    assert!(!config.to_toml(false).contains("/home/u"));
+    assert!(config.to_toml(true, &str::is_ascii).contains("\nkeep_last = 3  # /home/u/config.toml:"));
+    assert!(!config.to_toml(false, &str::is_ascii).contains("/home/u"));
 }
 
 #[test]
@@ -213,7 +213,8 @@ fn shown_configuration_keeps_the_effect_of_the_users_ratio() {
         JpSettings::default(),
     )
     .unwrap();
-    let reread = Config::from_layers(&[user(&config.to_toml(false))], JpSettings::default()).unwrap();
+    let reread =
+        Config::from_layers(&[user(&config.to_toml(false, &str::is_ascii))], JpSettings::default()).unwrap();
     assert_eq!(config.profile("collapse").unwrap().trigger_ratio, None);
     assert_eq!(reread.document().profiles, config.document().profiles);
 }
@@ -222,7 +223,7 @@ fn shown_configuration_keeps_the_effect_of_the_users_ratio() {
 fn explained_configuration_parses_for_any_typed_text() {
     let set = layer::from_pair("conversation.compaction.auto.always=[\n\"default\"\r\n]").unwrap();
     let config = Config::from_layers(&[set], JpSettings::default()).unwrap();
-    let shown = config.to_toml(true);
+    let shown = config.to_toml(true, &str::is_ascii);
     let reread = Config::from_layers(&[user(&shown)], JpSettings::default());
     assert_eq!(reread.unwrap().document().config, config.document().config, "{shown}");
 }
