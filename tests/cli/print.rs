@@ -75,6 +75,18 @@ fn text_marks_changes_of_overlays() {
 }
 
 #[test]
+fn history_names_overlays_without_an_effect() {
+    for (from, to) in [(2, 0), (7, 9)] {
+        let world = World::new();
+        let overlay = json!({"from_turn": from, "to_turn": to, "reasoning": "strip"});
+        world.write_conversation("conversation", &Conversation::with_turns(3).compaction(overlay));
+        let history = world.run(&["print", "conversation"]).exits(0);
+        let line = history.text().lines().last().unwrap();
+        assert!(line.starts_with("[overlay 1, ") && line.ends_with("; it has no effect]"), "{line}");
+    }
+}
+
+#[test]
 fn json_is_array_of_events_sent_to_provider() {
     let world = World::new();
     world.write_conversation("conversation", &conversation());

@@ -261,12 +261,14 @@ fn head_and_body(event: &Map<String, Value>) -> (String, String) {
 /// Lists the overlays, which the printed raw events do not show.
 fn write_overlays(input: &InputTranscript, out: &mut dyn Write) -> io::Result<()> {
     for (number, overlay) in (1_usize..).zip(input.stream.overlays()) {
+        let has_effect = overlay.effective_range(input.stream.turns()).is_some();
         writeln!(
             out,
-            "[overlay {number}, {}: {}, {}; --compacted applies it]",
+            "[overlay {number}, {}: {}, {}; {}]",
             view::timestamp_text(overlay.stamp),
             overlay_range(overlay),
-            overlay.policy_names().join(", ")
+            overlay.policy_names().join(", "),
+            if has_effect { "--compacted applies it" } else { "it has no effect" }
         )?;
     }
     Ok(())
