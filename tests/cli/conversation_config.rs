@@ -181,6 +181,24 @@ fn model_and_profile_need_approval() {
 }
 
 #[test]
+fn settings_of_workspace_and_conversation_are_approved_together() {
+    let scene = Scene::with_config(crate::consent::TEAM);
+    let conversation = crate::consent::CONVERSATION;
+    let settings = format!("{conversation}/{SETTINGS}");
+    scene.world.write_file(&settings, b"[conversation.compaction]\ndefault_profile = \"heavy\"\n");
+    let output = scene.trust(conversation);
+    output
+        .reports("defines or changes profile `team`")
+        .reports("chooses profile `heavy`")
+        .reports("\napproved; `jp-compact config untrust /here/project` withdraws the approval\n");
+    let arguments = [conversation, "--model=openai/mine"];
+    scene.run(&arguments).exits(0);
+    scene.run(&[conversation, "--reset"]).exits(0);
+    scene.run(&["config", "untrust", "project"]).exits(0);
+    scene.run(&arguments).exits(11).reports("chooses profile `heavy`");
+}
+
+#[test]
 fn belongs_to_one_transcript_of_another_agent() {
     let (world, transcript) = session();
     fs::copy(&transcript.path, world.path("other.jsonl")).unwrap();

@@ -19,7 +19,7 @@ pub enum Exit {
     Conflict = 5,
     /// strategy not found, or ambiguous
     NotFound = 10,
-    /// strategy not trusted or not confined, grant missing, or model not allowed
+    /// strategy not trusted or not confined, grant missing, or model or network not allowed
     NotTrusted = 11,
     /// manifest or description invalid
     BadDescription = 12,
@@ -55,7 +55,10 @@ impl Exit {
         (Self::Transcript, "the transcript cannot be read or written, or is invalid"),
         (Self::Conflict, "store conflict: locked, changed during the run, or two copies differ"),
         (Self::NotFound, "strategy not found, or ambiguous"),
-        (Self::NotTrusted, "strategy not trusted or not confined, grant missing, or model not allowed"),
+        (
+            Self::NotTrusted,
+            "strategy not trusted or not confined, grant missing, or model or network not allowed",
+        ),
         (Self::BadDescription, "manifest or description invalid"),
         (Self::Crashed, "strategy crashed, was killed, or could not start"),
         (Self::Deadline, "strategy missed its deadline"),

@@ -1,5 +1,5 @@
-//! `jp-compact config trust`: approves settings that select a model or its prompt and are not the user's own. The approval
-//! must cover exactly the shown values.
+//! `jp-compact config trust`: approves settings that are not the user's own and that select a model, its prompt, or a
+//! strategy with network access. The approval must cover exactly the shown values.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -64,66 +64,52 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
     }
     let target = Target::find(&args.path, environment)?;
     let config = target.config(args)?;
-    let values_by_folder = foreign_values(args, &target, &config)?;
-    let mut unapproved = Vec::new();
-    for (folder, values) in &values_by_folder {
-        let is_approved = are_approved(&approvals, folder, values)?;
+    let mut document = ConfigTrustReport { approved: Vec::new(), new: false };
+    let mut result = format!(
+        "nothing to approve: no setting of a file in {} selects a model, its prompt, or a strategy that may use the \
+         network",
+        target.path.display()
+    );
+    if let Some((folder, values)) = foreign_values(args, &target, &config)? {
+        document.approved.push(values_document(&folder, &values));
+        document.new = !are_approved(&approvals, &folder, &values)?;
         if !args.json {
-            let mut text = values_text(folder, values);
+            let mut text = values_text(&folder, &values);
             text.line(default_model(&config));
-            let fields = json!({ "folder": values_document(folder, values) });
-            if args.yes || is_approved {
+            let fields = json!({ "folder": document.approved[0] });
+            if args.yes || !document.new {
                 output::info("settings", &fields, &text);
             } else {
                 output::introduction("settings", &fields, &text);
             }
         }
-        if !is_approved {
-            unapproved.push((folder, values));
+        result = "already approved".to_owned();
+        if document.new {
+            confirm(args, &target.path)?;
+            approvals.approve(&folder, &values).map_err(approvals_report)?;
+            let folder = quoted(&folder);
+            result = format!("approved; `jp-compact config untrust {folder}` withdraws the approval");
         }
     }
-    if !unapproved.is_empty() {
-        confirm(args, &target.path)?;
-    }
-    for (folder, values) in &unapproved {
-        approvals.approve(folder, values).map_err(approvals_report)?;
-    }
-    let approved = values_by_folder.iter().map(|(folder, values)| values_document(folder, values)).collect();
-    let document = ConfigTrustReport { approved, new: !unapproved.is_empty() };
     if args.json {
         output::json_line(&document)?;
-        return Ok(Exit::Done);
-    }
-    let text = if values_by_folder.is_empty() {
-        let path = target.path.display();
-        format!("nothing to approve: no setting of a file in {path} selects a model or its prompt")
-    } else if unapproved.is_empty() {
-        "already approved".to_owned()
     } else {
-        let folders = unapproved.iter().map(|(folder, _)| quoted(folder));
-        let commands: Vec<_> =
-            folders.map(|folder| format!("`jp-compact config untrust {folder}`")).collect();
-        let verb = if commands.len() == 1 { "withdraws" } else { "withdraw" };
-        format!("approved; {} {verb} the approval", commands.join(" and "))
-    };
-    output::info("approved", &json!({ "report": document }), &EscapedLines::single(text));
+        output::info("approved", &json!({ "report": document }), &EscapedLines::single(result));
+    }
     Ok(Exit::Done)
 }
 
-/// Returns the values that are not the user's own, by the folder that they are approved for.
+/// Returns the values that are not the user's own, and the folder that they are approved for.
 fn foreign_values(
     args: &Args,
     target: &Target,
     config: &Config,
-) -> Result<BTreeMap<PathBuf, Vec<ForeignValue>>, Report> {
+) -> Result<Option<(PathBuf, Vec<ForeignValue>)>, Report> {
     let needs_consent = strategies_with_consent(args, config, &target.environment)?;
-    let mut values_by_folder: BTreeMap<PathBuf, Vec<ForeignValue>> = BTreeMap::new();
-    for value in config.foreign(|call| needs_consent.get(&call.strategy).copied().unwrap_or(true)) {
-        if let Some(folder) = target.approval_folder(config, &value) {
-            values_by_folder.entry(folder.to_owned()).or_default().push(value);
-        }
-    }
-    Ok(values_by_folder)
+    let mut values = config.foreign(|call| needs_consent.get(&call.strategy).copied().unwrap_or(true));
+    values.retain(|value| target.has_effect(config, value));
+    let folder = target.approval_folder(config).filter(|_| !values.is_empty());
+    Ok(folder.map(|folder| (folder.to_owned(), values)))
 }
 
 fn are_approved(approvals: &Approvals, folder: &Path, values: &[ForeignValue]) -> Result<bool, Report> {
@@ -168,12 +154,17 @@ impl Target {
         Ok(config::load(&self.environment, place, &args.configured.files, &args.configured.sets, jp)?)
     }
 
-    /// Returns the folder that a value is approved for. `None` if the value has no effect here.
-    fn approval_folder<'a>(&self, config: &'a Config, value: &ForeignValue) -> Option<&'a Path> {
+    /// Returns the folder that all values are approved for.
+    fn approval_folder<'a>(&self, config: &'a Config) -> Option<&'a Path> {
         match self.conversation {
-            Some(_) => config.scope().folder_to_approve(&value.origin),
+            Some(_) => config.scope().approval_folder(),
             None => config.scope().root(),
         }
+    }
+
+    /// Returns whether a value has an effect here.
+    fn has_effect(&self, config: &Config, value: &ForeignValue) -> bool {
+        self.conversation.is_none() || config.scope().folder_to_approve(&value.origin).is_some()
     }
 }
 
