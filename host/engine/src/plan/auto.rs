@@ -168,19 +168,6 @@ impl Planner<'_> {
             .any(|strategy| strategy.described.description.produces.contains(&ContentKind::Summary)))
     }
 
-    /// Rejects a focus if no strategy of the profile has the option `focus`. This does not depend on whether the
-    /// profile is due.
-    ///
-    /// # Errors
-    /// A strategy cannot be used, or no strategy has the option.
-    pub async fn check_profile_focus(&mut self, planned: &PlannedCalls<'_>) -> Result<(), Error> {
-        if self.options.focus.is_none() {
-            return Ok(());
-        }
-        let strategies = self.prepare_calls(planned).await?;
-        self.check_focus(&strategies)
-    }
-
     /// Returns the model of the conversation, and the context window. A typed model is the only one. Otherwise, the
     /// order is: the model in the transcript of another program, the model of JP's own files, the configured model. If
     /// no window is typed, the first known window of these models counts, in the same order.

@@ -7,6 +7,7 @@ mod auto;
 mod batch;
 mod choice;
 mod error;
+mod focus;
 mod run_options;
 mod warnings;
 
@@ -24,7 +25,6 @@ use jp_compact_runtime::clock::Clock;
 use jp_compact_runtime::describe_cache::Descriptions;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_runtime::jail::Abilities;
-use jp_compact_runtime::options;
 use jp_compact_runtime::registry::Registry;
 use jp_compact_runtime::session::{Answers, Sessions, Spool, Starter, Watch, describe_deadline};
 use jp_compact_runtime::trust::{self, Candidate, Trust};
@@ -201,24 +201,6 @@ impl<'a> Planner<'a> {
         Ok(run)
     }
 
-    /// Rejects the focus of a query if neither the profile before the turn nor the automatic compaction after it has a
-    /// strategy with the option `focus`.
-    ///
-    /// # Errors
-    /// A strategy cannot be used, or none has the option.
-    pub async fn check_query_focus(&mut self, inline: Option<&str>, config: &Config) -> Result<(), Error> {
-        if self.options.focus.is_none() {
-            return Ok(());
-        }
-        let before = inline.map(|text| resolve_inline(text, config)).transpose()?;
-        let after = if config.auto.enabled { Some(config.auto_calls()?) } else { None };
-        let mut strategies = Vec::new();
-        for planned in before.iter().chain(&after) {
-            strategies.extend(self.prepare_calls(planned).await?);
-        }
-        self.require_focus(&strategies)
-    }
-
     /// Prepares the strategies that the user typed, or those of the profile. Also returns the turns to compact.
     ///
     /// # Errors
@@ -341,33 +323,6 @@ impl<'a> Planner<'a> {
             .grant(candidate, &candidate.questions())
             .map_err(|source| compact::Error::strategy(name, source))?;
         Ok(())
-    }
-
-    /// Sets the option `focus` of a strategy that has it, if the user typed a focus.
-    fn set_focus(&self, strategy: &mut PreparedStrategy) -> Result<(), compact::Error> {
-        let Some(focus) = &self.options.focus else { return Ok(()) };
-        let description = &strategy.described.description;
-        options::focus(&mut strategy.options, description, focus).map_err(|reason| {
-            compact::Error::strategy(&description.name, StrategyRunError::BadOptions { reason })
-        })
-    }
-
-    /// Rejects a focus if no strategy has the option `focus`. For a query, [`Self::check_query_focus`] checks it.
-    fn check_focus(&self, strategies: &[PreparedStrategy]) -> Result<(), Error> {
-        match self.user.asker {
-            Asker::Query => Ok(()),
-            _ => self.require_focus(strategies),
-        }
-    }
-
-    /// Rejects a focus if no strategy has the option `focus`.
-    fn require_focus(&self, strategies: &[PreparedStrategy]) -> Result<(), Error> {
-        let has_focus = |strategy: &PreparedStrategy| strategy.options.contains_key(options::FOCUS);
-        if self.options.focus.is_none() || strategies.iter().any(has_focus) {
-            return Ok(());
-        }
-        let names = strategies.iter().map(|strategy| strategy.described.description.name.to_string());
-        Err(Error::UnusedFocus { strategies: names.collect() })
     }
 
     /// Shows the warnings of a configuration that were not shown before.
