@@ -107,8 +107,12 @@ impl Ledger {
     }
 
     fn record_output(&mut self, turn: usize, call: &ToolCall, output: &ToolOutput) {
-        let status = CallStatus::from_output(output);
-        let actions: Vec<Action> = match classify(call) {
+        let kind = classify(call);
+        // The text of a file can contain the words of an exit status.
+        let is_read =
+            matches!(&kind, CallKind::Files(files) if files.iter().all(|(op, _)| *op == FileOp::Read));
+        let status = if is_read { CallStatus::from_flag(output) } else { CallStatus::from_output(output) };
+        let actions: Vec<Action> = match kind {
             CallKind::Files(files) => {
                 let action = |(op, path): &(FileOp, String)| match op {
                     FileOp::Read => Action::Read(path.clone()),

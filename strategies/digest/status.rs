@@ -28,6 +28,11 @@ impl CallStatus {
         }
     }
 
+    /// Returns the result of a call whose output can contain any text, such as the lines of a file.
+    pub(crate) fn from_flag(output: &ToolOutput) -> Self {
+        if output.is_error { Self::Failed } else { Self::Done }
+    }
+
     pub(crate) fn is_failure(self) -> bool {
         !matches!(self, Self::Done | Self::Exit(0))
     }

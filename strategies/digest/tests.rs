@@ -79,8 +79,16 @@ fn written_file_stays_written_after_a_read() {
 
 #[test]
 fn failed_operations_do_not_change_files() {
-    check_files([write("a", "!no such file"), read("a", "Exit code: 1\nno")], &[]);
+    check_files([write("a", "!no such file"), write("a", "Exit code: 1\nno")], &[]);
     check_files([read("a", "x"), write("a", "!no match")], &[("a", FileOp::Read, 0)]);
+}
+
+#[test]
+fn text_of_a_read_file_is_not_an_exit_status() {
+    let text = "//! Exit codes.\n//! Exit code 1 is a failure.";
+    check_files([read("a", text)], &[("a", FileOp::Read, 0)]);
+    check_errors([read("a", text)], &[]);
+    check_errors([read("a", "!Exit code 1")], &[(Action::Read("a".into()), 0)]);
 }
 
 #[test]
