@@ -151,7 +151,11 @@ impl Ledger {
     }
 
     fn record_run(&mut self, line: String, turn: usize, status: Option<CallStatus>) {
-        let times = self.commands.get(&line).map_or(0, |ran| ran.times) + 1;
+        let before = self.commands.get(&line).copied();
+        let times = before.map_or(0, |ran| ran.times) + 1;
+        // A run without output is recorded at the end, so a later run may precede it.
+        let later = before.filter(|ran| ran.turn > turn);
+        let (turn, status) = later.map_or((turn, status), |ran| (ran.turn, ran.status));
         self.commands.put(line, CommandRuns { turn, times, status });
     }
 }

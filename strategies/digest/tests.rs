@@ -92,6 +92,19 @@ fn text_of_a_read_file_is_not_an_exit_status() {
 }
 
 #[test]
+fn last_result_of_a_command_is_of_the_last_turn() {
+    let [interrupted, _] = bash("make", "");
+    let [again, succeeds] = bash("make", "Exit code: 0");
+    let mut ledger = Ledger::default();
+    for (turn, body) in [(0, interrupted), (1, again), (1, succeeds)] {
+        ledger.add(turn, body);
+    }
+    let ledger = ledger.end();
+    let runs = CommandRuns { turn: 1, times: 2, status: Some(CallStatus::Exit(0)) };
+    assert_eq!(ledger.commands.in_order(), [(&"make".to_owned(), &runs)]);
+}
+
+#[test]
 fn command_is_listed_once_with_its_last_result() {
     let ledger = ledger([
         bash("make", "!Exit code 2\nno rule"),
