@@ -244,14 +244,16 @@ fn parts<'a>(candidate: &'a CallCandidate<'_>, options: &Options) -> Parts<'a> {
     let kept_lines = |text: &'a str, edge_lines, is_output| {
         // All lines of a short text stay. It is a candidate only because it is merged.
         let is_short = text.len() <= options.min_bytes;
-        let (line_bytes, edge_lines) =
-            if is_short { (options.min_bytes, text.len()) } else { (options.line_bytes, edge_lines) };
+        let (line_bytes, edge_lines, is_output) = match is_short {
+            true => (options.min_bytes, 0, false),
+            false => (options.line_bytes, edge_lines, is_output),
+        };
         let lines = split(text, line_bytes, edge_lines, is_output).into_iter();
         lines
             .map(|line| KeptLine {
                 text: line.text,
                 role: line.role,
-                is_kept: line.role == LineRole::Fixed,
+                is_kept: is_short || line.role == LineRole::Fixed,
                 names: Vec::new(),
             })
             .collect()

@@ -280,6 +280,11 @@ fn short_texts_of_merged_calls_stay_whole() {
     let last = "the quick brown fox jumps over the lazy dog";
     let text = format!("[3 calls, 5/14 lines]\n[Bash]\nmake all\nok\n[Bash]\nmake test\nok\n[Bash]\n{last}");
     assert_eq!(found, [(2, text)]);
+    let long = format!("cargo test {}src/end.rs", "word ".repeat(33));
+    let rows = [Row { content: long.clone(), ..command(&long) }, row(0, &prose(10))];
+    options["min_bytes"] = json!(200);
+    let text = format!("[2 calls, 3/12 lines]\n[Bash]\n{long}\n{long}\n[Bash]\n{last}");
+    assert_eq!(replaced("Build.", &rows, &options), [(1, text)]);
 }
 
 #[test]
