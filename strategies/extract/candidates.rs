@@ -16,7 +16,8 @@ pub(crate) struct CallCandidate<'a> {
     pub(crate) response_seq: u64,
     pub(crate) tool: &'a str,
     pub(crate) is_error: bool,
-    turn: usize,
+    /// The turns of the call and of its result.
+    turns: (usize, usize),
     /// The number of its group. The calls of a group are neighbors in the list of candidates.
     pub(crate) group: usize,
     /// The strings and numbers of the arguments. `None` if the arguments do not change.
@@ -80,7 +81,7 @@ fn candidate<'a>(
         response_seq: result.seq,
         tool: &call.tool,
         is_error: result.is_error,
-        turn: call.turn,
+        turns: (call.turn, result.turn),
         group: 0,
         arguments: (!call.hidden && !arguments.is_empty()).then_some(arguments),
         output: &result.content,
@@ -89,12 +90,12 @@ fn candidate<'a>(
     if options.merge > 1 { Some(candidate) } else { candidate.long_parts(options) }
 }
 
-/// Numbers groups of up to `merge` calls of a turn. No result may show a later turn. Leaves out short lone calls.
+/// Numbers groups of up to `merge` calls of equal turns: no result shows a later turn. Leaves out short lone calls.
 fn group<'a>(mut candidates: Vec<CallCandidate<'a>>, options: &Options) -> Vec<CallCandidate<'a>> {
     let (mut group, mut size) = (0, 0);
     for index in 0..candidates.len() {
-        let begins_turn = index > 0 && candidates[index - 1].turn != candidates[index].turn;
-        if begins_turn || size == options.merge {
+        let differs = index > 0 && candidates[index - 1].turns != candidates[index].turns;
+        if differs || size == options.merge {
             group += 1;
             size = 0;
         }

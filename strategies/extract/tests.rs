@@ -271,6 +271,21 @@ fn calls_of_different_turns_are_not_merged() {
 }
 
 #[test]
+fn call_with_a_later_result_is_not_merged() {
+    let rows = [row(0, &format!("{}src/late_result.rs\ndone", prose(10))), row(0, &prose(10))];
+    let mut events = events("Look.", &rows);
+    // The result of the first call is in turn 1.
+    let mut late = events.remove(2);
+    late.turn = 1;
+    events.push(late);
+    events.iter_mut().zip(0..).for_each(|(event, seq)| event.seq = seq);
+    let mut request = request(0, 1, &[Kinds::default(), Kinds::default()]);
+    request.options = merging(8).as_object().unwrap().clone();
+    let calls = calls(&request, &events);
+    assert!(calls.len() == 2 && calls.iter().all(|call| !call.omit), "{calls:?}");
+}
+
+#[test]
 fn short_texts_of_merged_calls_stay_whole() {
     let command = |text: &str| Row { arguments: json!({"command": text}), ..row(0, "ok") };
     let rows = [command("make all"), command("make test"), row(0, &prose(10))];
