@@ -37,7 +37,10 @@ impl Reader for Atif {
         if builder.is_document() {
             return builder.read_document(WANTED, read_trajectory);
         }
-        builder.read_lines(WANTED, |builder, _, line| read_trajectory(builder, line))
+        builder.read_lines(WANTED, |builder, _, line| {
+            builder.start_conversation(line)?;
+            read_trajectory(builder, line)
+        })
     }
 
     fn shows_reasoning(&self) -> bool {
