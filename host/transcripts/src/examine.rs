@@ -23,7 +23,7 @@ impl fmt::Display for NotUnderstood {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { format, coverage, program } = self;
         let Coverage { understood, lost, records } = *coverage;
-        if understood + lost == 0 {
+        if understood >= lost {
             write!(out, "the reader of `{format}` found no messages in the transcript")?;
         } else {
             write!(

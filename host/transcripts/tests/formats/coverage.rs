@@ -44,6 +44,18 @@ fn warns_below_90_percent_and_refuses_below_half() {
     );
 }
 
+#[test]
+fn session_of_which_only_a_compaction_is_left_has_no_messages() {
+    let lines = [
+        r#"{"type":"session","version":3,"id":"s","timestamp":"2026-03-01T09:00:00.120Z","cwd":"/"}"#,
+        r#"{"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"Fix the tap."}}"#,
+        r#"{"type":"compaction","id":"b","parentId":"a","summary":"They fixed it.","firstKeptEntryId":"b"}"#,
+    ];
+    let stream = read(Format::Pi, "a session", lines.join("\n").as_bytes());
+    let refused = examine(&stream).unwrap_err().to_string();
+    assert_eq!(refused, "the reader of `pi` found no messages in the transcript");
+}
+
 /// Claude Code 2.1.330 logs its API requests in the session. They repeat most of the session's text.
 #[test]
 fn logged_requests_are_not_lost_text() {
