@@ -55,7 +55,8 @@ impl Reader for Ollama {
             for (at, message) in builder.elements(messages, None) {
                 let role = role_of(NAME, message)?;
                 let draft = EventDraft::whole(at, message);
-                if ["content", "images", "tool_calls"].iter().all(|name| message.get(name).is_none()) {
+                let contents = ["content", "images", "tool_calls", "thinking"];
+                if contents.iter().all(|name| message.get(name).is_none()) {
                     builder.count_unknown(message);
                 }
                 match &*role {

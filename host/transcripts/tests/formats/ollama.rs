@@ -1,6 +1,7 @@
 //! Ollama's chat: calls without ids, and content as a string.
 
 use jp_compact_transcripts::Format::Ollama;
+use jp_compact_transcripts::examine;
 
 use crate::event_kinds::Change::{Omit, Strip, StripReasoning, Summarize};
 use crate::event_kinds::{ids, kinds, with_changes};
@@ -48,4 +49,13 @@ fn arguments_stay_objects_and_content_stays_a_string() {
     let pair = "    {\"role\":\"user\",\"content\":\"[Summary of previous conversation]\"},\n    \
                 {\"role\":\"assistant\",\"content\":\"In short.\"},\n    {\"role\": \"user\", \"content\": \"Only the first!\"},";
     assert!(summarized.contains(pair), "{summarized}");
+}
+
+#[test]
+fn message_with_only_thinking_is_known() {
+    let body = r#"{"model": "qwen3:8b", "messages": [{"role": "user", "content": "Hi"},
+        {"role": "assistant", "thinking": "I am thinking of an answer to this."}]}"#;
+    assert_eq!(kinds(Ollama, body), ["request thought"]);
+    let stream = crate::check::read(Ollama, "thinking", body.as_bytes());
+    assert_eq!(examine(&stream).unwrap(), None);
 }
