@@ -47,6 +47,8 @@ struct Line {
     message: u64,
     has_results: bool,
     is_side: bool,
+    /// The number of models in the lines up to this one, if this line names its model.
+    models: usize,
     /// The range of its events.
     events: std::ops::Range<usize>,
 }
@@ -75,6 +77,7 @@ impl Reader for ClaudeCode {
 
     fn read(&self, builder: &mut EventBuilder) -> Result<(), Unreadable> {
         let mut lines: Vec<Line> = Vec::with_capacity(estimated_records(builder.size()));
+        let mut models: Vec<String> = Vec::new();
         let key = RandomState::new();
         builder.read_lines(WANTED, |builder, at, node| {
             ensure(node.is_object(), "Claude Code", node, "a line is not an object")?;
@@ -90,8 +93,9 @@ impl Reader for ClaudeCode {
             let parent = span_of(parent);
             let follows_last = builder.add_link(at, uuid.span(), parent);
             let model = message.and_then(|message| message.text_of("model"));
-            if let Some(model) = model.filter(|model| !model.starts_with('<')) {
-                builder.set_model(&model);
+            let model = model.filter(|model| !model.starts_with('<'));
+            if model.is_some() && model.as_deref() != models.last().map(String::as_str) {
+                models.extend(model.as_deref().map(str::to_owned));
             }
             let before = builder.len();
             let has_results = add_events(builder, node, members, at);
@@ -111,6 +115,7 @@ impl Reader for ClaudeCode {
                 message,
                 has_results,
                 is_side: is_side.is_some_and(JsonNode::is_literal_true),
+                models: model.map_or(0, |_| models.len()),
                 events: before..builder.len(),
             });
             Ok(())
@@ -126,6 +131,10 @@ impl Reader for ClaudeCode {
             let lost = lines[..broken_at].iter().zip(&on_path).filter(is_lost);
             let texts: Vec<u64> = lost.map(|(line, _)| builder.text_len(line.events.clone())).collect();
             builder.recount_as_unreachable(&texts);
+        }
+        let last = lines.iter().zip(&on_path).rfind(|(line, on_path)| **on_path && line.models > 0);
+        if let Some((line, _)) = last {
+            builder.set_model(&models[line.models - 1]);
         }
         let mut stays = vec![true; builder.len()];
         for (line, _) in lines.iter().zip(on_path).filter(|(_, on_path)| !on_path) {

@@ -89,6 +89,30 @@ fn side_chain_is_not_part_of_a_session() {
 }
 
 #[test]
+fn model_is_that_of_the_newest_answer_on_the_path() {
+    #[track_caller]
+    fn check(lines: &[String], model: &str) {
+        let stream = read(Format::ClaudeCode, "lines", lines.join("\n").as_bytes());
+        assert_eq!(stream.model(), Some(("anthropic", model)));
+    }
+    let of_model = |line: String, model: &str| {
+        line.replacen(r#""role":"assistant""#, &format!(r#""role":"assistant","model":"{model}""#), 1)
+    };
+    let hello = user_line("a1", None, "Hello");
+    let answer = of_model(text_line("a2", "a1", "Hi."), "claude-opus-4-5");
+    let of_side_chain = |line: String| line.replacen('{', r#"{"isSidechain":true,"#, 1);
+    let side = [
+        of_side_chain(user_line("s1", None, "Look it up")),
+        of_side_chain(of_model(text_line("s2", "s1", "Found."), "claude-haiku-4-5")),
+    ];
+    check(&[&[hello.clone(), answer.clone()][..], &side].concat(), "claude-opus-4-5");
+    check(&side, "claude-haiku-4-5");
+    let rewound = of_model(text_line("a4", "a3", "Bye."), "claude-haiku-4-5");
+    let again = [user_line("a3", Some("a2"), "Bye"), rewound, user_line("a5", Some("a2"), "And now?")];
+    check(&[&[hello, answer][..], &again].concat(), "claude-opus-4-5");
+}
+
+#[test]
 fn duplicate_lines_are_one_event() {
     let once = [
         user_line("a1", None, "Hello"),
