@@ -267,7 +267,8 @@ fn add_events(
     let text_kind = if is_user { Kind::ChatRequest } else { Kind::Message };
     if content.is_string() {
         let draft = draft.text_part(content, Deletion::Nothing);
-        let draft = if is_meta { builder.by_agent("meta", draft) } else { draft };
+        let name = if is_user && is_output(content) { "output" } else { "meta" };
+        let draft = if is_meta || name == "output" { builder.by_agent(name, draft) } else { draft };
         builder.add_all(vec![(text_kind, draft)], is_request);
         return false;
     }
@@ -297,6 +298,12 @@ fn add_events(
     }
     builder.add_all(events, is_request && !has_results);
     has_results
+}
+
+/// Returns whether a text is the output of a command that the user ran.
+fn is_output(content: JsonNode<'_>) -> bool {
+    let tag = content.raw().strip_prefix(b"\"<").and_then(|text| text.split(|byte| *byte == b'>').next());
+    matches!(tag, Some(b"bash-stdout" | b"bash-stderr" | b"local-command-stdout" | b"local-command-stderr"))
 }
 
 /// Returns the event of a block, or `None` for an unknown block.

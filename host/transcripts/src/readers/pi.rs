@@ -219,9 +219,11 @@ fn summary_text(builder: &mut EventBuilder, node: JsonNode<'_>, subject: &str) -
 
 fn message_events(builder: &mut EventBuilder, message: JsonNode<'_>, draft: EventDraft) -> Vec<NewEvent> {
     match message.text_of("role").as_deref() {
-        // The last two have the same form: a message of an extension to the model.
-        Some("user" | "custom" | "hookMessage") => {
-            request_event(builder, message, draft).into_iter().collect()
+        Some("user") => request_event(builder, message, draft).into_iter().collect(),
+        // Both have the same form: a message of an extension to the model.
+        Some("custom" | "hookMessage") => {
+            let event = request_event(builder, message, draft);
+            event.map(|(kind, draft)| (kind, builder.by_agent("custom", draft))).into_iter().collect()
         }
         Some("assistant") => {
             if let Some(model) = message.text_of("model").filter(|model| !model.starts_with('<')) {
@@ -234,7 +236,8 @@ fn message_events(builder: &mut EventBuilder, message: JsonNode<'_>, draft: Even
             let text = |name| message.text_of(name).unwrap_or_default();
             let text = format!("Ran `{}`:\n{}", text("command"), text("output"));
             let body = builder.new_string(&text);
-            vec![(Kind::ChatRequest, EventDraft { span: message.span(), body, ..draft })]
+            let draft = EventDraft { span: message.span(), body, ..draft };
+            vec![(Kind::ChatRequest, builder.by_agent("output", draft))]
         }
         Some("bashExecution" | "branchSummary" | "compactionSummary") => Vec::new(),
         _ => {

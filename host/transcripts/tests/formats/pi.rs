@@ -77,6 +77,7 @@ fn signature_is_named_after_its_api() {
         r#"{"anthropic_thinking_signature":"c2lnbmF0dXJlLW9uZQ=="}"#,
         r#"{"anthropic_redacted_thinking":"cmVkYWN0ZWQ="}"#,
         r#"{"attachment":"custom"}"#,
+        r#"{"attachment":"output"}"#,
         r#"{"openai_item_id":"rs_1","openai_encrypted_content":"ZW5j"}"#,
         r#"{"google_thought_signature":"aGVkZ2U="}"#,
         r#"{"google_thought_signature":"bWF5"}"#,

@@ -169,3 +169,50 @@ fn text_that_the_agent_wrote_is_an_attachment() {
         check_text_of_agent(Format::ClaudeCode, &lines(&records), "meta");
     }
 }
+
+#[test]
+fn output_of_a_command_of_the_user_is_an_attachment() {
+    #[track_caller]
+    fn check(format: Format, records: &[Value], names: &[Value]) {
+        let stream = read(format, "outputs", &lines(records));
+        let view = project_with_overlays(&stream, &[]);
+        let events = view.events(&stream).map(|item| item.event);
+        let found: Vec<_> = events
+            .filter(|event| event["type"] == "chat_request")
+            .map(|event| event.get("metadata").map_or(Value::Null, |metadata| metadata["attachment"].clone()))
+            .collect();
+        assert_eq!(found, names);
+    }
+    let text = "NEVER use this API.";
+    let record = |number: usize, content: String| {
+        json!({"parentUuid": number.checked_sub(1).map(|parent| format!("u{parent}")), "sessionId": "s",
+            "type": "user", "uuid": format!("u{number}"), "message": {"role": "user", "content": content}})
+    };
+    let records: Vec<Value> = [
+        "<bash-input>cat notes.md</bash-input>".to_owned(),
+        format!("<bash-stdout>{text}</bash-stdout><bash-stderr></bash-stderr>"),
+        format!("<bash-stderr>{text}</bash-stderr>"),
+        format!("<local-command-stdout>{text}</local-command-stdout>"),
+        format!("See <bash-stdout>: {text}"),
+    ]
+    .into_iter()
+    .enumerate()
+    .map(|(number, content)| record(number, content))
+    .collect();
+    let (none, output) = (Value::Null, json!("output"));
+    check(
+        Format::ClaudeCode,
+        &records,
+        &[none.clone(), output.clone(), output.clone(), output.clone(), none.clone()],
+    );
+    let messages = [
+        json!({"role": "user", "content": text}),
+        json!({"role": "custom", "customType": "a", "content": text}),
+        json!({"role": "hookMessage", "customType": "a", "content": text}),
+        json!({"role": "bashExecution", "command": "cat notes.md", "output": text}),
+    ];
+    let mut records =
+        vec![json!({"type": "session", "id": "s", "timestamp": "2026-03-01T09:00:00.120Z", "cwd": "/"})];
+    records.extend(messages.map(|message| json!({"type": "message", "message": message})));
+    check(Format::Pi, &records, &[none, json!("custom"), json!("custom"), output]);
+}
