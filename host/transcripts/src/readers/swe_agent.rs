@@ -98,8 +98,8 @@ impl Reader for SweAgent {
 /// The copies in `trajectory`.
 struct Twins<'a> {
     steps: Vec<(ElementRef, JsonNode<'a>)>,
-    /// Messages of the requests, by their content.
-    sent: HashMap<&'a [u8], Vec<(ElementRef, JsonNode<'a>)>>,
+    /// Messages of the requests.
+    sent: HashMap<Vec<&'a [u8]>, Vec<(ElementRef, JsonNode<'a>)>>,
 }
 
 impl<'a> Twins<'a> {
@@ -110,19 +110,15 @@ impl<'a> Twins<'a> {
             twins.steps.push((at, step));
             let Some(query) = step.array("query") else { continue };
             for (at, message) in builder.elements(query, None) {
-                if let Some(content) = message.get("content") {
-                    twins.sent.entry(content.raw()).or_default().push((at, message));
-                }
+                twins.sent.entry(identity(message)).or_default().push((at, message));
             }
         }
         twins
     }
 
     /// Returns the copies of a message in the requests.
-    fn sent(&self, message: JsonNode<'_>) -> Vec<(ElementRef, JsonNode<'a>)> {
-        let same = message.get("content").and_then(|content| self.sent.get(content.raw()));
-        let role = message.text_of("role");
-        same.into_iter().flatten().filter(|(_, other)| other.text_of("role") == role).copied().collect()
+    fn sent<'b>(&'b self, message: JsonNode<'b>) -> &'b [(ElementRef, JsonNode<'a>)] {
+        self.sent.get(&identity(message)).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the first step, from `from` on, whose response is this message.
@@ -137,6 +133,13 @@ impl<'a> Twins<'a> {
         (from..self.steps.len())
             .find(|index| self.steps.get(*index).is_some_and(|(_, step)| repeats_message(*step)))
     }
+}
+
+/// Returns the members that two copies of a message share. Many messages have equal contents, but other ids of calls.
+fn identity(message: JsonNode<'_>) -> Vec<&[u8]> {
+    let members = ["content", "role", "tool_call_id"].into_iter().filter_map(|name| message.get(name));
+    let calls = message.items_of("tool_calls").filter_map(|call| call.get("id"));
+    members.chain(calls).chain(message.items_of("tool_call_ids")).map(JsonNode::raw).collect()
 }
 
 /// A call without a result.
@@ -162,6 +165,8 @@ fn read_messages(
             continue;
         }
         let draft = EventDraft::whole(at, message);
+        let sent = twins.sent(message);
+        sent.iter().for_each(|(copy, _)| builder.add_mention(at, *copy));
         let role = message.text_of("role");
         match role.as_deref() {
             Some("assistant") => {
@@ -178,7 +183,7 @@ fn read_messages(
                 let is_followed =
                     messages.get(at.element + 1).is_some_and(|(_, next)| !next.text_is("role", "assistant"));
                 let is_answered = is_followed || observation.is_some();
-                let forms = Form::copies(message, step, twins.sent(message), is_answered);
+                let forms = Form::copies(message, step, sent, is_answered);
                 let len_before = builder.len();
                 let ids = add_assistant_events(builder, message, &forms, &draft);
                 if builder.len() == len_before {
@@ -198,7 +203,7 @@ fn read_messages(
             }
             Some("user") if !open_calls.is_empty() && open_calls.iter().all(|call| call.id.is_none()) => {
                 let OpenCall { span, observation, .. } = open_calls.remove(0);
-                add_result(builder, message, span, observation, &twins, draft);
+                add_result(builder, message, span, observation, sent, draft);
             }
             Some("user") => {
                 let content = message.get("content");
@@ -216,7 +221,7 @@ fn read_messages(
                 let index = open_calls.iter().position(|call| name.is_none() || call.id == name);
                 let call = index.map(|index| open_calls.remove(index));
                 let span = id.map(JsonNode::span).or(call.as_ref().map(|call| call.span)).unwrap_or_default();
-                add_result(builder, message, span, call.and_then(|call| call.observation), &twins, draft);
+                add_result(builder, message, span, call.and_then(|call| call.observation), sent, draft);
             }
             Some("exit") => {
                 // The text that ended the task is the result of the last call, not a message.
@@ -299,7 +304,7 @@ fn add_result(
     message: JsonNode<'_>,
     id: Span,
     observation: Option<JsonNode<'_>>,
-    twins: &Twins<'_>,
+    sent: &[(ElementRef, JsonNode<'_>)],
     draft: EventDraft,
 ) {
     let Some(content) = message.get("content") else { return };
@@ -307,12 +312,8 @@ fn add_result(
     let draft = builder.result(Some(content), write_of(content), draft.with_id(id));
     let raw = message.get("extra").and_then(|extra| extra.string("raw_output"));
     let mut draft = draft.with_edit(raw, values::text).with_edit(observation, values::text);
-    let mut deletions: Vec<Deletion> =
-        observation.map(|value| Deletion::Value(value.span(), "\"\"")).into_iter().collect();
-    for (at, sent) in twins.sent(message) {
-        draft.edits.extend(sent.get("content").map(|content| content.edit_site(write_of(content))));
-        deletions.push(Deletion::Element(at));
-    }
-    let deletion = Deletion::Several(deletions);
-    builder.add(Kind::ToolResponse { is_error: false }, EventDraft { deletion, ..draft });
+    let contents = sent.iter().filter_map(|(_, copy)| copy.get("content"));
+    draft.edits.extend(contents.map(|content| content.edit_site(write_of(content))));
+    draft.further_deletions.extend(observation.map(|value| Deletion::Value(value.span(), "\"\"")));
+    builder.add(Kind::ToolResponse { is_error: false }, draft);
 }

@@ -1,11 +1,11 @@
 //! SWE-agent's trajectories: one turn, commands in texts, and copies in `trajectory`.
 
 use jp_compact_core::event::{Event, Kind};
-use jp_compact_core::overlay::ToolPolicy;
-use jp_compact_transcripts::Format;
-use serde_json::Value;
+use jp_compact_core::overlay::{Overlay, ToolPolicy};
+use jp_compact_transcripts::{Format, Transcript};
+use serde_json::{Value, json};
 
-use crate::check::read;
+use crate::check::{overlay, read, strip, written};
 use crate::event_list;
 use crate::event_members::{
     events, refused, sample, stripped, summarized, system_and_model, tools, without_reasoning,
@@ -208,4 +208,59 @@ fn text_at_the_end_is_not_the_result_of_an_answered_response() {
     let stream = read(Format::SweAgent, "answered", without_second.as_bytes());
     let is_result = |event: &&Event| matches!(event.kind, Kind::ToolResponse { .. });
     assert_eq!(stream.events().iter().filter(is_result).count(), 1);
+}
+
+/// Returns a trajectory of three calls without text. The request of each step has all messages before it.
+fn trajectory_without_texts() -> Transcript {
+    let system = json!({"role": "system", "content": "Help.", "agent": "main"});
+    let mut history = vec![system, json!({"role": "user", "content": "Fix it.", "agent": "main"})];
+    let mut trajectory = Vec::new();
+    for step in 0..3 {
+        let (id, command) = (format!("call_{step}"), format!("run {step}"));
+        let arguments = json!({ "command": command }).to_string();
+        let function = json!({"name": "bash", "arguments": arguments});
+        let call = json!({"id": id, "type": "function", "function": function});
+        let observation = if step < 2 { "ok".to_owned() } else { "last".to_owned() };
+        trajectory.push(json!({"action": command, "observation": observation, "response": "", "thought": "",
+            "query": history}));
+        history.push(json!({"role": "assistant", "content": "", "agent": "main", "thought": "",
+            "action": command, "tool_calls": [call]}));
+        history.push(json!({"role": "tool", "content": observation, "agent": "main", "tool_call_ids": [id]}));
+    }
+    let document = json!({"trajectory": trajectory, "history": history}).to_string();
+    read(Format::SweAgent, "without texts", document.as_bytes())
+}
+
+/// Returns the last request of a trajectory, with an overlay of its first step.
+fn last_request(change: Overlay) -> Vec<Value> {
+    let overlay = Overlay { from_step: Some(0), to_step: Some(0), ..change };
+    let written = written(&trajectory_without_texts(), &[overlay]);
+    let document: Value = serde_json::from_slice(&written).unwrap();
+    document["trajectory"].as_array().unwrap().last().unwrap()["query"].as_array().unwrap().clone()
+}
+
+#[test]
+fn strip_changes_only_the_copies_of_its_call() {
+    let request =
+        last_request(Overlay { tool_calls: Some(strip(&trajectory_without_texts())), ..overlay(0, 0) });
+    let call = |message: usize| &request[message]["tool_calls"][0]["function"]["arguments"];
+    assert_eq!((call(2), &request[2]["action"]), (&json!("{}"), &json!("")), "{request:?}");
+    assert_eq!(request[3]["content"], "[compacted] bash: success");
+    assert_eq!((call(4), &request[4]["action"]), (&json!(r#"{"command":"run 1"}"#), &json!("run 1")));
+    assert_eq!(request[5]["content"], "ok");
+}
+
+#[test]
+fn copies_of_deleted_messages_are_deleted() {
+    for change in [
+        Overlay { tool_calls: Some(ToolPolicy::Omit), ..overlay(0, 0) },
+        Overlay { summary: Some("In short.".into()), ..overlay(0, 0) },
+    ] {
+        let request = last_request(change);
+        let ids = |message: &Value| message["tool_calls"][0]["id"].as_str().map(ToOwned::to_owned);
+        assert_eq!(request.iter().filter_map(ids).collect::<Vec<_>>(), ["call_1"], "{request:?}");
+        let results: Vec<_> = request.iter().filter(|message| message["role"] == "tool").collect();
+        assert_eq!(results.len(), 1, "{request:?}");
+        assert_eq!(results[0]["tool_call_ids"][0], "call_1");
+    }
 }

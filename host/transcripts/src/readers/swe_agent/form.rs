@@ -46,7 +46,7 @@ impl Form {
     pub(super) fn copies(
         message: JsonNode<'_>,
         step: Option<JsonNode<'_>>,
-        sent: Vec<(ElementRef, JsonNode<'_>)>,
+        sent: &[(ElementRef, JsonNode<'_>)],
         is_answered: bool,
     ) -> Vec<Self> {
         let response = message.inner("extra", "response");
@@ -55,7 +55,7 @@ impl Form {
         let responses =
             choices.filter_map(|choice| choice.get("message")).map(|message| (message, "content", "null"));
         let step = step.map(|step| (step, "response", "\"\""));
-        let sent = sent.into_iter().map(|(_, message)| (message, "content", "null"));
+        let sent = sent.iter().map(|(_, message)| (*message, "content", "null"));
         let others = step.into_iter().chain(sent).chain(responses);
         let mut copies = vec![Self::new(message, "content", "null", is_answered)];
         copies.extend(others.map(|(holder, text, empty)| {
