@@ -1,0 +1,64 @@
+//! Trust: permissions as words.
+
+use jp_compact_runtime::trust::grants::{Grant, add, check, grants, joined, missing};
+use jp_compact_schema::Permissions;
+
+#[track_caller]
+fn accepts(word: &str) {
+    assert_eq!(word.parse::<Grant>().unwrap().to_string(), word);
+}
+
+#[track_caller]
+fn rejects(word: &str, expect: &str) {
+    let error = word.parse::<Grant>().unwrap_err();
+    assert!(error.contains(expect), "{error}");
+}
+
+#[test]
+fn permissions_print_as_they_parse() {
+    for word in [
+        "llm",
+        "network",
+        "subprocess",
+        "env:A_1",
+        "read:/etc/x",
+        "runtime:python",
+        "runtime:node",
+        "runtime:sh",
+    ] {
+        accepts(word);
+    }
+}
+
+#[test]
+fn rejects_unknown_permissions() {
+    rejects("", "expected `llm`");
+    rejects("llm:x", "expected `llm`");
+    rejects("env:", "the name of a variable");
+    rejects("env:1A", "the name of a variable");
+    rejects("env:PATH", "cannot be granted");
+    rejects("env:LD_PRELOAD", "cannot be granted");
+    rejects("read:etc", "an absolute path");
+    rejects("runtime:perl", "`python`, `node` or `sh`");
+}
+
+#[test]
+fn a_set_holds_exactly_the_added_permissions() {
+    let words = "llm,subprocess,env:A,env:B,read:/r,runtime:sh";
+    let all: Vec<Grant> = words.split(',').map(|word| word.parse().unwrap()).collect();
+    let set = add(add(Permissions::default(), &all), &all);
+    assert_eq!(joined(&grants(&set)), words);
+    let subset = add(Permissions::default(), &all[..3]);
+    assert_eq!(joined(&missing(&set, &subset)), "env:B,read:/r,runtime:sh");
+    assert_eq!(missing(&subset, &set), []);
+}
+
+#[test]
+fn permission_that_grant_cannot_name_is_rejected() {
+    let read = |path: &str| Permissions { read: vec![path.to_owned()], ..Permissions::default() };
+    assert_eq!(check(&read("/a b")), Ok(()));
+    for path in ["/a,b", "a"] {
+        let expected = format!("invalid permission `read`: `{path}` is not an absolute path without a comma");
+        assert_eq!(check(&read(path)), Err(expected));
+    }
+}
