@@ -1,6 +1,10 @@
-//! Trust: permissions as words.
+//! Trust: permissions as words, and the folders that the host uses.
+
+use std::fs::{self, Permissions as Mode};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use jp_compact_runtime::trust::grants::{Grant, add, check, grants, joined, missing};
+use jp_compact_runtime::trust::{Why, insecure_folder};
 use jp_compact_schema::Permissions;
 
 #[track_caller]
@@ -60,5 +64,18 @@ fn permission_that_grant_cannot_name_is_rejected() {
     for path in ["/a,b", "a"] {
         let expected = format!("invalid permission `read`: `{path}` is not an absolute path without a comma");
         assert_eq!(check(&read(path)), Err(expected));
+    }
+}
+
+#[test]
+fn linked_folder_is_checked_in_place_of_its_link() {
+    let base = tempfile::tempdir().unwrap();
+    let (folder, link) = (base.path().join("folder"), base.path().join("link"));
+    fs::create_dir(&folder).unwrap();
+    symlink(&folder, &link).unwrap();
+    for (mode, expected) in [(0o700, None), (0o777, Some((link.clone(), 0o777, Why::Others)))] {
+        fs::set_permissions(&folder, Mode::from_mode(mode)).unwrap();
+        let insecure = insecure_folder(&link).unwrap();
+        assert_eq!(insecure.map(|insecure| (insecure.path, insecure.mode, insecure.why)), expected);
     }
 }

@@ -114,9 +114,11 @@ pub(super) fn check_resolution(path: &Path, root: Option<&Path>) -> io::Result<O
     Ok(None)
 }
 
-/// Checks a single file or folder.
+/// Checks a single file or folder. Only the owner of a link matters, not its mode.
 pub(super) fn check_one(path: &Path) -> io::Result<Option<Insecure>> {
-    Ok(check(path, &fs::symlink_metadata(path)?, None))
+    let (file, target) = (fs::symlink_metadata(path)?, fs::metadata(path)?);
+    let is_real = |found: &Insecure| !file.is_symlink() || matches!(found.why, Why::Owner(_));
+    Ok(check(path, &file, None).filter(is_real).or_else(|| check(path, &target, None)))
 }
 
 /// Returns the owner of a path or of its link target, if this owner is neither root nor the user.
