@@ -84,7 +84,7 @@ pub(super) fn resolve(plugin: &Plugin, root: &Path) -> Result<Vec<ExecutedFile>,
 /// Adds the interpreter of a script and the interpreters of that interpreter, up to the first in a system folder.
 fn add_interpreters(script: &Path, found: &mut Vec<ExecutedFile>) -> Result<(), String> {
     let mut next = Some(script.to_owned()).filter(|path| path.is_file());
-    for _ in 0..SCRIPTS_MAX {
+    for _ in 0..=SCRIPTS_MAX {
         let Some(script) = next else { return Ok(()) };
         let Some(line) = shebang::read(&script)? else { return Ok(()) };
         next = add_file(line.program, found);
@@ -109,5 +109,31 @@ fn add_file(path: PathBuf, found: &mut Vec<ExecutedFile>) -> Option<PathBuf> {
 fn add_absolute_args(args: &[String], found: &mut Vec<ExecutedFile>) {
     for path in args.iter().flat_map(|arg| shebang::absolute_paths(arg)) {
         add_file(path.into(), found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks the interpreters of the first of `count` scripts. Each but the last is run by the next.
+    #[track_caller]
+    fn check(count: usize, is_accepted: bool) {
+        let base = tempfile::tempdir().unwrap();
+        let script = |number: usize| base.path().join(format!("script-{number}"));
+        for number in 0..count {
+            let next = if number + 1 < count { script(number + 1) } else { "/bin/sh".into() };
+            std::fs::write(script(number), format!("#!{}\n", next.display())).unwrap();
+        }
+        let mut found = Vec::new();
+        assert_eq!(add_interpreters(&script(0), &mut found).is_ok(), is_accepted, "{count}");
+        assert!(!is_accepted || found.len() == count - 1, "{found:?}");
+    }
+
+    #[test]
+    fn as_many_nested_scripts_as_in_linux_are_accepted() {
+        check(1, true);
+        check(5, true);
+        check(6, false);
     }
 }
