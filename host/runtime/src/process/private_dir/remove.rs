@@ -62,7 +62,8 @@ impl Removal {
     fn new(top: BorrowedFd<'_>) -> io::Result<Self> {
         let top = fcntl_dupfd_cloexec(top, 3)?;
         // The strategy may have removed its own permissions.
-        let folder = tree::open_to_change(&top, c".")?;
+        tree::unlock(&top)?;
+        let folder = tree::open(&top, c".")?;
         let device = FileId::at(&folder)?.device;
         let (ancestors, stuck) = (Vec::new(), BTreeSet::new());
         Ok(Self { device, folder, ancestors, stuck, reason: None, steps: 0 })

@@ -43,6 +43,8 @@ impl fmt::Display for Exceeded {
 pub(super) fn exceeded(top: BorrowedFd<'_>, mut bytes: u64, bytes_max: u64) -> Option<Exceeded> {
     let device = FileId::at(top).ok()?.device;
     let mut entries = 0;
+    // The strategy may have removed its own permissions.
+    tree::unlock(top).ok()?;
     let mut stack = vec![Dir::read_from(top).ok()?];
     loop {
         let depth = stack.len();
@@ -71,7 +73,7 @@ pub(super) fn exceeded(top: BorrowedFd<'_>, mut bytes: u64, bytes_max: u64) -> O
         if depth > DEPTH_MAX {
             return Some(Exceeded::Depth(DEPTH_MAX));
         }
-        if let Ok(child) = tree::open(parent, name).and_then(Dir::new) {
+        if let Ok(child) = tree::open_to_change(parent, name).and_then(Dir::new) {
             stack.push(child);
         }
     }

@@ -98,6 +98,33 @@ fn removes_locked_trees_and_keeps_link_targets() {
     assert_eq!((mode(&outside), outside.join("file").exists()), (0o555, true));
 }
 
+#[test]
+#[cfg(target_os = "linux")]
+fn measures_and_removes_folders_without_permissions() {
+    // Modes do not stop root. Only the thread of this test changes its user.
+    if rustix::process::geteuid().is_root() {
+        rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(65_534)).unwrap();
+    }
+    for permissions in [0, 0o300, 0o600] {
+        let base = tempfile::tempdir().unwrap();
+        let dir = PrivateDir::make(base.path()).unwrap();
+        let lock = || {
+            for path in [&dir.path().join("a"), dir.path()] {
+                fs::set_permissions(path, Permissions::from_mode(permissions)).unwrap();
+            }
+        };
+        fs::create_dir(dir.path().join("a")).unwrap();
+        fs::write(dir.path().join("a/file"), [b'x'; 1 << 16]).unwrap();
+        lock();
+        let exceeded = size::exceeded(dir.folder.as_fd(), 0, 1 << 15);
+        assert_eq!(exceeded, Some(Exceeded::Bytes(1 << 15)), "{permissions:o}");
+        lock();
+        drop(dir);
+        assert_eq!(messages_about(base.path()), Vec::<String>::new());
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+    }
+}
+
 /// Mounts a folder below the private folder. The mount point cannot be removed.
 #[test]
 #[ignore = "it needs the mount namespace that another test creates"]

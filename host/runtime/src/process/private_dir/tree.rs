@@ -56,10 +56,14 @@ pub(super) fn open_temp_dir(path: &Path) -> Result<OwnedFd> {
 /// Opens a folder in order to change its content, and gives all permissions to its owner.
 pub(super) fn open_to_change(parent: impl AsFd, name: impl Arg + Copy) -> Result<OwnedFd> {
     let folder = open(parent, name)?;
-    if !Mode::from_raw_mode(fstat(&folder)?.st_mode).contains(OWNER_MODE) {
-        fchmod(&folder, OWNER_MODE)?;
-    }
+    unlock(&folder)?;
     Ok(folder)
+}
+
+/// Gives all permissions to the owner of an open folder.
+pub(super) fn unlock(folder: impl AsFd) -> Result<()> {
+    let mode = Mode::from_raw_mode(fstat(&folder)?.st_mode);
+    if mode.contains(OWNER_MODE) { Ok(()) } else { fchmod(folder, OWNER_MODE) }
 }
 
 /// Opens a folder with `O_PATH`, which needs no permission, and gives its owner all permissions through /proc.
