@@ -130,6 +130,18 @@ fn file_with_an_empty_array_has_nothing_to_compact() {
 }
 
 #[test]
+fn fork_of_openhands_refuses_an_existing_folder() {
+    let world = World::new();
+    let source = write_conversation(&world.path("conversations"));
+    let (source, dest) = (source.parent().unwrap(), world.path("taken"));
+    fs::create_dir(&dest).unwrap();
+    fs::write(dest.join("note"), "keep").unwrap();
+    let words = ["fork", source.to_str().unwrap(), "taken"];
+    world.run(&words).exits(4).reports("/here/taken already exists");
+    assert_eq!(file_names(&dest), ["note"]);
+}
+
+#[test]
 fn fork_of_openhands_is_a_folder_with_new_ids() {
     let world = World::new();
     let path = write_conversation(&world.home(".openhands/conversations"));

@@ -100,8 +100,10 @@ pub fn prepare(
         (None, None, Agent::Opencode) => environment.temp_dir.join(format!("{}.json", renumbered.id)),
         (None, None, _) => return Err(SessionError::NoFolder { agent }),
     };
-    if path.symlink_metadata().is_ok() {
-        return Err(store::StoreError::Exists { path }.into());
+    // A session of `OpenHands` is a folder, and `path` is the folder of its events.
+    let place = if agent == Agent::OpenHands { path.parent().unwrap_or(&path) } else { &path };
+    if place.symlink_metadata().is_ok() {
+        return Err(store::StoreError::Exists { path: place.to_owned() }.into());
     }
     // A `dest` in the agent's folder is not enough: names and folders have a meaning there.
     let is_in_place = dest.is_none() && sessions.is_some_and(|sessions| path.starts_with(sessions));
