@@ -77,9 +77,11 @@ fn find_inside(
     if root.holds(place.path()) { Ok(place.allowed_in(root)) } else { Err(outside()) }
 }
 
-/// Returns whether the path exists and resolves to a place outside.
+/// Returns whether the path, or a folder or link on the way to it, resolves to a place outside. A link to a missing place
+/// counts too, because the caller must not learn whether a place outside exists.
 fn leads_out(root: &AllowedRoot, path: &Path) -> bool {
-    path.canonicalize().is_ok_and(|real| !root.holds(&real))
+    let mut parts = path.ancestors().take_while(|part| *part != root.folder());
+    parts.any(|part| part.canonicalize().map_or_else(|_| part.is_symlink(), |real| !root.holds(&real)))
 }
 
 /// Removes `.` and `..` from a path without accessing the file system.
@@ -193,6 +195,18 @@ mod tests {
         let fixture = fixture();
         check(&fixture, "../out/nothing", None);
         check(&fixture, "ROOT/nothing", None);
+        symlink(fixture.root.join("out/nothing"), fixture.root.join("in/dangling")).unwrap();
+        symlink(fixture.root.join("out"), fixture.root.join("in/out")).unwrap();
+        for name in [
+            "way-out/nothing",
+            "way-out/nothing/events.json",
+            "dangling",
+            "dangling/events.json",
+            "out/nothing/../../in/plain",
+            "out/secret/../../in/plain",
+        ] {
+            check(&fixture, name, None);
+        }
     }
 
     #[test]
