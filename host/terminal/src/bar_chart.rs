@@ -57,7 +57,9 @@ pub fn table<'a>(
     rows.sort_by_key(|(_, amount)| std::cmp::Reverse(size(amount)));
     let largest = size(&rows[0].1);
     text.line("");
-    text.line(format_args!("{title:<name_width$} {:>number_width$} {:>number_width$}", "raw", "view"));
+    // A long title takes room of the next column, in which numbers are wider than their heading.
+    let raw_width = (name_width + 1 + number_width).saturating_sub(title.chars().count());
+    text.line(format_args!("{title}{:>raw_width$} {:>number_width$}", "raw", "view"));
     let hidden = rows.len().saturating_sub(LISTED_MAX);
     for (name, amount) in rows.into_iter().take(LISTED_MAX) {
         text.line(
@@ -144,6 +146,11 @@ mod tests {
                 "{columns}\n{text}"
             );
             assert!(text.contains("-90 %") && text.contains('█'), "{text}");
+            let end = |part: &str| {
+                let line = text.lines().find(|line| line.contains(part)).unwrap();
+                line[..line.find(part).unwrap() + part.len()].chars().count()
+            };
+            assert_eq!((end("raw"), end("view")), (end("9,999,999"), end("1,000,000")), "{text}");
         }
     }
 }
