@@ -80,16 +80,14 @@ fn add_words(text: &str, first: &str, hanging: &str, columns: usize, wrapped: &m
 /// Splits a text after its spaces. A quoted name or command is one word, unless it is long.
 fn words(text: &str) -> Vec<&str> {
     const QUOTED_BYTES_MAX: usize = 50;
+    // `quote` is set in a quote, to whether that is one word.
     let (mut words, mut start, mut quote) = (Vec::new(), 0, None);
     for (index, character) in text.char_indices() {
         match character {
             '`' if quote.is_some() => quote = None,
-            '`' => {
-                let length = text[index + 1..].find('`');
-                quote = length.filter(|length| *length <= QUOTED_BYTES_MAX);
-            }
+            '`' => quote = text[index + 1..].find('`').map(|length| length <= QUOTED_BYTES_MAX),
             // A number stays with its percent sign.
-            ' ' if quote.is_none() && !text[index + 1..].starts_with([' ', '%']) => {
+            ' ' if quote != Some(true) && !text[index + 1..].starts_with([' ', '%']) => {
                 words.push(&text[start..=index]);
                 start = index + 1;
             }
@@ -135,6 +133,13 @@ mod tests {
             30,
             "did you mean\n  `jp-compact show one two`?\n  Yes",
         );
+    }
+
+    #[test]
+    fn text_after_a_long_quote_is_split() {
+        let long = format!("`{}`", "word ".repeat(12).trim_end());
+        let text = format!("{long} one two `three` four `five six`");
+        assert_eq!(words(&text)[12..], ["one ", "two ", "`three` ", "four ", "`five six`"]);
     }
 
     #[test]
