@@ -14,7 +14,7 @@ use std::{
 
 use jp_compact_runtime::private_file::is_orphan;
 
-use super::open_folder::OpenFolder;
+use super::{open_file::Links, open_folder::OpenFolder};
 
 const PREFIX: &str = ".events.json.jpc-";
 
@@ -36,6 +36,10 @@ impl Temporary {
         let name = OsString::from(unique_name(PREFIX));
         let file = folder.create(&name)?;
         let temporary = Self { file, folder: Arc::clone(folder), name, is_placed: false };
+        // The lock shows that the file is in use, even to processes that cannot see this process.
+        if let Err(error) = temporary.file.try_lock() {
+            tracing::debug!(%error, name = %temporary.name.display(), "failed to lock a temporary file");
+        }
         let metadata = temporary.file.metadata()?;
         if (metadata.uid(), metadata.gid()) != (original.uid(), original.gid()) {
             // A failure must be an error: with another owner, the original owner could lose access to the transcript.
@@ -124,10 +128,13 @@ impl Drop for Temporary {
     }
 }
 
-/// Removes the temporary files of dead processes in `folder`. Call it under the lock.
+/// Removes the temporary files of dead processes in `folder`. A process in another container may be alive and not visible
+/// here, so a locked file stays: a folder may have several locks, such as that of JP and that of the settings.
 pub(super) fn remove_orphans(folder: &OpenFolder) {
     for name in folder.names().unwrap_or_default() {
+        let is_unlocked = || folder.file(&name, Links::Refuse).is_ok_and(|file| file.try_lock().is_ok());
         if name.to_str().is_some_and(|name| is_orphan(PREFIX, name))
+            && is_unlocked()
             && let Err(error) = folder.remove(&name)
         {
             tracing::warn!(%error, name = %name.display(), "failed to remove an orphaned temporary file");
@@ -157,6 +164,23 @@ mod tests {
         temporary.fill(&[&first, b"between", &last]).unwrap();
         let written = fs::read(folder.path().join(&temporary.name)).unwrap();
         assert!(written == [&first[..], b"between", &last].concat());
+    }
+
+    #[test]
+    fn removes_only_unlocked_files_of_dead_processes() {
+        let folder = tempfile::tempdir().unwrap();
+        // No process has this id. The second file belongs to a process in another container.
+        let [orphan, foreign] =
+            ["a", "b"].map(|end| folder.path().join(format!("{PREFIX}{}-{end}", i32::MAX)));
+        fs::write(&orphan, "").unwrap();
+        let locked = File::create(&foreign).unwrap();
+        locked.lock().unwrap();
+        let open_folder = Arc::new(OpenFolder::by_path(folder.path()));
+        let ours = Temporary::create(&open_folder, &fs::metadata(folder.path()).unwrap()).unwrap();
+        remove_orphans(&open_folder);
+        assert!(!orphan.exists() && foreign.exists());
+        let ours = File::open(folder.path().join(&ours.name)).unwrap();
+        assert!(ours.try_lock().is_err(), "a temporary file of this process is locked");
     }
 
     #[test]
