@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use assert_cmd::cargo::cargo_bin;
 use serde_json::{Value, json};
 
 use crate::agent_formats::sample;
@@ -543,5 +545,29 @@ fn fork_of_a_fork_has_its_own_origin_and_the_title_of_the_original() {
         let shown = world.run(&["show", path.to_str().unwrap(), "--json"]).exits(0).line();
         assert_eq!((&shown["origin"]["source"], origins), (&json!(file), 1));
         assert!(fs::read_to_string(&path).unwrap().contains("## Commands"));
+    }
+}
+
+/// Checks a command of the plugin for Claude Code with the id of a session, as without function hooks.
+#[track_caller]
+fn check_plugin_command(command: &str, session: &str, expected: &str) {
+    let world = World::new();
+    write_claude(&world);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins/claude-code/hooks/command.sh");
+    let mut shell = Command::new("sh");
+    let words = [script.as_os_str(), OsStr::new(command), OsStr::new(session)];
+    let words = words.into_iter().chain([cargo_bin!("jp-compact").as_os_str(), OsStr::new("agent")]);
+    let output = world.finish(world.isolate(&mut shell).args(words)).exits(0);
+    assert!(output.text().contains(expected), "{}", output.text());
+}
+
+#[test]
+fn commands_of_the_claude_code_plugin_accept_an_id() {
+    check_plugin_command("stats", CLAUDE, "CLAUDE_CODE_ENABLE_FUNCTION_HOOKS=1");
+    check_plugin_command("stats", CLAUDE, "Bash");
+    check_plugin_command("diff", CLAUDE, "turn");
+    check_plugin_command("fork", CLAUDE, "claude --resume");
+    for command in ["stats", "diff", "fork", "undo"] {
+        check_plugin_command(command, "no-such-id", "The transcript of session no-such-id was not found.");
     }
 }
