@@ -1,5 +1,7 @@
 //! Trust: permissions as words, and the folders that the host uses.
 
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
+
 use std::fs::{self, Permissions as Mode};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
