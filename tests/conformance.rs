@@ -22,6 +22,7 @@ use jp_compact_conformance::{
 };
 use jp_compact_runtime::jail::{Abilities, Confinement};
 use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
+use memchr::memmem;
 use tokio::sync::Semaphore;
 
 /// The number of plugins that are checked at the same time.
@@ -105,12 +106,21 @@ fn every_example_passes() {
     });
 }
 
+/// Installs a copy of an example whose code depends on a mode. Returns its path.
+fn install_with_mode(base: &Path, program: &str, mode: &str) -> PathBuf {
+    let mut bytes = std::fs::read(world::example(program)).unwrap();
+    let placeholder = format!("{:40}", "@MODE@");
+    let positions: Vec<_> = memmem::find_iter(&bytes, &placeholder).collect();
+    let [position] = positions[..] else { panic!("{program} has the mode at {positions:?}") };
+    bytes[position..][..placeholder.len()].copy_from_slice(format!("{mode:40}").as_bytes());
+    let path = base.join(program);
+    world::install(&path, &bytes);
+    path
+}
+
 /// Installs a strategy that violates exactly the rule of this check.
 fn install_broken(base: &Path, id: &str) -> PathBuf {
-    let text = include_str!("examples/broken.py").replace("@MODE@", id);
-    let path = base.join("broken");
-    world::install(&path, &text);
-    path
+    install_with_mode(base, "broken", id)
 }
 
 /// Returns a description of the failed checks, unless only the check with this id failed.
@@ -180,13 +190,10 @@ fn manifest_that_differs_from_the_description_fails() {
 
 #[test]
 fn need_without_a_permission_in_the_manifest_fails() {
-    if !world::has("python3") {
-        return;
-    }
     let base = tempfile::tempdir().unwrap();
     install_broken(base.path(), "D10");
     let manifest = "manifest = 1\nname = \"broken\"\nversion = \"1.0.0\"\ndescription = \"Break one rule\"\n\
-                    protocols = [1]\n[run]\ncommand = [\"./broken\"]\n[permissions]\nruntime = \"python\"\n";
+                    protocols = [1]\n[run]\ncommand = [\"./broken\"]\n[permissions]\n";
     let path = base.path().join("plugin.toml");
     std::fs::write(&path, manifest).unwrap();
     check_only_failure(&run_checks(base.path()), "D10", "`llm`");
@@ -196,9 +203,6 @@ fn need_without_a_permission_in_the_manifest_fails() {
 
 #[test]
 fn worker_must_exit_in_time_and_without_more_output() {
-    if !world::has("python3") {
-        return;
-    }
     for (mode, part) in [("W03-more", "it wrote more after its last answer"), ("W03-late", "within 5s")] {
         let base = tempfile::tempdir().unwrap();
         check_only_failure(&run_checks(&install_broken(base.path(), mode)), "W03", part);
@@ -218,10 +222,8 @@ fn check_skipped(mode: &str, folder: &OsStr, id: &str, reason: &str) {
 
 #[test]
 fn check_that_was_not_run_is_skipped() {
-    if world::has("python3") {
-        check_skipped("P01-steps", "x".as_ref(), "P14", "an ordinary request already failed");
-        check_skipped("S02", OsStr::from_bytes(b"x\xff"), "S02", "the path of its program is not UTF-8");
-    }
+    check_skipped("P01-steps", "x".as_ref(), "P14", "an ordinary request already failed");
+    check_skipped("S02", OsStr::from_bytes(b"x\xff"), "S02", "the path of its program is not UTF-8");
 }
 
 #[test]
@@ -300,8 +302,7 @@ const HOSTILE: [(&str, Option<&str>); 33] = [
 /// Returns a description of the failed checks if they differ from the expected result.
 fn unexpected_hostile_result((mode, expected): &(&str, Option<&str>)) -> Option<String> {
     let base = tempfile::tempdir().unwrap();
-    let path = base.path().join("answers");
-    world::install(&path, &include_str!("hostile/answers.py").replace("@MODE@", mode));
+    let path = install_with_mode(base.path(), "answers", mode);
     let limits = if *expected == Some("R01") { TimeLimits { request: SOON, ..PATIENT } } else { PATIENT };
     // Starting a process is denied in the jail.
     let outcomes = run_checks_with_confinement(&path, limits, *mode != "leaves a process");
@@ -311,7 +312,7 @@ fn unexpected_hostile_result((mode, expected): &(&str, Option<&str>)) -> Option<
     (ids != expected.iter().copied().collect::<Vec<_>>()).then(|| format!("{mode}: {failed:?}"))
 }
 
-/// Runs the cases in parallel, because they mostly wait for interpreters.
+/// Runs the cases in parallel, because they mostly wait for processes.
 #[track_caller]
 fn check_all<T: Sync>(cases: &[T], run_case: fn(&T) -> Option<String>) {
     let failures: Vec<_> = std::thread::scope(|scope| {
@@ -326,9 +327,7 @@ fn check_all<T: Sync>(cases: &[T], run_case: fn(&T) -> Option<String>) {
 
 #[test]
 fn each_hostile_mode_fails_its_check() {
-    if world::has("python3") {
-        check_all(&HOSTILE, unexpected_hostile_result);
-    }
+    check_all(&HOSTILE, unexpected_hostile_result);
 }
 
 #[test]
@@ -400,9 +399,6 @@ fn report_lists_passed_and_failed_checks() {
 
 #[test]
 fn exchange_is_printed_with_all_rounds() {
-    if !world::has("python3") {
-        return;
-    }
     let home = Home::new();
     install_broken(home.0.path(), "summary");
     let args = ["strategy", "run", "./broken", "sample", "--keep-last", "1"];
@@ -434,9 +430,6 @@ fn exchange_is_printed_with_all_rounds() {
 
 #[test]
 fn strategy_run_exits_with_the_code_of_a_compaction() {
-    if !world::has("python3") {
-        return;
-    }
     let modes = [
         ("none", 0),
         ("D02", 12),
@@ -468,9 +461,6 @@ fn strategy_run_exits_with_the_code_of_a_compaction() {
 
 #[test]
 fn test_command_accepts_required_options() {
-    if !world::has("python3") {
-        return;
-    }
     let home = Home::new();
     install_broken(home.0.path(), "required");
     let args = ["strategy", "test", "./broken", "--level", "core"];
@@ -483,18 +473,12 @@ fn test_command_accepts_required_options() {
 
 #[test]
 fn each_broken_strategy_fails_its_check() {
-    if !world::has("python3") {
-        return;
-    }
     let ids = CHECKS.iter().map(|check| check.id).filter(|id| !TESTED_SEPARATELY.contains(id));
     check_all(&ids.collect::<Vec<_>>(), |id| unexpected_result(id));
 }
 
 #[test]
 fn conformant_modes_of_the_broken_strategy_pass() {
-    if !world::has("python3") {
-        return;
-    }
     for mode in ["none", "summary", "own-range"] {
         let base = tempfile::tempdir().unwrap();
         check_passes(&install_broken(base.path(), mode));

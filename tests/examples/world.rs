@@ -178,9 +178,9 @@ impl World {
 }
 
 /// Writes an executable.
-pub(crate) fn install(path: &Path, text: &str) {
+pub(crate) fn install(path: &Path, content: impl AsRef<[u8]>) {
     let draft = path.with_extension("draft");
-    fs::write(&draft, text).unwrap();
+    fs::write(&draft, content).unwrap();
     copy(&draft, path);
     fs::remove_file(draft).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
