@@ -95,6 +95,9 @@ pub struct TranscriptReport {
     /// The file that the view was written to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out: Option<OutReport>,
+    /// The checks of the view that were requested: `require-constraints`, and the providers of `require-valid`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<String>,
     /// The gates that the transcript does not pass.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<MissReport>,

@@ -6,7 +6,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use jp_compact_schema::report::BatchReport;
 use jp_compact_schema::report::Status::{Compacted, Failed};
 
+use serde_json::json;
+
 use crate::set::{Set, statuses};
+use crate::support::{CommandOutput, Conversation};
 
 /// Clears the fields that differ between runs.
 fn without_times(mut report: BatchReport) -> BatchReport {
@@ -80,6 +83,50 @@ fn resume_without_out_appends_what_a_run_with_out_did_not() {
     set.assert_untouched();
     set.batch(&["--report", "r.json", "--resume"]).exits(0).reports("2 transcripts: 2 compacted");
     assert!(set.transcripts.iter().all(|transcript| transcript.overlays().len() == 1));
+}
+
+#[test]
+fn resume_evaluates_the_gates_of_the_new_run() {
+    let set = Set::new(2);
+    let report = ["--report", "r.json"];
+    let resume = |gate: &[&str]| set.batch(&[&report[..], &["--resume"], gate].concat());
+    set.batch(&report).exits(0);
+    resume(&["--require-fit", "1"])
+        .exits(3)
+        .reports("2 of them in an earlier run")
+        .reports("found 2 failing transcripts");
+    assert_eq!(set.report("r.json").transcripts[0].gates[0].gate, "require-fit");
+    resume(&["--require-fit", "100000", "--forbid-growth"]).exits(0).reports("2 of them in an earlier run");
+    assert!(set.report("r.json").transcripts[0].gates.is_empty());
+}
+
+#[test]
+fn resume_repeats_a_run_that_did_not_make_the_checks() {
+    let set = Set::new(1);
+    let report = ["--report", "r.json", "-n"];
+    let resume = |gate: &[&str]| set.batch(&[&report[..], &["--resume"], gate].concat()).exits(0);
+    let assert_resumed = |output: CommandOutput, resumed: bool| {
+        assert_eq!(output.stderr.contains("in an earlier run"), resumed, "{}", output.stderr);
+    };
+    set.batch(&report).exits(0);
+    assert_resumed(resume(&["--require-valid", "all"]), false);
+    assert_resumed(resume(&["--require-valid", "gemini"]), true);
+    assert_resumed(resume(&["--require-constraints"]), false);
+    assert_resumed(resume(&["--require-constraints"]), true);
+}
+
+#[test]
+fn resume_evaluates_the_rules_of_the_requested_providers_only() {
+    let set = Set::new(1);
+    let response = json!({"id": "unknown", "content": "", "is_error": false});
+    let conversation = Conversation::bulky(5).turn("And?").message("So.");
+    let invalid = conversation.event("tool_call_response", response).message("Yes.");
+    set.world.write_conversation("set/a0", &invalid);
+    let batch = |extra: &[&str]| set.batch(&[&["--report", "r.json", "-n"], extra].concat());
+    batch(&["--require-valid", "all"]).exits(3);
+    let common = batch(&["--resume"]).exits(0).stderr;
+    assert!(common.contains("1 of them in an earlier run"), "{common}");
+    batch(&["--resume", "--require-valid", "openai"]).exits(3).reports("1 of them in an earlier run");
 }
 
 #[test]

@@ -5,9 +5,8 @@ use std::fmt;
 
 use jp_compact_core::render::Provider;
 use jp_compact_schema::document::{ErrorKind, Saved, SavedOf};
-use jp_compact_schema::report::{BatchTotal, GateReport, MissReport, Status, TranscriptReport};
+use jp_compact_schema::report::{BatchTotal, GateReport, LintReport, MissReport, Status, TranscriptReport};
 
-use crate::compact::RunOutcome;
 
 /// A gate, named after its flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,21 +100,35 @@ impl Gates {
         self.require_valid.as_deref().unwrap_or_default()
     }
 
-    /// Returns the gates that a transcript does not meet.
-    pub(super) fn missed(&self, outcome: &RunOutcome<'_>, entry: &TranscriptReport) -> Vec<MissReport> {
+    /// Returns the checks that need the view or the proposals, as names for a report entry. The other gates need only
+    /// the entry.
+    pub(super) fn checks(&self) -> Vec<String> {
+        let constraints = self.require_constraints.then_some(Gate::RequireConstraints.as_str());
+        let providers = self.providers().iter().map(|provider| provider.as_str());
+        constraints.into_iter().chain(providers).map(str::to_owned).collect()
+    }
+
+    /// Returns the gates that a transcript does not meet, from its report entry.
+    pub(super) fn missed(&self, entry: &TranscriptReport) -> Vec<MissReport> {
         let mut missed = Vec::new();
         let mut add = |gate: Gate, found: String| {
             missed.push(MissReport { gate: gate.as_str().into(), found });
         };
-        let (before, after) = (outcome.report.tokens_before, outcome.report.tokens_after);
+        let (before, after) = (entry.size.tokens.view_before, entry.size.tokens.view_after);
         if let Some(maximum) = self.require_fit.filter(|maximum| after > *maximum) {
             add(Gate::RequireFit, format!("the view has {after} tokens; at most {maximum} are allowed"));
         }
         if self.forbid_growth && after > before {
             add(Gate::ForbidGrowth, format!("the view grew from {before} to {after} tokens"));
         }
+        // An earlier run can have checked the rules of other providers, too.
+        let is_required = |lint: &&LintReport| {
+            let provider = lint.provider.as_deref();
+            provider.is_none_or(|name| self.providers().iter().any(|provider| provider.as_str() == name))
+        };
+        let violations: Vec<_> = entry.lint.iter().filter(is_required).collect();
         if self.require_valid.is_some()
-            && let [first, others @ ..] = entry.lint.as_slice()
+            && let [first, others @ ..] = violations.as_slice()
         {
             let and_others =
                 if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };

@@ -149,7 +149,8 @@ impl Job<'_, '_> {
             entry.lint =
                 outcome.violations(config.gates.providers()).iter().map(entry::lint_report).collect();
         }
-        entry.gates = config.gates.missed(&outcome, entry);
+        entry.checks = config.gates.checks();
+        entry.gates = config.gates.missed(entry);
         if config.report_lines.is_some() {
             let is_unchanged = run.io.dry_run || run.io.in_memory || opened.sidecar_file.is_some();
             entry.sha256 = sha256_after(&outcome, &opened, is_unchanged);
@@ -178,7 +179,8 @@ impl Job<'_, '_> {
         }
     }
 
-    /// Returns the result of an earlier run, if the transcript and its view are unchanged since.
+    /// Returns the result of an earlier run, if the transcript and its view are unchanged since, and if that run made
+    /// the checks of this run. The gates of this run replace those of the earlier run.
     async fn resume(
         &self,
         opened: &Opened,
@@ -198,7 +200,18 @@ impl Job<'_, '_> {
             return Ok(None);
         }
         let sha256 = of_bytes(opened.stream.bytes());
-        let Some((line, previous_entry)) = previous_report.line(entry, &sha256) else { return Ok(None) };
+        let Some((mut line, mut previous_entry)) = previous_report.line(entry, &sha256) else {
+            return Ok(None);
+        };
+        let gates = self.config.gates;
+        if !gates.checks().iter().all(|check| previous_entry.checks.contains(check)) {
+            return Ok(None);
+        }
+        let missed = gates.missed(&previous_entry);
+        if previous_entry.gates != missed {
+            previous_entry.gates = missed;
+            line = serde_json::to_vec(&previous_entry).unwrap_or(line);
+        }
         if let Some(ViewTarget { out, relative_path, .. }) = target
             && !previous_report.is_in_final_report(&previous_entry)
         {
