@@ -31,6 +31,15 @@ fn saving_is_measured_over_all_transcripts() {
 }
 
 #[test]
+fn saving_is_not_rounded() {
+    let set = Set::new(3);
+    let total = parse_report(&set.batch(&["--json", "-n"]).stdout).total;
+    let exact = total.saved.tokens as f64 * 100.0 / total.size.tokens.raw as f64;
+    set.batch(&["-n", "--require-saving", &format!("{:.6}", exact - 1e-5)]).exits(0);
+    set.batch(&["-n", "--require-saving", &format!("{:.6}", exact + 1e-5)]).exits(3);
+}
+
+#[test]
 fn saving_of_an_earlier_run_counts() {
     let set = Set::new(2);
     set.batch(&["--require-saving", "20"]).exits(0).reports("2 compacted");

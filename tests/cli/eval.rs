@@ -281,6 +281,28 @@ fn gates_are_checked_for_every_strategy() {
 }
 
 #[test]
+fn gates_do_not_round() {
+    let world = world();
+    let arguments = ["talk", "-s", "strip-tools"];
+    let row = evaluate(&world, &arguments, 0)["strategies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["name"] == "strip-tools")
+        .unwrap()
+        .clone();
+    let percent = |part: &Value, whole: &Value| part.as_f64().unwrap() * 100.0 / whole.as_f64().unwrap();
+    let saved = percent(&row["saved"]["tokens"], &row["tokens"]["view_before"]);
+    let quotes = &row["recall"]["quote"];
+    let recall = percent(&quotes["kept"], &quotes["at_risk"]);
+    for (gate, exact, class) in [("--require-saving", saved, ""), ("--require-recall", recall, ":quote")] {
+        for (minimum, exit) in [((exact - 1e-5).max(0.0), 0), (exact + 1e-5, 3)] {
+            evaluate(&world, &[&arguments[..], &[&format!("{gate}={minimum:.6}{class}")]].concat(), exit);
+        }
+    }
+}
+
+#[test]
 fn gate_is_not_met_if_one_row_misses_it() {
     let world = world();
     let gate = "--require-saving=50";

@@ -13,6 +13,7 @@ pub mod disk_queue;
 pub mod exact_tokens;
 pub mod fork;
 pub mod ndjson;
+pub mod percent;
 pub mod plan;
 pub mod query;
 pub mod session_counts;

@@ -1,6 +1,7 @@
 //! The gates: conditions that every strategy of a report must meet. The controls `none` and `drop-all` are exempt. A
 //! row without enough data does not meet a gate.
 
+use jp_compact_engine::percent::{compared_percent, exact_percent};
 use jp_compact_evidence::Class;
 use jp_compact_schema::document::{
     EvalGate, EvalGateFailure, EvalRecall, EvalRecallCount, EvalReport, EvalRow, EvalStatus,
@@ -58,8 +59,8 @@ impl EvalGates {
         }
         if let Some(percent) = self.saving {
             let check = |row: &EvalRow| {
-                let saved = row.saved.percent;
-                (saved < percent).then(|| format!("saves {saved} %"))
+                let saved = exact_percent(row.saved.tokens, row.tokens.view_before);
+                (saved < percent).then(|| format!("saves {} %", compared_percent(saved, percent)))
             };
             gates.push(check_rows(format!("--require-saving {percent}"), &rows, check));
         }
@@ -83,10 +84,11 @@ impl RecallGate {
         classes.iter().find_map(|class| {
             let count = recall_of(&row.recall, *class);
             let name = class.as_str();
-            match count.percent {
+            let (kept, at_risk) = (count.kept, count.at_risk);
+            match count.percent.map(|_| exact_percent(kept.cast_signed(), at_risk)) {
                 Some(percent) if percent >= self.percent => None,
                 Some(percent) => {
-                    let (kept, at_risk) = (count.kept, count.at_risk);
+                    let percent = compared_percent(percent, self.percent);
                     Some(format!("{name}: {percent} % ({kept} of {at_risk})"))
                 }
                 None => Some(format!("{name}: not enough data ({} at risk)", count.at_risk)),

@@ -7,6 +7,7 @@ use jp_compact_core::render::Provider;
 use jp_compact_schema::document::{ErrorKind, Saved, SavedOf};
 use jp_compact_schema::report::{BatchTotal, GateReport, LintReport, MissReport, Status, TranscriptReport};
 
+use crate::percent::{compared_percent, exact_percent};
 
 /// A gate, named after its flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,15 +184,16 @@ impl Gates {
 
 /// Returns whether the batch saves enough, and the saving.
 fn evaluate_saving(total: &BatchTotal, minimum: f64) -> (bool, String) {
-    let saved = total.saved.percent;
-    let saved_by_views = total.size.tokens.saved_of_raw().percent;
-    let found = if saved < minimum && saved_by_views >= minimum {
-        format!("{saved:.1} %: the views save {saved_by_views:.1} %, but JP does not apply every overlay")
-    } else {
-        format!("{saved:.1} %")
-    };
+    let tokens = total.size.tokens;
+    let saved = exact_percent(total.saved.tokens, tokens.raw);
+    let saved_by_views = exact_percent(tokens.saved_of_raw().tokens, tokens.raw);
+    let mut found = format!("{} %", compared_percent(saved, minimum));
+    if saved < minimum && saved_by_views >= minimum {
+        let by_views = compared_percent(saved_by_views, minimum);
+        found += &format!(": the views save {by_views} %, but JP does not apply every overlay");
+    }
     // Nothing can be saved if the transcripts have no tokens.
-    (saved >= minimum || total.size.tokens.raw == 0, found)
+    (saved >= minimum || tokens.raw == 0, found)
 }
 
 /// Formats the number of transcripts that do not meet a gate.
