@@ -322,7 +322,7 @@ impl FoundFiles {
         for folder in others {
             builder.add(folder);
         }
-        builder.standard_filters(with_git).require_git(false).git_global(false).hidden(false);
+        builder.standard_filters(with_git).require_git(false).git_global(false).ignore(false).hidden(false);
         let out_folder = out.map(Path::to_path_buf);
         builder.filter_entry(move |entry| {
             entry.depth() == 0 || !is_hidden(entry.file_name()) && Some(entry.path()) != out_folder.as_deref()

@@ -76,6 +76,15 @@ fn skips_git_ignored_paths_unless_given() {
 }
 
 #[test]
+fn only_the_rules_of_git_hide_paths() {
+    let (folder, environment) = folder_with(&["s/a/events.json", "s/b/events.json"]);
+    for name in ["s/.ignore", "s/.rgignore"] {
+        fs::write(folder.path().join(name), "b\n").unwrap();
+    }
+    assert_eq!(FoundFiles::gather(&["s".into()], None, None, &environment).len(), 2);
+}
+
+#[test]
 fn views_keep_the_relative_path() {
     let (_folder, environment) =
         folder_with(&["s/a/events.json", "t/a/events.json", "u/events.json", "x.json"]);
