@@ -12,11 +12,12 @@ use jp_compact_schema::report::{OutReport, Status, TranscriptReport};
 use jp_compact_transcripts as transcripts;
 
 use super::context::{BatchConfig, Describe, Shared};
+use super::walk::is_other_file;
 use super::{ViewFolder, entry};
 use crate::compact::{self, Opened, RunOutcome};
 use crate::digest;
 use crate::plan::{BatchPlanner, ThreadPlans};
-use jp_compact_store::{self as store, StoreError};
+use jp_compact_store::StoreError;
 
 /// A transcript that this run or an earlier run finished.
 pub(super) struct FinishedTranscript {
@@ -263,11 +264,6 @@ impl Job<'_, '_> {
 
 fn elapsed_ms(start: Instant) -> f64 {
     (start.elapsed().as_secs_f64() * 1e6).round() / 1e3
-}
-
-/// Returns whether the content shows that the file is not a transcript.
-fn is_other_file(path: &Path) -> bool {
-    store::read_file(path).is_ok_and(|bytes| transcripts::detect(&bytes).is_none())
 }
 
 /// Returns the digest of the transcript after the run. `None` if it grew during the run.

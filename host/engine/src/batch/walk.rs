@@ -108,7 +108,7 @@ impl FoundFiles {
     pub fn other_shards_have_transcripts(&self, environment: &Environment) -> bool {
         self.other_shards_have_faults
             || self.in_other_shards.iter().any(|found| {
-                !found.needs_detection || is_transcript(&environment.cwd.join(self.real_path(found)))
+                !found.needs_detection || !is_other_file(&environment.cwd.join(self.real_path(found)))
             })
     }
 
@@ -116,8 +116,8 @@ impl FoundFiles {
     pub fn transcripts<'a>(&'a self, environment: &'a Environment) -> impl Iterator<Item = PathBuf> + 'a {
         (0..self.len()).filter_map(move |index| {
             let path = self.path(index);
-            let is_transcript = !self.needs_detection(index) || is_transcript(&environment.cwd.join(&path));
-            is_transcript.then_some(path)
+            let is_other = self.needs_detection(index) && is_other_file(&environment.cwd.join(&path));
+            (!is_other).then_some(path)
         })
     }
 
@@ -386,9 +386,9 @@ impl FoundFiles {
     }
 }
 
-/// Returns whether the content of a file is a transcript.
-fn is_transcript(path: &Path) -> bool {
-    store::read_file(path).is_ok_and(|bytes| transcripts::detect(&bytes).is_some())
+/// Returns whether the content shows that the file is not a transcript. A file that cannot be read may be one.
+pub(super) fn is_other_file(path: &Path) -> bool {
+    store::read_file(path).is_ok_and(|bytes| transcripts::detect(&bytes).is_none())
 }
 
 /// Returns whether a path may be a transcript. A candidate must be a regular file.

@@ -85,6 +85,15 @@ fn only_the_rules_of_git_hide_paths() {
 }
 
 #[test]
+fn file_that_cannot_be_read_may_be_a_transcript() {
+    let (folder, environment) = folder_with(&["s/a.jsonl", "s/b.jsonl"]);
+    let files = FoundFiles::gather(&["s".into()], None, None, &environment);
+    fs::remove_file(folder.path().join("s/a.jsonl")).unwrap();
+    fs::write(folder.path().join("s/b.jsonl"), "{}").unwrap();
+    assert_eq!(files.transcripts(&environment).collect::<Vec<_>>(), [Path::new("s/a.jsonl")]);
+}
+
+#[test]
 fn views_keep_the_relative_path() {
     let (_folder, environment) =
         folder_with(&["s/a/events.json", "t/a/events.json", "u/events.json", "x.json"]);
