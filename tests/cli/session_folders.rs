@@ -1,7 +1,8 @@
 //! Conversations that an agent keeps in many files: one for each event (`OpenHands`), or one for each message and part
 //! (`OpenCode` before version 1.2).
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -114,6 +115,24 @@ fn batch_takes_a_folder_of_events_as_one_transcript() {
         assert_eq!((&report["total"]["transcripts"], &report["total"]["failed"]), (&json!(1), &json!(0)));
         fs::remove_dir_all(world.path("views")).unwrap();
         fs::remove_file(world.path("report")).unwrap();
+    }
+}
+
+#[test]
+fn view_of_private_events_is_private() {
+    let world = World::new();
+    let path = write_conversation(&world.path("c"));
+    let set_mode = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    set_mode(&path, 0o755);
+    for name in file_names(&path) {
+        set_mode(&path.join(name), 0o600);
+    }
+    world.run(&["batch", "c", "--strategy", "strip-tools", "--out", "views"]).exits(0);
+    let source = format!("c/{HEX}");
+    world.run(&["print", &source, "--compacted", "--as", "source", "--output", "view"]).exits(0);
+    for view in [format!("views/{HEX}/events"), "view".to_owned()] {
+        let mode = fs::metadata(world.path(&view)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{view}");
     }
 }
 

@@ -4,14 +4,13 @@ use std::{
     fs::{self, File},
     io,
     io::{BufWriter, Write as _},
-    os::unix::fs::MetadataExt as _,
     path::Path,
 };
 
 use jp_compact_core::splice::Piece;
 use jp_compact_runtime::private_file;
 
-use super::{StoreError, error::unwritable};
+use super::{StoreError, error::unwritable, record_folder::content_mode};
 
 /// Writes a view to a new file. The file has the permissions of the transcript at `mode_source`. Without `mode_source`,
 /// only the owner can read the file.
@@ -59,9 +58,7 @@ pub(super) fn write_new_with(
     if path.symlink_metadata().is_ok() {
         return Err(already_exists());
     }
-    let mode = mode_source
-        .and_then(|path| fs::metadata(path).ok())
-        .map_or(private_file::PRIVATE, |metadata| metadata.mode() & 0o777);
+    let mode = mode_source.and_then(|path| content_mode(path).ok()).unwrap_or(private_file::PRIVATE);
     fill_and_rename(path, mode, bytes, fill).map_err(|error| match error {
         FillError::Source(error) => error,
         FillError::Output(error) if error.kind() == io::ErrorKind::AlreadyExists => already_exists(),

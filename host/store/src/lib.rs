@@ -48,7 +48,7 @@ pub use self::{
     fresh::write_new,
     large::{LargeFile, LargeTranscript, RangePart, open_large, read_large},
     place::{Place, conversations, workspace_root},
-    record_folder::{is_record_folder, record_bytes, record_files},
+    record_folder::{content_mode, is_record_folder, record_bytes, record_files},
     rehearse::{check_new, rehearse},
     replace::{Current, LOCK_WAIT, PreparedReplacement, ReplaceError, check_writable, prepare, replace},
     sidecar_file::{

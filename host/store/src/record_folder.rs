@@ -3,6 +3,8 @@
 
 use std::{
     ffi::OsString,
+    fs, io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -29,6 +31,18 @@ pub fn record_bytes(path: &Path) -> u64 {
     let files = record_files(path);
     let sizes = files.iter().filter_map(|file| file.symlink_metadata().ok());
     sizes.map(|metadata| metadata.len()).sum()
+}
+
+/// Returns the permissions of a transcript's content. For a folder with events, those that all its events have.
+///
+/// # Errors
+/// A file cannot be examined.
+pub fn content_mode(path: &Path) -> io::Result<u32> {
+    let mut files = record_files(path);
+    if files.is_empty() {
+        files.push(path.to_path_buf());
+    }
+    files.iter().try_fold(0o777, |mode, file| Ok(mode & fs::metadata(file)?.mode()))
 }
 
 /// Returns the folder with the events of the conversation at `folder`: that folder itself, or the folder `events` in

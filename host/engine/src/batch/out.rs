@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, BufWriter, Write as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -126,7 +125,7 @@ impl ViewFolder {
             sha256: digest::of_pieces(&pieces, transcript_bytes),
         });
         self.check(relative_path, previous)?;
-        let mode = fs::metadata(opened.place.path()).map_err(unwritable)?.mode() & 0o777;
+        let mode = store::content_mode(opened.place.path()).map_err(unwritable)?;
         let size = pieces.iter().map(|piece| piece.bytes(transcript_bytes).len() as u64).sum();
         private_file::check_size(size).map_err(unwritable)?;
         let folder = path.parent().unwrap_or(&self.folder);
