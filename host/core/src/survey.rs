@@ -52,7 +52,7 @@ impl<'a> Survey<'a> {
     pub fn with_estimate(stream: &'a Stream, estimate: Estimate) -> Self {
         let pairs = Pairs::new(stream);
         let view = project(stream);
-        let mut turns = rows(stream, &view, &estimate, |_| true);
+        let mut turns = rows(stream, &view, &estimate, None);
         if let Some(last) = turns.last_mut() {
             last.complete = open::open_reason(stream, &pairs, true).is_none();
         }
@@ -63,7 +63,7 @@ impl<'a> Survey<'a> {
     #[must_use]
     pub fn turn_table_in(&self, range: TurnRange) -> Vec<Turn> {
         let Self { stream, view, estimate, .. } = self;
-        let mut turns = rows(stream, view, estimate, |element| stream.is_in(range, element));
+        let mut turns = rows(stream, view, estimate, Some(range));
         turns.iter_mut().zip(&self.turns).for_each(|(partial, turn)| partial.complete = turn.complete);
         turns
     }
@@ -90,7 +90,8 @@ impl<'a> Survey<'a> {
 
 /// Makes the rows of a request's turn table. The tokens in `kinds` include only unchanged events that no strip applies
 /// to, and only their content. A stripped half counts 0 tokens, so strategies recognize it.
-fn rows(stream: &Stream, view: &View, estimate: &Estimate, includes: impl Fn(usize) -> bool) -> Vec<Turn> {
+fn rows(stream: &Stream, view: &View, estimate: &Estimate, range: Option<TurnRange>) -> Vec<Turn> {
+    let includes = |element| range.is_none_or(|range| stream.is_in(range, element));
     let mut weights = vec![Weights::default(); stream.turns()];
     let empty_turn = |turn| Turn {
         turn,
@@ -111,7 +112,9 @@ fn rows(stream: &Stream, view: &View, estimate: &Estimate, includes: impl Fn(usi
     for item in view.items() {
         let turn = item.origin.turn();
         let (Some(weights), Some(entry)) = (weights.get_mut(turn), turns.get_mut(turn)) else { continue };
-        if item.part.element().is_some_and(|element| !includes(element)) {
+        if item.part.element().is_some_and(|element| !includes(element))
+            || range.zip(item.origin.summarized()).is_some_and(|(range, summary)| !range.overlaps(summary))
+        {
             continue;
         }
         let shown = estimate.part_weight(&item.part);

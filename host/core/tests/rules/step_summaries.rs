@@ -65,6 +65,20 @@ fn steps(steps: &str) -> Build {
 }
 
 #[test]
+fn row_of_a_cut_turn_counts_only_summaries_in_the_range() {
+    let summary = step_overlay(60, "1.0", "1.1", json!({"summary": {"summary": "text".repeat(100)}}));
+    let build = steps("------");
+    let view_tokens = |build: &Build, from: &str, to: &str| {
+        let stream = build.stream();
+        let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
+        Survey::new(&stream).turn_table_in(TurnRange::between(from, to).unwrap())[1].view_tokens
+    };
+    let with_summary = build.clone().element(summary);
+    assert_eq!(view_tokens(&with_summary, "1.4", "1.5"), view_tokens(&build, "1.4", "1.5"));
+    assert!(view_tokens(&with_summary, "1.0", "1.1") > 100);
+}
+
+#[test]
 fn a_summary_begins_with_a_turn_or_its_first_step() {
     let done = steps("-----").say("end");
     check(&done, "0", "1.3", "turns 0-1.3");
