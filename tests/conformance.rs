@@ -211,6 +211,50 @@ fn worker_must_exit_in_time_and_without_more_output() {
     }
 }
 
+#[test]
+fn worker_must_read_its_requests_to_the_end() {
+    if !world::has("python3") {
+        return;
+    }
+    for (mode, part) in [("W02-deaf", "it did not answer `w5-1`"), ("W05-deaf", "to the end")] {
+        let base = tempfile::tempdir().unwrap();
+        check_only_failure(&run_checks(&install_broken(base.path(), mode)), "W05", part);
+    }
+}
+
+#[test]
+fn invalid_member_next_to_the_compactions_is_not_reported_for_them() {
+    if world::has("python3") {
+        let base = tempfile::tempdir().unwrap();
+        check_only_failure(
+            &run_checks(&install_broken(base.path(), "R09-diagnostics")),
+            "R09",
+            "unknown variant",
+        );
+    }
+}
+
+#[test]
+fn checks_of_answers_are_skipped_without_an_answer() {
+    if !world::has("python3") {
+        return;
+    }
+    let skipped = |mode: &str| {
+        let base = tempfile::tempdir().unwrap();
+        let outcomes = run_checks(&install_broken(base.path(), mode));
+        let is_skipped = |outcome: &&CheckOutcome| matches!(outcome.verdict, CheckVerdict::Skipped { .. });
+        outcomes.iter().filter(is_skipped).map(|outcome| outcome.check.id).collect::<Vec<_>>()
+    };
+    let without_reply = skipped("R05");
+    for id in ["R06", "R11", "P01", "P13", "N02", "F01", "W01"] {
+        assert!(without_reply.contains(&id), "{id}: {without_reply:?}");
+    }
+    let with_error = skipped("R11");
+    assert!(with_error.contains(&"P01") && !with_error.contains(&"R06"), "{with_error:?}");
+    let with_invalid_range = skipped("P03");
+    assert!(!with_invalid_range.contains(&"P01") && !with_invalid_range.contains(&"R06"));
+}
+
 /// Checks that a check is skipped for a broken strategy in a folder with this name.
 #[track_caller]
 fn check_skipped(mode: &str, folder: &OsStr, id: &str, reason: &str) {

@@ -18,6 +18,8 @@ static MODE: [u8; 40] = *b"@MODE@                                  ";
 const SUMMARIES: [&str; 10] = ["D10", "P09", "P10", "P11", "P12", "N01", "N02", "N03", "N04", "N05"];
 /// The exit code for a usage error.
 const USAGE: u8 = 64;
+/// Longer than any test waits.
+const LONG: Duration = Duration::from_secs(1000);
 
 struct Strategy {
     mode: &'static str,
@@ -34,6 +36,10 @@ struct Request {
 
 fn parse(line: &[u8]) -> Value {
     serde_json::from_slice(line).unwrap()
+}
+
+fn is_long(header: &Value) -> bool {
+    header["events"]["count"].as_u64().is_some_and(|count| count > 100)
 }
 
 impl Strategy {
@@ -131,10 +137,13 @@ impl Strategy {
                     return Some(Request { header: message, events });
                 }
                 "compact" => {
-                    let is_long = message["events"]["count"].as_u64().is_some_and(|count| count > 100);
+                    let is_long = is_long(&message);
                     request = Some(Request { header: message, events: Vec::new() });
-                    // The worker then reads the events of this request as the next request, and fails.
-                    if is_long && self.is_working("W05") {
+                    if is_long && self.is_working("W02-deaf") {
+                        thread::sleep(LONG);
+                    }
+                    // The worker W05 then reads the events of this request as the next request, and fails.
+                    if is_long && (self.is_working("W05") || self.is_working("W05-deaf")) {
                         return request;
                     }
                 }
@@ -193,7 +202,7 @@ impl Strategy {
     fn compactions(&self, request: &Value) -> Value {
         let requested = &request["requested_range"];
         let mut range = json!({"from_turn": requested["from_turn"], "to_turn": requested["to_turn"]});
-        // The range has two steps, and the turn three.
+        // Turn 1 has four steps, so step 9 does not exist.
         if self.mode == "P14" && requested.get("to_step").is_some() {
             range["to_step"] = 9.into();
         }
@@ -265,6 +274,13 @@ impl Strategy {
             "R07" => self.stdout.write_all(b"\xff\n").unwrap(),
             "R08" => self.stdout.write_all(b"scanning ...\n").unwrap(),
             "R09" => self.write(&json!({"type": "progress", "id": id, "done": "half"})),
+            "R09-diagnostics" => {
+                let diagnostics = json!([{"severity": "fatal", "message": "m"}]);
+                let compactions = self.compactions(header);
+                return self.write(&json!({
+                    "type": "result", "id": id, "compactions": compactions, "diagnostics": diagnostics,
+                }));
+            }
             "R10" => id = "c1".into(),
             "R11" => return self.write_error(&id, "internal", "no"),
             _ => {}
@@ -280,6 +296,9 @@ impl Strategy {
         let mut number = 0;
         while let Some(request) = self.next_request() {
             self.answer(&request);
+            if is_long(&request.header) && self.is_working("W05-deaf") {
+                thread::sleep(LONG);
+            }
             let is_file = request.header["events"]["mode"] == "file";
             assert!(!is_file || !self.is_working("W06"), "after a file");
             number += 1;

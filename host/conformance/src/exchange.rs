@@ -9,7 +9,8 @@ use bytes::Bytes;
 use jp_compact_core::reply::{self, ReplyViolation, Terminal};
 use jp_compact_core::validate::Refusal;
 use jp_compact_schema::version::{NEEDS_MAX, NEEDS_ROUNDS_MAX, RESULT_BYTES_MAX, STATE_BYTES_MAX};
-use jp_compact_schema::{Description, NeedRequest, Needs, Reply};
+use jp_compact_schema::{Description, NeedRequest, Needs, Payload, Reply};
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use super::ask::Request;
@@ -174,6 +175,8 @@ pub(super) fn process_failure(error: &ProcessError) -> CheckFailure {
         ProcessError::Deadline { .. } => "R01",
         ProcessError::OutputTooLarge { .. } => "R04",
         ProcessError::PipesHeldOpen => "R03",
+        // The same check fails if the jail kills it at another limit.
+        ProcessError::PrivateDirTooLarge(_) => "R02",
         _ => "S01",
     };
     failure(id, error)
@@ -206,7 +209,7 @@ pub(super) fn violation_failure(violation: &ReplyViolation, output: &[u8]) -> Ch
         ReplyViolation::WrongId { .. } => "R10",
         ReplyViolation::NoTerminal => "R05",
         ReplyViolation::AfterTerminal { .. } => "R06",
-        ReplyViolation::NotAMessage { line, reason, .. } => not_a_message(output, *line, reason),
+        ReplyViolation::NotAMessage { line, .. } => not_a_message(output, *line),
         ReplyViolation::KeyUsedTwice { .. } => "N02",
         ReplyViolation::TooManyRounds { .. } | ReplyViolation::TooManyNeeds { .. } => "N03",
         ReplyViolation::StateTooLarge { .. } => "N04",
@@ -215,14 +218,14 @@ pub(super) fn violation_failure(violation: &ReplyViolation, output: &[u8]) -> Ch
 }
 
 /// Distinguishes a line that is not a message, an invalid compaction in a result, and any other invalid message.
-fn not_a_message(output: &[u8], line: usize, why: &str) -> &'static str {
+fn not_a_message(output: &[u8], line: usize) -> &'static str {
     let text = output.split(|byte| *byte == b'\n').nth(line - 1).unwrap_or_default();
-    let value: Option<Value> = serde_json::from_slice(text).ok();
-    match value.as_ref().and_then(|value| value.get("type")).and_then(Value::as_str) {
-        None => "R08",
-        Some("result") if why.contains("unknown field") || why.contains("unknown variant") => "P02",
-        Some(_) => "R09",
-    }
+    let value: Value = serde_json::from_slice(text).unwrap_or_default();
+    let Some(kind) = value["type"].as_str() else { return "R08" };
+    let compactions = Vec::<Payload>::deserialize(&value["compactions"]);
+    let why = compactions.err().map(|error| error.to_string()).unwrap_or_default();
+    let is_unknown = why.contains("unknown field") || why.contains("unknown variant");
+    if kind == "result" && is_unknown { "P02" } else { "R09" }
 }
 
 /// Checks whether the host would accept the reply.
@@ -318,4 +321,17 @@ pub(super) fn without_id(terminal: Terminal) -> Value {
         fields.shift_remove("id");
     }
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use jp_compact_runtime::process::Exceeded;
+
+    use super::*;
+
+    #[test]
+    fn exceeded_limit_is_not_a_failed_start() {
+        let failure = process_failure(&ProcessError::PrivateDirTooLarge(Exceeded::Entries(9)));
+        assert_eq!(failure.id, "R02", "{}", failure.why);
+    }
 }

@@ -35,26 +35,41 @@ pub(super) async fn check_ordinary(
     surveys: &Surveys,
     findings: &mut Findings,
 ) -> Option<Vec<Value>> {
-    let (mut answers, mut all_passed) = (Vec::new(), true);
+    let (mut answers, mut failed) = (Vec::new(), Vec::new());
     for (name, request) in ordinary_requests(context, surveys, "c") {
         match context.send(request, Case::Plain).await {
             Ok(answer) => answers.push(answer),
             Err(failure) => {
-                let has_timed_out = failure.id == "R01";
-                all_passed = false;
+                failed.push(failure.id);
                 findings.fail(CheckFailure { why: format!("{name}: {}", failure.why), ..failure });
                 // A strategy that hangs would hang for every request.
-                if has_timed_out {
-                    return None;
+                if failed.last() == Some(&"R01") {
+                    break;
                 }
             }
         }
     }
-    if all_passed {
-        check_exact_range(context, surveys, findings).await;
-        check_steps(context, surveys, findings).await;
+    if answers.is_empty() {
+        skip_unanswered(&failed, findings);
     }
-    all_passed.then_some(answers)
+    if answers.is_empty() || !failed.is_empty() {
+        return None;
+    }
+    check_exact_range(context, surveys, findings).await;
+    check_steps(context, surveys, findings).await;
+    Some(answers)
+}
+
+/// Skips the checks of the content of replies, unless a request failed after its reply was read. An `error` has no
+/// content, but is a reply.
+fn skip_unanswered(failed: &[&str], findings: &mut Findings) {
+    if failed.iter().any(|id| !id.starts_with(['R', 'S'])) {
+        return;
+    }
+    findings.skip_prefixes(&["P", "N"], "no request got an answer");
+    if !failed.contains(&"R11") {
+        findings.skip_prefixes(&["R"], "no request got an answer");
+    }
 }
 
 /// Checks a summary for an exact range.

@@ -2,6 +2,7 @@
 //! the previous answer, unless the strategy supports `pipeline`.
 
 use std::io;
+use std::pin::pin;
 use std::time::Duration;
 
 use jp_compact_core::reply::{self, Terminal};
@@ -88,7 +89,8 @@ impl TestConnection {
         Ok(Self { worker, stdin, stdout: BufReader::new(stdout).lines() })
     }
 
-    /// Writes and reads at the same time, because a worker may answer before it has read everything.
+    /// Writes and reads at the same time, because a worker may answer before it has read everything. A worker that does
+    /// not read fails after [`ANSWER_TIME_MAX`], without an answer or after the last one.
     async fn exchange(&mut self, requests: &[u8], ids: &[String]) -> Result<Vec<Terminal>, CheckFailure> {
         let Self { worker, stdin, stdout } = self;
         let send = async {
@@ -103,7 +105,19 @@ impl TestConnection {
             }
             Ok(answers)
         };
-        let send_and_receive = async { tokio::join!(send, receive).1 };
+        let send_and_receive = async {
+            let (mut send, mut receive) = (pin!(send), pin!(receive));
+            let answers = tokio::select! {
+                answers = &mut receive => answers?,
+                () = &mut send => return receive.await,
+            };
+            let is_sent = timeout(ANSWER_TIME_MAX, send).await.is_ok();
+            if is_sent {
+                Ok(answers)
+            } else {
+                Err(failure("W05", "it did not read its last request to the end"))
+            }
+        };
         tokio::select! {
             answers = send_and_receive => answers,
             // Drains stderr. If the process exits, its stdout ends, and `receive` reports that.
