@@ -32,6 +32,17 @@ fn hidden_detail_is_found_and_expanded() {
 }
 
 #[test]
+fn long_text_of_diff_names_no_option() {
+    let world = World::new();
+    world.write_conversation("project/conversation", &Conversation::with_turns(50));
+    let mut agent = Agent::connect(&world, &[]);
+    agent.call("compact", json!({"transcript": "conversation", "keep_last": 1})).succeeds();
+    let diff = agent.call("diff", json!({"transcript": "conversation"})).succeeds();
+    assert!(diff.text().contains(" smaller changes; the JSON output lists all\n"), "{}", diff.text());
+    agent.close().exits(0);
+}
+
+#[test]
 fn print_has_pages() {
     let world = World::new();
     world.write_conversation("project/conversation", &Conversation::with_turns(5));

@@ -25,7 +25,12 @@ fn truncates_printed_logs_and_diagnostics() {
     world.write_plugin("floods", &run);
     let output = world.run_plugin("floods", &["--dry-run"]).exits(0);
     assert!(output.stderr.lines().count() < SCREEN, "{}", output.stderr);
-    assert_eq!(output.stderr.matches("... and 961 more; `--json` lists all").count(), 2, "{}", output.stderr);
+    assert_eq!(
+        output.stderr.matches("... and 961 more; the JSON output lists all").count(),
+        2,
+        "{}",
+        output.stderr
+    );
     let line = world.run_plugin("floods", &["--dry-run", "--json"]).exits(0).line();
     let [logs, diagnostics] = ["logs", "diagnostics"].map(|key| line[key].as_array().unwrap().clone());
     assert_eq!((logs.len(), diagnostics.len()), (1_001, 1_001));
@@ -69,7 +74,11 @@ fn show_truncates_long_overlay_list() {
     world.write_events("conversation", &serde_json::to_vec(&events).unwrap());
     let output = world.run(&["show", "conversation"]).exits(0);
     assert!(output.text().lines().count() < SCREEN, "{}", output.text());
-    assert!(output.text().contains("... and 4960 earlier overlays; `--json` lists all"), "{}", output.text());
+    assert!(
+        output.text().contains("... and 4960 earlier overlays; the JSON output lists all"),
+        "{}",
+        output.text()
+    );
     assert!(output.text().contains("by s4999 1, isolated"), "{}", output.text());
     let line = world.run(&["show", "conversation", "--json"]).exits(0).line();
     let overlays = line["overlays"].as_array().unwrap();

@@ -98,7 +98,7 @@ pub fn stat(changes: &SizedChanges<'_>, palette: &Palette) -> EscapedLines {
         text.styled(style, stat_row(row, largest));
     }
     if hidden > 0 {
-        text.line(format_args!("... and {hidden} smaller changes; `--json` lists all"));
+        text.line(format_args!("... and {hidden} smaller changes; the JSON output lists all"));
     }
     text
 }

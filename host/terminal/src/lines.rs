@@ -107,7 +107,7 @@ impl EscapedLines {
     /// Adds the number of entries that are not printed, if there are any.
     pub fn hidden_count(&mut self, indent: &str, count: usize) {
         if count > 0 {
-            self.line(format_args!("{indent}... and {count} more; `--json` lists all"));
+            self.line(format_args!("{indent}... and {count} more; the JSON output lists all"));
         }
     }
 
@@ -198,7 +198,7 @@ mod tests {
         let mut lines = EscapedLines::new();
         lines.list("  ", 0..LISTED_MAX + 7);
         assert_eq!(lines.as_str().lines().count(), LISTED_MAX + 1);
-        assert!(lines.as_str().ends_with("  ... and 7 more; `--json` lists all\n"));
+        assert!(lines.as_str().ends_with("  ... and 7 more; the JSON output lists all\n"));
         let mut lines = EscapedLines::new();
         lines.list("  ", 0..LISTED_MAX);
         assert_eq!(lines.as_str().lines().count(), LISTED_MAX);
