@@ -51,6 +51,7 @@ const PACKAGE_DEPENDENCIES: [(&str, &[&str]); 26] = [
             "jp-compact-transcripts",
             "jp-compact-runtime",
             "jp-compact-store",
+            "jp-compact-terminal",
         ],
     ),
     (
@@ -153,7 +154,7 @@ const EXTERNAL_DEPENDENCIES: [(&str, &[&str]); 12] = [
         &["aho-corasick", "jiff", "memchr", "regex", "serde", "serde_json", "sha2", "thiserror", "toml"],
     ),
     ("jp-compact-diff", &["serde", "serde_json", "similar"]),
-    ("jp-compact-terminal", &["anstyle"]),
+    ("jp-compact-terminal", &["anstyle", "unicode-width"]),
     ("jp-compact-strategy", &["rustix", "serde", "serde_json"]),
 ];
 const PURE: &[&str] =

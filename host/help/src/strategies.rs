@@ -1,6 +1,8 @@
 //! The table of `strategy list`, and the descriptions of the bundled strategies. The bundled strategies are known here,
 //! so that the list is complete without executing them. A test compares these descriptions with the executables' own.
 
+use jp_compact_terminal::width::{columns as columns_of, cut_end, padded};
+
 /// The descriptions of the bundled strategies, by name.
 pub const BUNDLED: [(&str, &str); 8] = [
     ("collapse", "Let a model summarize the oldest turns, and merge earlier summaries"),
@@ -39,13 +41,14 @@ const COLUMNS_MIN: usize = 60;
 pub fn table(rows: &[StrategyLine], columns: Option<usize>) -> Vec<String> {
     let columns = columns.map_or(usize::MAX, |columns| columns.max(COLUMNS_MIN));
     let width = |heading: &str, cell: fn(&StrategyLine) -> &str| {
-        rows.iter().map(|row| cell(row).chars().count()).max().unwrap_or(0).max(heading.len())
+        rows.iter().map(|row| columns_of(cell(row))).max().unwrap_or(0).max(heading.len())
     };
     let (name, origin, trust) =
         (width("NAME", |row| &row.name), width("FROM", |row| &row.origin), width("TRUST", |row| &row.trust));
     let line = |cells: [&str; 4]| {
-        let line = format!("{:name$}  {:origin$}  {:trust$}  {}", cells[0], cells[1], cells[2], cells[3]);
-        cut(line.trim_end(), columns)
+        let [name, origin, trust] =
+            [(0, name), (1, origin), (2, trust)].map(|(cell, width)| padded(cells[cell], width));
+        cut_end(format!("{name}  {origin}  {trust}  {}", cells[3]).trim_end(), columns, '…')
     };
     let mut lines = vec![line(["NAME", "FROM", "TRUST", "DESCRIPTION"])];
     for row in rows {
@@ -53,13 +56,6 @@ pub fn table(rows: &[StrategyLine], columns: Option<usize>) -> Vec<String> {
         lines.extend(row.path.as_ref().map(|path| format!("  {path}")));
     }
     lines
-}
-
-fn cut(line: &str, columns: usize) -> String {
-    if line.chars().count() <= columns {
-        return line.to_owned();
-    }
-    format!("{}…", line.chars().take(columns - 1).collect::<String>())
 }
 
 #[cfg(test)]
@@ -72,13 +68,13 @@ mod tests {
             name: name.into(),
             origin: "bundled".into(),
             trust: "trusted".into(),
-            description: "word ".repeat(30),
+            description: "word 工作 ".repeat(30),
             path: path.map(str::to_owned),
         };
         let rows = [row("strip-reasoning", None), row("mine", Some("/home/u/mine"))];
         for columns in [60, 80, 120] {
             let lines = table(&rows, Some(columns));
-            assert!(lines.iter().all(|line| line.chars().count() <= columns), "{lines:#?}");
+            assert!(lines.iter().all(|line| columns_of(line) <= columns), "{lines:#?}");
             assert_eq!(lines[0], "NAME             FROM     TRUST    DESCRIPTION");
             assert_eq!(lines[3], "  /home/u/mine");
         }

@@ -13,6 +13,7 @@ use crate::sent_tokens::counting_method;
 use jp_compact_terminal::escape;
 use jp_compact_terminal::lines::{EscapedLines, LISTED_MAX};
 use jp_compact_terminal::numbers::{counted, grouped, percent_change};
+use jp_compact_terminal::width::{columns, cut_end, padded};
 
 const COLUMNS: usize = 60;
 const EVENT_WIDTH: usize = 18;
@@ -126,17 +127,14 @@ fn stat_row(row: &DiffChange, largest: u64) -> String {
     let bar = (u128::from(difference(row.tokens)) * BAR_WIDTH as u128).div_ceil(u128::from(largest.max(1)));
     let bar = sign.repeat(usize::try_from(bar).unwrap_or_default());
     let (before, after) = (grouped(view_before), grouped(view_after));
-    let line = format!("{position:<7} {overlay:<4} {event:<EVENT_WIDTH$} {before:>9} -> {after:>8} {bar}");
+    let line =
+        format!("{position:<7} {overlay:<4} {} {before:>9} -> {after:>8} {bar}", padded(&event, EVENT_WIDTH));
     line.trim_end().to_owned()
 }
 
 /// Escapes a name, and cuts it to `width` columns.
 fn truncated(name: &str, width: usize) -> String {
-    let name = escape::line(name.trim_end());
-    if name.chars().count() <= width {
-        return name;
-    }
-    name.chars().take(width - 1).chain(['…']).collect()
+    cut_end(&escape::line(name.trim_end()), width, '…')
 }
 
 /// Returns the sums of a report: its overlays, its changes, and both views.
@@ -225,7 +223,6 @@ fn add_words(text: &mut EscapedLines, sentence: &str) {
 
 /// Joins parts into lines of at most `width` columns.
 fn wrapped(parts: &[String], separator: &str, width: usize) -> Vec<String> {
-    let columns = |text: &str| text.chars().count();
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
         match lines.last_mut() {

@@ -8,6 +8,7 @@ use crate::sent_tokens::counting_method;
 use jp_compact_terminal::escape;
 use jp_compact_terminal::lines::EscapedLines;
 use jp_compact_terminal::numbers::{counted, grouped};
+use jp_compact_terminal::width::{cut_end, padded};
 
 /// The width of the labels of the rows.
 const LABEL_WIDTH: usize = 23;
@@ -76,12 +77,12 @@ fn table(report: &EvalReport, text: &mut EscapedLines) {
                     )
                 });
                 let saved = row.saved.percent;
-                text.line(format_args!("{name:LABEL_WIDTH$} {saved:>6.1}{}", recalls.concat()));
+                text.line(format_args!("{name} {saved:>6.1}{}", recalls.concat()));
             }
-            EvalStatus::NotEnoughData => text.line(format_args!("{name:LABEL_WIDTH$} not enough data")),
+            EvalStatus::NotEnoughData => text.line(format_args!("{name} not enough data")),
             EvalStatus::Failed => {
                 let message = row.error.as_ref().map_or("", |error| error.message.as_str());
-                text.line(format_args!("{name:LABEL_WIDTH$} failed: {message}"));
+                text.line(format_args!("{name} failed: {message}"));
             }
         }
     }
@@ -90,12 +91,7 @@ fn table(report: &EvalReport, text: &mut EscapedLines) {
 
 /// Returns the label of a row in its column. A long label loses its end.
 fn label(row: &EvalRow) -> String {
-    let label = escape::line(&row.label);
-    if label.chars().count() <= LABEL_WIDTH {
-        return label;
-    }
-    let start: String = label.chars().take(LABEL_WIDTH - 1).collect();
-    format!("{start}~")
+    padded(&cut_end(&escape::line(&row.label), LABEL_WIDTH, '~'), LABEL_WIDTH)
 }
 
 fn details(row: &EvalRow, report: &EvalReport, text: &mut EscapedLines) {

@@ -4,13 +4,14 @@
 use jiff::Zoned;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{ListedSession, SessionCounts, SessionListReport};
+use jp_compact_terminal::width::{columns as columns_of, cut_end, cut_start, padded};
 
 use crate::age::age;
 
 /// The shortest printed part of an id.
 const ID_CHARS_MIN: usize = 8;
 /// The longest printed folder. Of a longer folder, only the end is printed.
-const FOLDER_CHARS_MAX: usize = 24;
+const FOLDER_WIDTH_MAX: usize = 24;
 /// The list shows folders only in a terminal that has at least this many columns.
 const FOLDER_COLUMNS: usize = 100;
 /// The list shows sizes only in a terminal that has at least this many columns.
@@ -41,9 +42,10 @@ pub fn table(
         let header =
             ["WHEN", "AGENT", "ID", "SIZE", &COUNTS.join("  "), "FOLDER", "TITLE"].map(str::to_owned);
         let rows = || std::iter::once(&header).chain(&cells);
-        let width = |cell: usize| rows().map(|row| row[cell].chars().count()).max().unwrap_or(0);
+        let width = |cell: usize| rows().map(|row| columns_of(&row[cell])).max().unwrap_or(0);
         let widths: [usize; 6] = std::array::from_fn(width);
-        lines.extend(rows().map(|row| cut(line(row, widths, columns).trim_end(), columns)));
+        let columns_max = columns.unwrap_or(usize::MAX);
+        lines.extend(rows().map(|row| cut_end(line(row, widths, columns).trim_end(), columns_max, '…')));
     }
     if hidden > 0 {
         lines.push(format!("{hidden} more; `--max N` lists more"));
@@ -64,7 +66,7 @@ fn line(row: &[String; 7], widths: [usize; 6], columns: Option<usize>) -> String
         line += &format!("{:counts$}  ", row[4]);
     }
     if has_room(FOLDER_COLUMNS) {
-        line += &format!("{:folder$}  ", row[5]);
+        line += &format!("{}  ", padded(&row[5], folder));
     }
     line + &row[6]
 }
@@ -93,11 +95,7 @@ fn folder(row: &ListedSession, environment: &Environment) -> String {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("~{rest}"),
         _ => folder.to_owned(),
     };
-    let chars = short.chars().count();
-    if chars <= FOLDER_CHARS_MAX {
-        return short;
-    }
-    format!("…{}", short.chars().skip(chars + 1 - FOLDER_CHARS_MAX).collect::<String>())
+    cut_start(&short, FOLDER_WIDTH_MAX)
 }
 
 /// Returns the printed part of each id. Ids of OpenCode and JP are printed whole. All others are cut to one length, at
@@ -135,15 +133,6 @@ fn size(bytes: u64) -> String {
     }
 }
 
-fn cut(line: &str, columns: Option<usize>) -> String {
-    match columns {
-        Some(columns) if line.chars().count() > columns => {
-            format!("{}…", line.chars().take(columns.saturating_sub(1)).collect::<String>())
-        }
-        _ => line.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,10 +165,21 @@ mod tests {
     }
 
     #[test]
+    fn columns_align_after_a_folder_with_wide_characters() {
+        let wide = ListedSession { folder: Some("/工作/项目".into()), ..row("01a1fd18-25ed", "One") };
+        let sessions = vec![wide, row("71a1fd18-eacc", "One")];
+        let report = SessionListReport { sessions, notes: Vec::new() };
+        let now = &"2026-11-23T08:00:00Z[UTC]".parse().unwrap();
+        let lines = table(&report, 0, Some(120), &[], now, &Environment::bare("/"));
+        let widths: Vec<_> = lines.iter().map(|line| columns_of(line)).collect();
+        assert_eq!(widths[1], widths[2], "{lines:#?}");
+    }
+
+    #[test]
     fn lines_fit_the_terminal_and_ids_are_unique() {
         // The second session is not listed, but its id is similar.
         let ids = ["01a1fd18-25ed", "01a1fd18-eacc", "71a1fd18-eacc"].map(str::to_owned);
-        let sessions = vec![row(&ids[0], "One"), row(&ids[2], &"word ".repeat(30))];
+        let sessions = vec![row(&ids[0], "One"), row(&ids[2], &"word 工作 ".repeat(30))];
         let report = SessionListReport { sessions, notes: Vec::new() };
         let environment = Environment { home: Some("/home/u".into()), ..Environment::bare("/") };
         let now = &"2026-11-23T08:00:00Z[UTC]".parse().unwrap();
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(table(60)[1], "3 h ago  codex  01a1fd18-2  One");
         for columns in [60, 80, 120, 160] {
             let lines = table(columns);
-            assert!(lines.iter().all(|line| line.chars().count() <= columns), "{lines:#?}");
+            assert!(lines.iter().all(|line| columns_of(line) <= columns), "{lines:#?}");
         }
     }
 }

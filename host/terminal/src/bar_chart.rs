@@ -5,6 +5,7 @@
 use crate::escape;
 use crate::lines::{EscapedLines, LISTED_MAX};
 use crate::numbers::{grouped, percent_change};
+use crate::width::{cut_start, padded};
 
 /// The widest and the narrowest table.
 const COLUMNS: usize = 80;
@@ -64,7 +65,7 @@ pub fn table<'a>(
     for (name, amount) in rows.into_iter().take(LISTED_MAX) {
         text.line(
             format!(
-                "{name:<name_width$} {:>number_width$} {:>number_width$}  {:<CHANGE_WIDTH$}  {}",
+                "{name} {:>number_width$} {:>number_width$}  {:<CHANGE_WIDTH$}  {}",
                 grouped(amount.raw),
                 grouped(amount.view),
                 percent_change(amount.raw, amount.view),
@@ -76,14 +77,9 @@ pub fn table<'a>(
     text.hidden_count("", hidden);
 }
 
-/// Escapes a name for its column. A long name loses its beginning, because paths differ at their end.
+/// Escapes a name, and cuts or pads it to its column. A long name loses its beginning, because paths differ at their end.
 fn label(name: &str, width: usize) -> String {
-    let name = escape::line(name);
-    let length = name.chars().count();
-    if length <= width {
-        return name;
-    }
-    format!("…{}", name.chars().skip(length + 1 - width).collect::<String>())
+    padded(&cut_start(&escape::line(name), width), width)
 }
 
 /// Draws a bar: full for the tokens in the view, light for the tokens that the view hides. The amount `largest` fills
@@ -104,6 +100,7 @@ fn bar(Bar { raw, view }: Bar, largest: u64, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::width::columns;
 
     #[track_caller]
     fn check(before: u64, after: u64, expected: &str) {
@@ -132,6 +129,18 @@ mod tests {
         let text = text.as_str();
         assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
         assert!(text.contains("…/a/a") && text.contains("b\\u{1b}[2J\\nc"), "{text}");
+    }
+
+    #[test]
+    fn numbers_align_after_a_name_with_wide_characters() {
+        let amount = Bar { raw: 1234, view: 0 };
+        let (short, long) = ("工作".to_owned(), "工作".repeat(20));
+        let rows = ["a", &short, &long].map(|name| (name, amount));
+        let mut text = EscapedLines::new();
+        table(&mut text, "tokens by tool", rows.into_iter(), None);
+        let lines = text.as_str().lines().skip(2);
+        let widths: Vec<_> = lines.map(|line| columns(&line[..line.find("1,234").unwrap()])).collect();
+        assert_eq!(widths, [widths[0]; 3], "{}", text.as_str());
     }
 
     #[test]

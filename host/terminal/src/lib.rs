@@ -9,4 +9,5 @@ pub mod colors;
 pub mod escape;
 pub mod lines;
 pub mod numbers;
+pub mod width;
 pub mod wrap;

@@ -2,6 +2,8 @@
 //! not indent continuation lines. A continuation line is always indented, or begins with `|` as its first line, so it
 //! never looks like a line of the host.
 
+use crate::width::columns as width_of;
+
 /// A narrower terminal gets the lines as they are.
 const COLUMNS_MIN: usize = 30;
 /// The minimum width of the last column of a line. With less room, the text next to a command begins on the next line,
@@ -12,7 +14,7 @@ const COMMAND: &str = "jp-compact ";
 /// The beginnings of indented lines that are commands. They are not wrapped, because a user copies them.
 const COMMANDS: [&str; 2] = [COMMAND, "(cd "];
 
-/// Returns the text with lines of at most `columns` characters, unless a word or a command is longer.
+/// Returns the text with lines of at most `columns` columns, unless a word or a command is longer.
 #[must_use]
 pub fn wrapped_to(text: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns.filter(|columns| *columns >= COLUMNS_MIN) else { return text.to_owned() };
@@ -27,7 +29,7 @@ pub fn wrapped_to(text: &str, columns: Option<usize>) -> String {
 
 fn add_line(line: &str, columns: usize, wrapped: &mut String) {
     // Escape codes have no width, and occur only in headings.
-    if line.chars().count() <= columns || line.contains('\u{1b}') {
+    if width_of(line) <= columns || line.contains('\u{1b}') {
         wrapped.push_str(line);
         return;
     }
@@ -37,9 +39,9 @@ fn add_line(line: &str, columns: usize, wrapped: &mut String) {
         _ if content.starts_with("| ") => {
             add_words(&content[2..], &format!("{}| ", &line[..indent]), "", columns, wrapped);
         }
-        Some((left, right)) if indent + left.chars().count() + 2 + LAST_COLUMN_MIN <= columns => {
+        Some((left, right)) if indent + width_of(left) + 2 + LAST_COLUMN_MIN <= columns => {
             let first = format!("{}{left}  ", &line[..indent]);
-            let hanging = " ".repeat(first.chars().count());
+            let hanging = " ".repeat(width_of(&first));
             add_words(right, &first, &hanging, columns, wrapped);
         }
         Some((left, right)) if content.starts_with(COMMAND) => {
@@ -60,19 +62,19 @@ fn add_line(line: &str, columns: usize, wrapped: &mut String) {
 fn add_words(text: &str, first: &str, hanging: &str, columns: usize, wrapped: &mut String) {
     let hanging = if hanging.is_empty() { first } else { hanging };
     wrapped.push_str(first);
-    let mut width = first.chars().count();
+    let mut width = width_of(first);
     let mut is_empty = true;
     for word in words(text) {
-        let length = word.trim_end().chars().count();
+        let length = width_of(word.trim_end());
         if !is_empty && width + length > columns {
             let end = wrapped.trim_end_matches(' ').len();
             wrapped.truncate(end);
             wrapped.push('\n');
             wrapped.push_str(hanging);
-            width = hanging.chars().count();
+            width = width_of(hanging);
         }
         wrapped.push_str(word);
-        width += word.chars().count();
+        width += width_of(word);
         is_empty = false;
     }
 }
@@ -115,6 +117,12 @@ mod tests {
         check("  one two three four five six seven", 30, "  one two three four five six\n    seven");
         check("short\n", 30, "short\n");
         check("it was 241,144 tokens before (-39 %)", 33, "it was 241,144 tokens before\n  (-39 %)");
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let word = "一二三四五";
+        check(&[word; 4].join(" "), 31, &format!("{word} {word}\n  {word} {word}"));
     }
 
     #[test]
