@@ -313,7 +313,9 @@ fn status_error(
     }
     let provider_message = match status {
         // The error is about the key and quotes it.
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Some("it rejected the key".to_owned()),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if key.is_some() => {
+            Some("it rejected the key".to_owned())
+        }
         _ => provider_message(body).map(|message| key::without_key(&message, key)),
     };
     let message = match provider_message {

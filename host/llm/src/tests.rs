@@ -255,6 +255,17 @@ async fn provider_errors_are_final_and_hide_the_key() {
 }
 
 #[tokio::test]
+async fn request_without_a_key_has_no_rejected_key() {
+    let server = MockServer::start().await;
+    let body = json!({"error": {"message": "Country, region, or territory not supported"}});
+    respond_with(&server, ResponseTemplate::new(403).set_body_json(body)).await;
+    let variables = BTreeMap::from([("OPENAI_BASE_URL".to_owned(), server.uri())]);
+    let models = Models { variables: Variables::These(variables), ..models(&server) };
+    let answer = models.answer(&question("what?", None), Some("openai/g")).await;
+    check_error(&answer, "llm_unavailable", "HTTP 403: Country, region, or territory not supported");
+}
+
+#[tokio::test]
 async fn redirects_are_not_followed() {
     let server = MockServer::start().await;
     let elsewhere = MockServer::start().await;
