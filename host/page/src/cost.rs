@@ -4,7 +4,7 @@ use jp_compact_schema::document::{EvalReport, EvalRow};
 use maud::{Markup, html};
 
 use crate::chart::{Axes, ChartLine, lines};
-use crate::figure::decimal;
+use crate::figure::{break_even, decimal};
 use crate::frame::{figure, scrollable};
 use crate::rows::{label, pooled_recall, strategies};
 
@@ -52,7 +52,7 @@ pub(crate) fn cost_section(report: &EvalReport, (index, row): (usize, &EvalRow))
                         td { (cost.family) }
                         td.n { (decimal(&key("one_time_warm", family), Some(cost.one_time_warm))) }
                         td.n { (decimal(&key("one_time_cold", family), Some(cost.one_time_cold))) }
-                        td.n { (decimal(&key("break_even_requests", family), cost.break_even_requests)) }
+                        td.n { (break_even(&key("break_even_requests", family), cost.break_even_requests)) }
                     }
                 }
             }

@@ -4,7 +4,7 @@ use jp_compact_eval::Evaluation;
 use jp_compact_schema::document::{EvalRecallCount, EvalReport, EvalRow, EvalStatus};
 use maud::{Markup, html};
 
-use crate::figure::{decimal, percent, whole};
+use crate::figure::{break_even, decimal, percent, whole};
 use crate::frame::{Section, page, scrollable};
 use crate::rows::{best, has_results, keeps_names, label};
 use crate::{Texts, cost, frontier, lost, ribbons};
@@ -69,7 +69,8 @@ fn sentence(report: &EvalReport, index: usize, row: &EvalRow) -> Markup {
             @if keeps_names(&row.recall) {
                 "Of the rows that keep 95 % of the paths and 90 % of the numbers and identifiers, this one saves most."
             } @else {
-                "No row that saves tokens keeps 95 % of paths and 90 % of numbers and identifiers. This one keeps most."
+                "No row that saves tokens keeps 95 % of the paths and 90 % of the numbers and identifiers. "
+                "Of the rows that save tokens, this one keeps most of them."
             }
         }
     }
@@ -127,7 +128,7 @@ fn table_row(report: &EvalReport, index: usize, row: &EvalRow) -> Markup {
                             (percent(&key(&format!("recall.{name}.percent")), count.percent))
                         }
                     }
-                    td.n { (decimal(&key("cache.break_even_requests"), row.cache.break_even_requests)) }
+                    td.n { (break_even(&key("cache.break_even_requests"), row.cache.break_even_requests)) }
                     td.n { (decimal(&key("replay.cost"), row.replay.map(|replay| replay.cost))) }
                     td.n { (whole(&key("rules_broken"), row.rules_broken as u64)) }
                 }

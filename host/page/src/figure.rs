@@ -14,6 +14,15 @@ pub(crate) fn decimal(key: &str, value: Option<f64>) -> Markup {
     cell(key, value, |value| format!("{value:.1}"))
 }
 
+/// Returns the number of requests after which a compaction pays back. Without a number, it saves nothing.
+pub(crate) fn break_even(key: &str, requests: Option<f64>) -> Markup {
+    if requests.is_none() {
+        html! { "never" }
+    } else {
+        decimal(key, requests)
+    }
+}
+
 /// Returns a whole number.
 pub(crate) fn whole(key: &str, value: u64) -> Markup {
     html! { data value=(value) data-key=(key) { (grouped(value)) } }

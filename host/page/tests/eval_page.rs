@@ -129,6 +129,30 @@ fn no_saving_is_not_a_lack_of_data() {
 }
 
 #[test]
+fn row_that_saves_nothing_never_pays_back() {
+    let mut report = report();
+    for row in report["strategies"].as_array_mut().into_iter().flatten() {
+        row["cache"]["break_even_requests"] = Value::Null;
+        row["cache"]["families"][0]["break_even_requests"] = Value::Null;
+    }
+    let page = eval_page(&evaluation(report), Texts::Shown);
+    // Four rows, and one family of models.
+    assert_eq!(page.matches("<td class=\"n\">never</td>").count(), 5);
+    assert!(!page.contains("not enough data"));
+}
+
+#[test]
+fn sentence_is_about_rows_that_save_tokens() {
+    let mut report = report();
+    report["strategies"] =
+        json!([row("none", 0.0, 100), row("micro", 0.0, 100), row("strip-tools", 29.7, 40)]);
+    report["strategies"][1]["saved"]["tokens"] = 0.into();
+    let page = eval_page(&evaluation(report), Texts::Shown);
+    assert!(lead(&page).contains("strip-tools"));
+    assert!(page.contains("No row that saves tokens keeps 95 %"));
+}
+
+#[test]
 fn constraint_lost_at_several_cuts_is_listed_once() {
     let mut evaluation = evaluation(report());
     let cut = evaluation.cuts[0].clone();
