@@ -167,6 +167,15 @@ fn diff_page_without_texts_has_names_and_numbers_only() {
     assert!(!page.contains("forged") && !page.contains("part_3"), "a text is in the page");
     assert!(page.contains("class=\"shortened\"") && page.contains("<code>search</code>"));
     world.run(&["diff", "hostile", "--no-text"]).exits(2);
+    let decline = r#"echo '{"type":"decline","id":"c2","reason":"part_3 is secret"}'"#;
+    world.write_plugin("leaks", decline);
+    let (page, _) = compare(
+        &world,
+        "hostile",
+        &["--strategy=leaks", "--trust-dir=plugins", "--sandbox=contained", "--no-text"],
+    );
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("leaks</code> made no overlay") && !page.contains("part_3"));
 }
 
 /// The tool results have characters that become longer when they are escaped.

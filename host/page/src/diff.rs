@@ -40,7 +40,7 @@ type Numbered<'a> = (usize, &'a SizedChange, DiffChange);
 #[must_use]
 pub fn diff_page(content: &DiffPage<'_>, texts: Texts) -> String {
     let sections = [
-        Section { id: "result", title: "Result", content: result(content) },
+        Section { id: "result", title: "Result", content: result(content, texts) },
         Section { id: "conversation", title: "The conversation", content: conversation(content.entries) },
         Section { id: "overlays", title: "Overlays", content: overlays(&content.report.overlays) },
         Section { id: "changes", title: "Changes", content: changes(content, texts) },
@@ -48,7 +48,7 @@ pub fn diff_page(content: &DiffPage<'_>, texts: Texts) -> String {
     page(&format!("Compaction of {}", content.name), &sections)
 }
 
-fn result(content: &DiffPage<'_>) -> Markup {
+fn result(content: &DiffPage<'_>, texts: Texts) -> Markup {
     let report = content.report;
     let tokens = &report.tokens;
     html! {
@@ -67,7 +67,10 @@ fn result(content: &DiffPage<'_>) -> Markup {
         @if let Some(nothing) = &report.nothing { p { (nothing) } }
         @if !report.declines.is_empty() || !report.would.is_empty() {
             ul {
-                @for decline in &report.declines { li { code { (decline.strategy) } ": " (decline.reason) } }
+                @for decline in &report.declines {
+                    // The reason is a text of the strategy.
+                    li { code { (decline.strategy) } @if texts == Texts::Shown { ": " (decline.reason) } @else { " made no overlay" } }
+                }
                 @for would in &report.would { li { code { (would.strategy) } " would ask a model" } }
             }
         }

@@ -15,7 +15,7 @@ pub fn eval_page(evaluation: &Evaluation, texts: Texts) -> String {
     let report = &evaluation.report;
     let best = best(report);
     let mut sections = vec![
-        Section { id: "result", title: "Result", content: result(report, best) },
+        Section { id: "result", title: "Result", content: result(report, best, texts) },
         Section { id: "frontier", title: "Saved and kept", content: frontier::section(report) },
     ];
     if let Some((index, _)) = best {
@@ -35,14 +35,14 @@ pub fn eval_page(evaluation: &Evaluation, texts: Texts) -> String {
     page(&heading, &sections)
 }
 
-fn result(report: &EvalReport, best: Option<(usize, &EvalRow)>) -> Markup {
+fn result(report: &EvalReport, best: Option<(usize, &EvalRow)>, texts: Texts) -> Markup {
     html! {
         @match best {
             Some((index, row)) => (sentence(report, index, row)),
             None if has_results(report) => p.lead { "No strategy with enough data saves tokens." },
             None => p.lead { "There is not enough data for a result. " (reasons(report)) },
         }
-        (scrollable("All rows", &table(report)))
+        (scrollable("All rows", &table(report, texts)))
         p.muted {
             "Of the texts that were used again after the cut, recall is the part that the view still has. It is an upper "
             "bound: a model may overlook a text that the view has. A dash for a recall means that fewer than "
@@ -88,7 +88,7 @@ fn reasons(report: &EvalReport) -> Markup {
     }
 }
 
-fn table(report: &EvalReport) -> Markup {
+fn table(report: &EvalReport, texts: Texts) -> Markup {
     html! {
         table.wide {
             thead {
@@ -98,12 +98,12 @@ fn table(report: &EvalReport) -> Markup {
                     th.n { "constraints" } th.n { "break-even" } th.n { "replay" } th.n { "rules broken" }
                 }
             }
-            tbody { @for (index, row) in report.strategies.iter().enumerate() { (table_row(report, index, row)) } }
+            tbody { @for (index, row) in report.strategies.iter().enumerate() { (table_row(report, index, row, texts)) } }
         }
     }
 }
 
-fn table_row(report: &EvalReport, index: usize, row: &EvalRow) -> Markup {
+fn table_row(report: &EvalReport, index: usize, row: &EvalRow, texts: Texts) -> Markup {
     let key = |part: &str| format!("strategies.{index}.{part}");
     let recall = &row.recall;
     let classes: [(&str, EvalRecallCount); 8] = [
@@ -134,7 +134,9 @@ fn table_row(report: &EvalReport, index: usize, row: &EvalRow) -> Markup {
                 }
                 EvalStatus::NotEnoughData => td colspan="12" { "not enough data" },
                 EvalStatus::Failed => td.lost-text colspan="12" {
-                    "failed: " (row.error.as_ref().map_or("", |error| error.message.as_str()))
+                    "failed"
+                    // The message can have a text of the strategy.
+                    @if let Some(error) = row.error.as_ref().filter(|_| texts == Texts::Shown) { ": " (error.message) }
                 },
             }
         }

@@ -229,10 +229,18 @@ fn not_enough_data_and_failures_are_sentences() {
         row["status"] = json!("not_enough_data");
     }
     document["strategies"][1]["status"] = json!("failed");
-    let page = eval_page(&evaluation(document), Texts::Shown);
-    for text in ["There is not enough data for a result.", "3 results, and 12 are needed", "failed: "] {
+    document["strategies"][1]["error"] = json!({
+        "code": 16, "kind": "strategy_error", "message": "it quotes this", "causes": [], "hint": null, "retryable": false,
+    });
+    let page = eval_page(&evaluation(document.clone()), Texts::Shown);
+    for text in
+        ["There is not enough data for a result.", "3 results, and 12 are needed", "failed: it quotes this"]
+    {
         assert!(page.contains(text), "{text} is missing");
     }
+    // The message of a strategy can have a text of the conversation.
+    let page = eval_page(&evaluation(document), Texts::Hidden);
+    assert!(page.contains(">failed<") && !page.contains("it quotes this"));
 }
 
 #[test]
