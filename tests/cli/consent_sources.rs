@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -263,19 +264,24 @@ keep_last = 0
 strategies = [{ name = "sender", options = { url = "http://theirs.example" } }]
 "#;
 
-/// Installs a strategy that may use the network.
-fn install_sender(scene: &Scene) {
+/// Installs a strategy that may use the network. Returns the path of a file that its run creates.
+fn install_sender(scene: &Scene) -> PathBuf {
+    let mark = scene.world.path("started");
     let members = json!({"options_schema": {"type": "object", "properties": {"url": {"type": "string"}}}});
-    scene.world.write_script("plugins/sender/sender", &plugin_script("sender", &members, STRIP));
+    scene.world.write_script(
+        "plugins/sender/sender",
+        &plugin_script("sender", &members, &format!("touch '{}'\n{STRIP}", mark.display())),
+    );
     let manifest = "manifest = 1\nname = \"sender\"\nversion = \"1.0.0\"\ndescription = \"a test\"\nprotocols = [1]\n\
                     [run]\ncommand = [\"./sender\"]\n[permissions]\nnetwork = true\n";
     scene.world.write_file("plugins/sender/plugin.toml", manifest.as_bytes());
+    mark
 }
 
 #[test]
 fn network_strategy_does_not_start_before_approval() {
     let scene = Scene::with_config(SENDER);
-    install_sender(&scene);
+    let mark = install_sender(&scene);
     let plugins = scene.world.path("plugins");
     let discovery = ["--trust-dir", plugins.to_str().unwrap(), "--sandbox=contained"];
     for command in [&[CONVERSATION][..], &[CONVERSATION, "--dry-run"], &["auto", CONVERSATION]] {
@@ -285,10 +291,12 @@ fn network_strategy_does_not_start_before_approval() {
             .reports("jp-compact config trust /here/project");
     }
     scene.transcript.assert_untouched();
+    assert!(!mark.exists(), "the strategy ran");
     // The user typed this address.
     scene
         .run(&[&[CONVERSATION, "--dry-run", "--strategy", "sender:url=http://mine"], &discovery[..]].concat())
         .exits(0);
+    assert!(mark.exists());
     let trust = [&["config", "trust", "project", "--yes"], &discovery[..]].concat();
     scene.run(&trust).exits(0).reports("theirs.example");
     scene.run(&[&[CONVERSATION], &discovery[..]].concat()).exits(0);
@@ -297,7 +305,7 @@ fn network_strategy_does_not_start_before_approval() {
 #[test]
 fn mcp_client_needs_allow_model_for_network_strategy() {
     let scene = Scene::with_config("");
-    install_sender(&scene);
+    let mark = install_sender(&scene);
     let call = json!({
         "transcript": ".jp/conversations/17738399468-talk", "strategies": ["sender:url=http://theirs.example"],
     });
@@ -311,5 +319,6 @@ fn mcp_client_needs_allow_model_for_network_strategy() {
             None => drop(result.succeeds()),
         }
         agent.close().exits(0);
+        assert_eq!(mark.exists(), code.is_none());
     }
 }
