@@ -116,7 +116,7 @@ fn resume_repeats_a_run_that_did_not_make_the_checks() {
 }
 
 #[test]
-fn resume_evaluates_the_rules_of_the_requested_providers_only() {
+fn resume_counts_the_violations_of_the_earlier_run() {
     let set = Set::new(1);
     let response = json!({"id": "unknown", "content": "", "is_error": false});
     let conversation = Conversation::bulky(5).turn("And?").message("So.");

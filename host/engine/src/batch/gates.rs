@@ -291,3 +291,23 @@ impl Tally {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_of_other_providers_are_not_required() {
+        let violation = |provider: Option<&str>| LintReport {
+            rule: "X1".into(),
+            provider: provider.map(str::to_owned),
+            message: "it breaks X1".into(),
+        };
+        let missed = |provider| {
+            let gates = Gates { require_valid: Some(vec![Provider::Gemini]), ..Gates::default() };
+            let lint = vec![violation(provider)];
+            gates.missed(&TranscriptReport { lint, ..TranscriptReport::default() }).len()
+        };
+        assert_eq!([None, Some("gemini"), Some("openai")].map(missed), [1, 1, 0]);
+    }
+}
