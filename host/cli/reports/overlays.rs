@@ -103,7 +103,10 @@ pub(crate) fn report(
     // Newer overlays override older ones, so a long list omits the oldest.
     let hidden = rows.len().saturating_sub(LISTED_MAX);
     if hidden > 0 {
-        text.line(format_args!("  ... and {}; the JSON output lists all", counted(hidden, "earlier overlay")));
+        text.line(format_args!(
+            "  ... and {}; the JSON output lists all",
+            counted(hidden, "earlier overlay")
+        ));
     }
     let shown: Vec<_> = (1..).zip(&rows).skip(hidden).collect();
     add_rows(&shown, now, &mut text);
