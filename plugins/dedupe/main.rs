@@ -146,7 +146,7 @@ fn read_calls(exchange: &mut Exchange<'_>) -> Result<Vec<RepeatableCall>, Strate
     Ok(calls)
 }
 
-/// Returns the name and the arguments, independent of the order of keys.
+/// Returns the name and the arguments as text. Only the order of the arguments does not matter, not the order in them.
 fn call_text(event: &ToolEvent) -> String {
     let sorted: BTreeMap<_, _> =
         event.arguments.iter().map(|(key, value)| (key, value.to_string())).collect();

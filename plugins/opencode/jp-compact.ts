@@ -40,7 +40,7 @@ function run(words: string[], input: string): Promise<string> {
   })
 }
 
-/** Runs jp-compact on messages. Returns the messages of the view if it is smaller. */
+/** Runs jp-compact on messages. Returns the messages of the view if it saves at least MINIMUM_SAVING percent. */
 async function view(messages: Message[], sessionID: string, words: string[]): Promise<Message[] | undefined> {
   const record = { id: sessionID, format: 'opencode', transcript: { info: { id: sessionID }, messages } }
   const answer = JSON.parse(await run(['--quiet', 'batch', '--ndjson', '--view', ...words], `${JSON.stringify(record)}\n`))

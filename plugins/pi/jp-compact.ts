@@ -83,7 +83,7 @@ function changesBetween(before: Entry[], after: Entry[]): Changes {
   return changes
 }
 
-/** Returns the chain of the entries that pi sends, with the compaction that hides all others. */
+/** Returns the entries that pi sends, as a chain. It has the newest compaction if that one hides earlier entries. */
 function visible(entries: Entry[]): Entry[] {
   const at = entries.findLastIndex(entry => entry.type === 'compaction')
   const last = entries[at]

@@ -257,7 +257,7 @@ static ALL: [NamedSchema; 38] = [
     ),
 ];
 
-/// Returns all published schemas, in the order in which an exchange uses them.
+/// Returns all published schemas: first those of the protocol, then those of the documents.
 #[must_use]
 pub fn all() -> &'static [NamedSchema] {
     &ALL

@@ -61,7 +61,7 @@ test('no compaction is made ahead of time', async ($, on) => {
   expect((await $.session.compact({ trigger: 'precompute', messages: MESSAGES })).skip).toBeDefined()
 })
 
-test("a compaction of a sub-agent is answered, and not shown as the session's", async ($, on) => {
+test("a compaction of a sub-agent is answered, and not stored as the session's", async ($, on) => {
   const stored: string[] = []
   on('session.model', () => ({ value: 'm' }))
   on('session.id', () => ({ value: 's' }))

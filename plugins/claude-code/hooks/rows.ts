@@ -138,7 +138,7 @@ function isWhole(row: Row, rest: Rest): boolean {
   )
 }
 
-/** A message of the user can keep its handle, and results with an image have to. A text cannot represent the image. */
+/** A prompt can keep its handle. Results can keep it only with an image, because a text cannot represent the image. */
 function canKeep(row: Row, rows: readonly Row[]): boolean {
   const ids = (row.toolResults ?? []).map(result => result.tool_use_id)
   const uses = rows.flatMap(other => other.toolUses.filter(use => ids.includes(use.tool_use_id)))

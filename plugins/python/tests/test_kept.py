@@ -37,6 +37,9 @@ Paths:
 class Kept(unittest.TestCase):
     def test_sentences_with_a_binding_word_are_constraints(self) -> None:
         self.assertEqual(constraints("Fix it. Never push! It's\nfrom now on so"), ["Never push!", "from now on so"])
+        # As in the host, only a line feed ends a line.
+        text = "Never push to\u2028main."
+        self.assertEqual([fact for _, fact in facts([{"type": "chat_request", "content": text}])], [text])
         self.assertEqual(constraints("A commonly used mustard; only_x; v1.2"), [])
 
     def test_missing_facts_are_appended(self) -> None:

@@ -144,9 +144,9 @@ pub struct DiffOverlay {
     pub to_step: Option<usize>,
     /// The kinds of content that the overlay changes.
     pub kinds: Vec<String>,
-    /// The strategy's name. Null without a receipt.
+    /// The strategies' names, joined by commas. Null without a receipt.
     pub strategy: Option<String>,
-    /// The strategy's version. Null without a receipt.
+    /// The version of the first strategy. Null without a receipt.
     pub version: Option<String>,
     /// The number of its changes.
     pub events: usize,

@@ -36,7 +36,7 @@ pub struct EvalReport {
 pub struct EvalTranscript {
     /// The path of the transcript.
     pub path: String,
-    /// The SHA-256 of the file.
+    /// The SHA-256 of the file. Empty if it could not be read.
     pub sha256: String,
     /// The format of the transcript. Null if it could not be read.
     pub format: Option<String>,
@@ -84,7 +84,7 @@ pub struct EvalRow {
     pub status: EvalStatus,
     /// The failure of the strategy. Null unless `status` is `failed`.
     pub error: Option<ErrorReport>,
-    /// The transcript on which the strategy failed. Null if it failed before the first one.
+    /// The transcript on which the strategy failed. Null unless `status` is `failed`.
     pub failed_on: Option<String>,
     /// The number of cuts.
     pub cuts: usize,

@@ -139,7 +139,7 @@ def _lines(text: str) -> Iterator[tuple[str | None, str | None, str]]:
     """Returns the lines of a text. A fact in a section has its kind and its text. Headings and labels are skipped."""
     labels = {label.strip(": ").lower(): kind for kind, label in LABELS.items()}
     in_section, kind = False, None
-    for line in text.splitlines(keepends=True):
+    for line in re.split(r"(?<=\n)", text):
         plain = line.strip()
         bare = plain.strip("#*: ").lower()
         if plain[:1] in ("#", "*") and bare == "kept verbatim":

@@ -85,7 +85,7 @@ def _rows(batch: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _value(cell: Any) -> Any:
-    """Converts a cell for JSON. Other values stay unchanged, and cause an error for their record."""
+    """Converts a cell for JSON. A value that JSON cannot represent stays unchanged, and its record fails."""
     if isinstance(cell, bytes):
         try:
             return cell.decode()
