@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use genai::adapter::AdapterKind;
-use genai::chat::{ChatMessage, ChatOptions, ChatRequest, ChatResponse, StopReason};
+use genai::chat::{ChatMessage, ChatOptions, ChatRequest, ChatResponse, ReasoningEffort, StopReason};
 use genai::resolver::{AuthData, Endpoint};
 use genai::{ModelIden, ServiceTarget, webc};
 use jp_compact_runtime::environment::Variables;
@@ -117,7 +117,7 @@ impl Client {
         if let Some(system) = prompt.system {
             request = request.with_system(system);
         }
-        let mut options = ChatOptions::default();
+        let mut options = ChatOptions { reasoning_effort: neutral_effort(target), ..ChatOptions::default() };
         if let Some(max_tokens) = prompt.max_tokens {
             options = options.with_max_tokens(u32::try_from(max_tokens).unwrap_or(u32::MAX));
         }
@@ -225,6 +225,20 @@ fn service_target(target: &Target, key: Option<&SecretString>) -> ServiceTarget 
         // If no key is needed, the header is present and empty.
         auth: AuthData::Key(key.map_or_else(String::new, |key| key.expose_secret().to_owned())),
         model: ModelIden::new(kind, target.model.name()),
+    }
+}
+
+/// Returns an effort that adds nothing to the request. Without one, the library takes the end of names such as
+/// `mistral-medium` and `gpt-5.1-codex-max` as the effort, and asks the model with the rest of the name.
+fn neutral_effort(target: &Target) -> Option<ReasoningEffort> {
+    match target.kind {
+        ProviderKind::Openai => Some(ReasoningEffort::Budget(0)),
+        ProviderKind::Gemini => Some(ReasoningEffort::Zero),
+        // `Zero` disables the thinking of some models, so other names get no effort.
+        ProviderKind::Anthropic => {
+            ReasoningEffort::from_model_name(target.model.name()).0.map(|_| ReasoningEffort::Zero)
+        }
+        ProviderKind::Ollama => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of models over real connections to a server on loopback.
 
+mod names;
 mod notes;
 mod windows;
 
