@@ -31,6 +31,10 @@ const ABOUT_MODEL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The size limit of the answer. The longest lists of models have about 1 MiB.
 const ABOUT_MODEL_BYTES_MAX: usize = 8 << 20;
 
+/// The start of each name that the library gets. It takes the part before the first `::` as a namespace and does not
+/// send it, and names of fine-tuned models contain `::`.
+const NO_NAMESPACE: &str = "::";
+
 /// The time limits for a provider.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
@@ -224,7 +228,7 @@ fn service_target(target: &Target, key: Option<&SecretString>) -> ServiceTarget 
         endpoint: Endpoint::from_owned(target.address.as_str()),
         // If no key is needed, the header is present and empty.
         auth: AuthData::Key(key.map_or_else(String::new, |key| key.expose_secret().to_owned())),
-        model: ModelIden::new(kind, target.model.name()),
+        model: ModelIden::new(kind, format!("{NO_NAMESPACE}{}", target.model.name())),
     }
 }
 
@@ -259,7 +263,10 @@ fn model_answer(response: ChatResponse) -> ModelAnswer {
         }
         Some(StopReason::Completed(_) | StopReason::StopSequence(_)) | None => AnswerEnd::Complete,
     };
-    ModelAnswer { text, model: response.provider_model_iden.model_name.to_string(), usage, end }
+    // Without a name in the answer, the library returns the name that it was given.
+    let model = response.provider_model_iden.model_name.as_str();
+    let model = model.strip_prefix(NO_NAMESPACE).unwrap_or(model).to_owned();
+    ModelAnswer { text, model, usage, end }
 }
 
 /// Converts an error of the library. Its text contains requests and answers and must not be used.

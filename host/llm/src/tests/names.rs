@@ -55,3 +55,10 @@ async fn current_models_keep_their_own_reasoning() {
     check_name("gemini-3-pro", &["gemini"]).await;
     check_name("qwen3:8b", &["ollama"]).await;
 }
+
+#[tokio::test]
+async fn name_has_no_namespace() {
+    for name in ["ft:gpt-4o:acme::x1", "openai::gpt-5", "a::b::c-high"] {
+        check_name(name, &["openai", "anthropic", "ollama"]).await;
+    }
+}
