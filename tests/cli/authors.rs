@@ -6,6 +6,7 @@ use std::io::{BufRead as _, BufReader};
 
 use serde_json::json;
 
+use crate::steps::session;
 use crate::support::{Conversation, STRIP, TerminalSession, World, plugin_script};
 
 fn world() -> World {
@@ -238,6 +239,30 @@ fn init_writes_the_best_profile_for_the_users_sessions() {
     let report = world.run(&["17738399468", "--json"]).exits(0).line();
     assert!(report["tokens"]["view_after"].as_u64() < report["tokens"]["raw"].as_u64(), "{report:#}");
     world.run(&["init", "--yes"]).exits(2).reports(".jp-compact.toml exists");
+}
+
+#[test]
+fn init_for_sessions_of_agents_compacts_one_long_turn_as_before() {
+    let world = World::new();
+    let measured = world.home(".claude/projects/-w/0a1b2c3d-1111-4222-8333-444455556666.jsonl");
+    fs::create_dir_all(measured.parent().unwrap()).unwrap();
+    fs::write(measured, session()).unwrap();
+    world.write_file("s.jsonl", &session());
+    let saved = || {
+        let report = world.run(&["s.jsonl", "--dry-run", "--json"]).exits(0).line();
+        report["saved"]["tokens"].as_i64().unwrap()
+    };
+    let is_due = || {
+        let auto = ["auto", "s.jsonl", "--context-window", "2000", "--dry-run", "--json"];
+        world.run(&auto).exits(0).line()["due"].clone()
+    };
+    let before = (saved(), is_due());
+    assert!(before.0 > 0);
+    world.run(&["init", "--yes"]).exits(0);
+    let config = world.run(&["config", "s.jsonl", "--json"]).exits(0).line();
+    assert_eq!(config["default_profile"], "measured", "{config:#}");
+    let after = (saved(), is_due());
+    assert!(after.0 >= before.0 && after.1 == before.1, "{before:?} and {after:?}: {config:#}");
 }
 
 #[test]

@@ -22,7 +22,8 @@ use crate::{output, prompt};
 /// Measures the bundled strategies that need no model on your latest sessions: those of all agents, and JP's
 /// conversations in the workspace. A strategy must keep at least 80 % of the names that the sessions used again. Of
 /// these strategies, the one that saves most is offered. In a workspace, a profile with it is written to
-/// `.jp-compact.toml`, and elsewhere to your own configuration. An existing file is never replaced.
+/// `.jp-compact.toml`, and elsewhere to your own configuration. If sessions of agents other than JP were measured, the
+/// profile keeps the newest 3 steps in any turn. An existing file is never replaced.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:\n  jp-compact init\n  jp-compact init --dry-run --max 10")]
 pub(crate) struct Args {
@@ -74,9 +75,10 @@ pub(crate) fn run(
         output::info("nothing was written", &json!({}), &EscapedLines::single(text));
         return Ok(Exit::Done);
     };
+    let config = init::config(best, init::has_agents(&report));
     if args.preview {
         let mut text = EscapedLines::single(format_args!("would write {}:", target.display()));
-        text.quote("  ", &init::config(best));
+        text.quote("  ", &config);
         let fields = json!({ "path": target.to_string_lossy(), "profile": best.profile });
         output::info("would write the configuration", &fields, &text);
         return Ok(Exit::Done);
@@ -85,7 +87,7 @@ pub(crate) fn run(
         output::info("nothing was written", &json!({}), &EscapedLines::single("nothing was written"));
         return Ok(Exit::Done);
     }
-    write(best, &target)?;
+    write(&config, &target)?;
     let mut text = EscapedLines::single(format_args!("wrote {}", target.display()));
     text.line("A hook compacts sessions automatically, for example `Stop` in ~/.claude/settings.json:");
     text.line(format_args!("  {}", init::HOOK));
@@ -111,7 +113,7 @@ fn is_confirmed(args: &Args, best: &Choice) -> Result<bool, Report> {
     Ok(prompt::is_yes(&prompt::read_answer("Make it the default? [y/N] ")?))
 }
 
-fn write(best: &Choice, target: &std::path::Path) -> Result<(), Report> {
+fn write(config: &str, target: &std::path::Path) -> Result<(), Report> {
     let failed = |error: std::io::Error| {
         let message = format!("failed to write {}", target.display());
         match error.kind() {
@@ -122,5 +124,5 @@ fn write(best: &Choice, target: &std::path::Path) -> Result<(), Report> {
     if let Some(folder) = target.parent() {
         private_file::make_folder(folder).map_err(failed)?;
     }
-    private_file::write_new(target, init::config(best).as_bytes(), CONFIG_MODE).map_err(failed)
+    private_file::write_new(target, config.as_bytes(), CONFIG_MODE).map_err(failed)
 }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::{EvalReport, EvalRow, EvalStatus};
 
+use crate::overview::JP;
+
 /// The measured strategies: all bundled strategies that need no model.
 pub const ROWS: [&str; 6] = ["strip-reasoning", "strip-tools", "micro", "trim", "extract", "digest"];
 /// A hook of Claude Code that compacts a session after a turn, if that is due.
@@ -75,17 +77,36 @@ pub fn table(choices: &[Choice]) -> Vec<String> {
     lines
 }
 
-/// Returns the configuration that makes a strategy the default.
+/// Returns whether sessions of agents other than JP were measured.
 #[must_use]
-pub fn config(choice: &Choice) -> String {
+pub fn has_agents(report: &EvalReport) -> bool {
+    report
+        .transcripts
+        .iter()
+        .any(|transcript| transcript.format.as_deref().is_some_and(|format| format != JP))
+}
+
+/// Returns the configuration that makes a strategy the default. For agents, it keeps what the built-in profile `agent`
+/// keeps, because a session of an agent is often one long turn.
+#[must_use]
+pub fn config(choice: &Choice, is_for_agents: bool) -> String {
     let Choice { profile, saved, .. } = choice;
+    let (keep, min_turns) =
+        if is_for_agents { ("keep_steps = 3\n", "min_turns = 0\n") } else { Default::default() };
     // Old reasoning is not needed again, so each profile removes it.
-    let names = if profile == REASONING { String::new() } else { format!(", \"{profile}\"") };
+    let strategies = match &**profile {
+        REASONING => format!("\"{REASONING}\""),
+        // The range keeps the newest steps, as in the profile `agent`.
+        "extract" if is_for_agents => {
+            format!("\"{REASONING}\", {{ name = \"extract\", options = {{ keep_steps = 0 }} }}")
+        }
+        _ => format!("\"{REASONING}\", \"{profile}\""),
+    };
     format!(
         "# Written by `jp-compact init`: `{profile}` saved {saved:.1} % of the latest sessions.\n\
          [conversation.compaction]\ndefault_profile = \"measured\"\n\n\
-         [conversation.compaction.profiles.measured]\nstrategies = [\"{REASONING}\"{names}]\n\n\
-         [conversation.compaction.auto]\nprofile = \"measured\"\n"
+         [conversation.compaction.profiles.measured]\nstrategies = [{strategies}]\n{keep}\n\
+         [conversation.compaction.auto]\nprofile = \"measured\"\n{min_turns}"
     )
 }
 
@@ -122,8 +143,9 @@ mod tests {
 
     #[test]
     fn profile_removes_reasoning_once() {
-        assert!(config(&choice("micro", 9.0, None)).contains("[\"strip-reasoning\", \"micro\"]"));
-        assert!(config(&choice("strip-reasoning", 9.0, None)).contains("[\"strip-reasoning\"]"));
+        let config = |profile| config(&choice(profile, 9.0, None), false);
+        assert!(config("micro").contains("[\"strip-reasoning\", \"micro\"]"));
+        assert!(config("strip-reasoning").contains("[\"strip-reasoning\"]"));
     }
 
     #[test]

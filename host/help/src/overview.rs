@@ -12,7 +12,7 @@ use jp_compact_sessions as sessions;
 
 /// The maximum number of sessions to check, newest first.
 const SESSIONS_MAX: usize = 200;
-const JP: &str = "jp";
+pub(crate) const JP: &str = "jp";
 /// The longest printed title.
 const TITLE_CHARS_MAX: usize = 40;
 
