@@ -85,6 +85,26 @@ fn gemini_and_ollama_get_images_of_requests() {
 }
 
 #[test]
+fn ollama_gets_images_of_joined_requests() {
+    let world = World::new();
+    let image = json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{DATA}")}});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let body = json!({"model": "gpt-5", "messages": [
+        {"role": "user", "content": "Look at this."},
+        {"role": "user", "content": [text("Here:\n\nA tap."), image, text("\nSee?")]},
+        {"role": "user", "content": [image]},
+        {"role": "user", "content": "Which is it?\n\nBe short."},
+        {"role": "assistant", "content": "The tap.", "refusal": null},
+    ]});
+    world.write_file("s.json", body.to_string().as_bytes());
+    let output = world.run(&["print", "s.json", "--as", "ollama"]).exits(0);
+    assert!(!output.stderr.contains("image"), "{}", output.stderr);
+    let message = &serde_json::from_slice::<Value>(&output.stdout).unwrap()["messages"][0];
+    let text = "Look at this.\n\nHere:\n\nA tap.\n\nSee?\n\nWhich is it?\n\nBe short.";
+    assert_eq!((&message["content"], &message["images"]), (&json!(text), &json!([DATA, DATA])));
+}
+
+#[test]
 fn typed_line_is_not_an_image() {
     let world = World::new();
     world.write_file("s.json", br#"{"messages":[{"role":"user","content":"a\n[image]"},{"role":"assistant","content":"b","refusal":null}]}"#);

@@ -5,8 +5,8 @@ use jp_compact_core::estimate::IMAGE_LINE;
 use jp_compact_core::render::Provider;
 use serde_json::{Value, json};
 
-use crate::ImageTexts;
 use crate::source::Image;
+use crate::{BETWEEN_TEXTS, ImageTexts, image_lines};
 
 /// Puts the images of the texts into the body, and returns their number.
 pub(crate) fn place(
@@ -139,19 +139,32 @@ fn in_gemini(message: &mut Value, requests: &mut ImageTexts) -> usize {
     placed
 }
 
-/// Ollama has a list of images next to the text.
+/// Ollama has a list of images next to the text, which may be several texts, joined with an empty line.
 fn in_ollama(message: &mut Value, requests: &mut ImageTexts) -> usize {
     let data = |image: &Image| match image {
         Image::Data { data, .. } => Some(Value::from(data.clone())),
         _ => None,
     };
-    let Some(text) = message["content"].as_str() else { return 0 };
-    let Some(images) = requests.take(text) else { return 0 };
-    let images: Option<Vec<Value>> = images.iter().map(data).collect();
-    let Some(images) = images.filter(|images| !images.is_empty()) else { return 0 };
-    let lines: Vec<&str> = text.lines().filter(|line| *line != IMAGE_LINE).collect();
-    let count = images.len();
-    message["content"] = lines.join("\n").into();
-    message["images"] = images.into();
+    let content = message["content"].as_str().filter(|text| image_lines(text) > 0);
+    let Some(mut rest) = content else { return 0 };
+    let (mut texts, mut placed) = (Vec::new(), Vec::new());
+    while !rest.is_empty() {
+        let (text, after) = requests.split_first(rest);
+        rest = after;
+        let images: Option<Vec<Value>> =
+            requests.take(text).and_then(|images| images.iter().map(data).collect());
+        let Some(images) = images.filter(|images| !images.is_empty()) else {
+            texts.push(text.to_owned());
+            continue;
+        };
+        placed.extend(images);
+        let lines: Vec<&str> = text.lines().filter(|line| *line != IMAGE_LINE).collect();
+        texts.extend((!lines.is_empty()).then(|| lines.join("\n")));
+    }
+    let count = placed.len();
+    if count > 0 {
+        message["content"] = texts.join(BETWEEN_TEXTS).into();
+        message["images"] = placed.into();
+    }
     count
 }

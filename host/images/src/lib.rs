@@ -19,6 +19,9 @@ use serde_json::Value;
 
 pub use source::Image;
 
+/// The text between the texts that Ollama gets in one message.
+const BETWEEN_TEXTS: &str = "\n\n";
+
 /// The images of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ImageCounts {
@@ -52,6 +55,18 @@ impl ImageTexts {
     /// Removes and returns the images of the next event with this text.
     fn take(&mut self, text: &str) -> Option<Vec<Image>> {
         self.0.get_mut(text)?.pop_front()
+    }
+
+    /// Splits joined texts after the first one. A text with images can contain empty lines, so the longest one counts.
+    fn split_first<'a>(&self, joined: &'a str) -> (&'a str, &'a str) {
+        let is_first = |text: &&String| {
+            let rest = joined.strip_prefix(text.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(BETWEEN_TEXTS))
+        };
+        let texts = self.0.iter().filter(|(_, images)| !images.is_empty()).map(|(text, _)| text);
+        let length = texts.filter(is_first).map(String::len).max().or_else(|| joined.find(BETWEEN_TEXTS));
+        let (text, rest) = joined.split_at(length.unwrap_or(joined.len()));
+        (text, rest.strip_prefix(BETWEEN_TEXTS).unwrap_or(rest))
     }
 }
 
