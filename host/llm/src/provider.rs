@@ -143,7 +143,11 @@ fn normalized_address(kind: ProviderKind, text: &str) -> Result<String, String> 
         }
         _ => text.to_owned(),
     };
-    let url = Url::parse(&with_scheme).map_err(|error| format!("`{text}` is not a valid URL: {error}"))?;
+    let url = Url::parse(&with_scheme).map_err(|error| {
+        // A text with `@` may contain a password.
+        let shown = if text.contains('@') { "the address".to_owned() } else { format!("`{text}`") };
+        format!("{shown} is not a valid URL: {error}")
+    })?;
     if !["http", "https"].contains(&url.scheme()) || !url.username().is_empty() || url.password().is_some() {
         return Err("the URL must begin with https:// or http:// and contain no user or password".into());
     }
@@ -210,7 +214,20 @@ mod tests {
         check("anthropic/c", "", &anthropic("http://h/v1/"), expect);
         check("openai/g", "", &[("OPENAI_BASE_URL", "ftp://h")], Err("begin with https://"));
         check("openai/g", "", &[("OPENAI_BASE_URL", "https://me:secret@h")], Err("contain no user"));
-        check("openai/g", "", &[("OPENAI_BASE_URL", "here")], Err("not a valid URL"));
+        check("openai/g", "", &[("OPENAI_BASE_URL", "here")], Err("`here` is not a valid URL"));
+    }
+
+    #[test]
+    fn invalid_address_with_a_password_is_not_printed() {
+        let expect = Err("the address is not a valid URL: invalid port number");
+        check("openai/g", "", &[("OPENAI_BASE_URL", "https://me:secret@h:99999/v1")], expect);
+        check("ollama/q", "", &[("OLLAMA_HOST", "me:secret@h:99999")], expect);
+        check(
+            "lab/m",
+            "[providers.lab]\nkind = \"openai\"\nbase_url = \"http://me:secret@h:99999\"",
+            &[],
+            expect,
+        );
     }
 
     #[test]
