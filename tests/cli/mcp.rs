@@ -236,7 +236,13 @@ fn survives_invalid_requests() {
         .reports("unknown field `strategy`");
     agent.call("stats", json!({"transcript": 3})).fails(2).reports("expected a string");
     agent.call("reset", json!({"transcript": "talk", "number": 0})).fails(2).reports("nonzero");
-    agent.call("print", json!({"transcript": "talk", "as": "html"})).fails(2).reports("not `html`");
+    let forms = "expected one of `text`, `json`, `source`, `anthropic`";
+    agent
+        .call("print", json!({"transcript": "talk", "as": "html"}))
+        .fails(2)
+        .reports(forms)
+        .reports("not `html`");
+    agent.call("print", json!({"transcript": "talk", "as": ""})).succeeds();
     agent.call("print", json!({"transcript": ""})).fails(4);
     agent.call("delete", json!({"transcript": "talk"})).fails(2).reports("unknown tool `delete`");
     writeln!(agent.stdin.as_mut().unwrap(), "no JSON\n{{\"jsonrpc\":\"2.0\"").unwrap();

@@ -42,7 +42,10 @@ impl FromStr for PrintForm {
             "text" => Ok(Self::Text),
             "json" => Ok(Self::Json),
             "source" => Ok(Self::Source),
-            name => name.parse().map(Self::Body),
+            name => name.parse().map(Self::Body).map_err(|_: String| {
+                let names: Vec<_> = Self::names().map(|name| format!("`{name}`")).collect();
+                format!("expected one of {}, not `{name}`", names.join(", "))
+            }),
         }
     }
 }

@@ -276,7 +276,7 @@ impl McpServer {
     }
 
     fn print(&self, arguments: &PrintArguments) -> Result<ToolAnswer, Report> {
-        let form = arguments.form.as_deref().unwrap_or("text").parse();
+        let form = nonblank(arguments.form.as_deref()).unwrap_or("text").parse();
         let form = form.map_err(|error: String| Report::new(Exit::Usage, format!("`as`: {error}"), None))?;
         let read = self.read(&arguments.transcript)?;
         let mut out = Vec::new();
