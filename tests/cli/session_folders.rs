@@ -216,6 +216,16 @@ fn fork_to_another_folder_names_it_in_the_command() {
     world.run(&["fork", &format!("c/{HEX}")]).exits(4).reports("it has no `base_state.json`");
 }
 
+#[test]
+fn fork_to_a_named_folder_has_a_note() {
+    let world = World::new();
+    write_conversation(&world.path("c"));
+    let note = "OpenHands finds a conversation only in a folder that has its id as the name";
+    world.run(&["fork", &format!("c/{HEX}"), "f"]).exits(0).reports(note);
+    let unnamed = world.run(&["fork", &format!("c/{HEX}")]).exits(0);
+    assert!(!unnamed.stderr.contains(note), "{}", unnamed.stderr);
+}
+
 /// Writes a session in the storage of `OpenCode` 1.1. Returns the path of its file.
 fn write_stored_session(storage: &Path) -> PathBuf {
     let message = |id: &str, role: &str, more: Value| {

@@ -108,7 +108,9 @@ pub fn prepare(
     // A `dest` in the agent's folder is not enough: names and folders have a meaning there.
     let is_in_place = dest.is_none() && sessions.is_some_and(|sessions| path.starts_with(sessions));
     let mut notes = Vec::new();
-    if !is_in_place && let Some(note) = agents::note_on_place(agent) {
+    if dest.is_some()
+        && let Some(note) = agents::note_on_place(agent)
+    {
         notes.push(note.to_owned());
     }
     let words = agents::resume_words(agent, &renumbered.id, &path, is_in_place);

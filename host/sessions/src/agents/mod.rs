@@ -109,6 +109,9 @@ pub(crate) fn resume_words(agent: Agent, id: &str, path: &Path, is_in_place: boo
 pub(crate) fn note_on_place(agent: Agent) -> Option<&'static str> {
     match agent {
         Agent::Codex => Some("Codex finds a session only at the usual path in its folder `sessions`"),
+        Agent::OpenHands => {
+            Some("OpenHands finds a conversation only in a folder that has its id as the name")
+        }
         Agent::KimiCli => Some("Kimi CLI finds a session only at the usual path in its folder `sessions`"),
         Agent::QwenCode => Some("Qwen Code finds a session only at the usual path in its folder `projects`"),
         _ => None,
