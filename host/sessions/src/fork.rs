@@ -1,6 +1,7 @@
 //! A new session that contains the view of another session. It is prepared completely before anything is written. The
 //! file of the session is written last, so an agent never finds a session without the files that belong to it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -205,16 +206,22 @@ fn collect_files(folder: &Path, paths: &mut Vec<PathBuf>) -> io::Result<()> {
 /// Writes a new session. Only the owner can read its files.
 ///
 /// # Errors
-/// A file cannot be written. The files that were written before it are removed.
+/// A file cannot be written. The files and folders that were created before it are removed.
 pub(crate) fn write(session: &NewSession) -> Result<(), SessionError> {
     let files = session.belonging.iter().map(|(path, bytes)| (path, bytes));
     let main = (session.agent != Agent::OpenHands).then_some((&session.path, &session.bytes));
-    let mut written: Vec<&PathBuf> = Vec::new();
+    let (mut written, mut created): (Vec<&PathBuf>, BTreeSet<&Path>) = Default::default();
     for (path, bytes) in files.chain(main) {
+        created.extend(path.ancestors().skip(1).take_while(|folder| !folder.exists()));
         if let Err(error) = write_file(path, bytes) {
             for path in written {
                 let removed = fs::remove_file(path);
                 tracing::debug!(?removed, path = %path.display(), "removed a file of an unfinished fork");
+            }
+            // A folder comes after the folder that contains it.
+            for folder in created.into_iter().rev() {
+                let removed = fs::remove_dir(folder);
+                tracing::debug!(?removed, path = %folder.display(), "removed a folder of an unfinished fork");
             }
             return Err(error);
         }
