@@ -89,11 +89,12 @@ fn fork_of_claude_code_has_new_ids_in_the_same_folder() {
     let uuids: Vec<&Value> = copy.iter().filter_map(|line| line.get("uuid")).collect();
     let parents: Vec<&Value> = copy.iter().filter_map(|line| line.get("parentUuid")).collect();
     assert_eq!(uuids[..uuids.len() - 1], parents[1..]);
-    assert_eq!((&copy[0]["messageId"], &copy[0]["snapshot"]["messageId"]), (uuids[0], uuids[0]));
-    assert_eq!(copy[2]["message"]["id"], "msg_1");
-    assert_eq!(copy[2]["message"]["content"][0]["id"], "toolu_1");
-    assert_eq!(copy[7]["leafUuid"], **uuids.last().unwrap());
-    let origin = &copy[8]["jp_compact_origin"];
+    assert_eq!((&copy[1]["messageId"], &copy[1]["snapshot"]["messageId"]), (uuids[0], uuids[0]));
+    assert_eq!(copy[3]["message"]["id"], "msg_1");
+    assert_eq!(copy[3]["message"]["content"][0]["id"], "toolu_1");
+    assert_eq!(copy[8]["leafUuid"], **uuids.last().unwrap());
+    assert_eq!(copy[9]["customTitle"], copy[0]["customTitle"]);
+    let origin = &copy[0]["jp_compact_origin"];
     assert_eq!(origin["source"], *source.path.to_str().unwrap());
     assert_eq!(lines(&path.with_file_name(format!("{id}/subagents/agent-a1.jsonl")))[0]["sessionId"], id);
     // The smaller session is a transcript without overlays, and has the reported size.
@@ -527,6 +528,27 @@ fn source_path_of_a_fork_may_be_non_utf8() {
     let mut command = world.command(&["fork"]);
     world.finish(command.arg(&path).arg("copy.jsonl")).exits(0);
     assert!(world.path("copy.jsonl").exists());
+}
+
+#[test]
+fn fork_of_claude_code_is_listed_as_a_fork_after_it_has_grown() {
+    let world = World::new();
+    let lines = |name: &str| {
+        let line = |number: usize| {
+            let message = json!({"role": "user", "content": "x".repeat(1000)});
+            let id = format!("{name}{number}");
+            json!({"type": "user", "sessionId": CLAUDE, "uuid": id, "message": message}).to_string() + "\n"
+        };
+        (0..150).map(line).collect::<String>().into_bytes()
+    };
+    let session = [claude_session(), lines("a")].concat();
+    let source = write_home(&world, &format!(".claude/projects/-work-app/{CLAUDE}.jsonl"), &session);
+    let document = world.run(&["fork", source.path.to_str().unwrap(), "--json"]).exits(0).line();
+    let path = document["path"].as_str().unwrap();
+    fs::write(path, [fs::read(path).unwrap(), lines("b")].concat()).unwrap();
+    let listed = world.run(&["list", "--forks", "--json"]).exits(0).line();
+    assert_eq!(listed["sessions"][0]["fork_of"], *source.path.to_str().unwrap());
+    assert_eq!(listed["sessions"][0]["title"], "Read the file (compacted)");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! and calls stay, because the provider issued them.
 //!
 //! The log of requests is left out. It belongs to the requests of the original, and contains the text that the view
-//! hides. If the original is a fork, its origin is left out too.
+//! hides. The title of the original is left out too, and if it is a fork, its origin.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -29,9 +29,16 @@ pub(super) fn renumber(
 ) -> Result<Renumbered, &'static str> {
     let old = records(view).find_map(|record| record["sessionId"].as_str().map(str::to_owned));
     let id = ids.uuid4(&old.ok_or("`sessionId`")?);
-    let mut bytes = renumber_lines(view, ids, &id);
-    let title = json!({ "type": "custom-title", "customTitle": additions.title, "sessionId": id, ORIGIN: additions.origin });
-    push_record(&mut bytes, &title);
+    let title = |origin: Option<&Value>| {
+        let mut record = json!({ "type": "custom-title", "customTitle": additions.title, "sessionId": id });
+        origin.iter().for_each(|origin| record[ORIGIN] = (*origin).clone());
+        record
+    };
+    // The list reads both ends of a file. The last title counts, and the first one stays at an end if the file grows.
+    let mut bytes = Vec::new();
+    push_record(&mut bytes, &title(Some(additions.origin)));
+    bytes.extend(renumber_lines(view, ids, &id));
+    push_record(&mut bytes, &title(None));
     Ok(Renumbered { id, bytes })
 }
 
@@ -51,7 +58,7 @@ fn is_left_out(line: &[u8]) -> bool {
     let value: Option<Value> = serde_json::from_slice(line).ok();
     value.is_some_and(|value| {
         let is_request = value["type"].as_str().is_some_and(|kind| REQUESTS.contains(&kind));
-        is_request || value.get(ORIGIN).is_some()
+        is_request || value["type"] == "custom-title" || value.get(ORIGIN).is_some()
     })
 }
 
