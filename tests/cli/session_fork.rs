@@ -552,6 +552,23 @@ fn fork_of_claude_code_is_listed_as_a_fork_after_it_has_grown() {
 }
 
 #[test]
+fn broken_list_of_opencode_is_a_note() {
+    let world = World::new();
+    let list = |output: &str| {
+        world.write_script("bin/opencode", &format!("#!/bin/sh\nprintf '%s' '{output}'\n"));
+        let mut command = world.command(&["list", "--json"]);
+        let path = format!("{}:/usr/bin:/bin", world.path("bin").display());
+        world.finish(command.env("PATH", path)).exits(0).line()["notes"].clone()
+    };
+    let notes = list("[{\"id\": \"ses_1\", \"ti");
+    assert!(
+        notes[0].as_str().unwrap().contains("`opencode session list` printed an invalid list"),
+        "{notes}"
+    );
+    assert_eq!((list(""), list("[]")), (json!([]), json!([])));
+}
+
+#[test]
 fn fork_of_a_fork_has_its_own_origin_and_the_title_of_the_original() {
     let world = World::new();
     let source = write_claude(&world);

@@ -42,6 +42,8 @@ pub enum SessionError {
     Program { command: String, source: ProcessError },
     #[error("`{command}` ended with {status}")]
     ProgramFailed { command: String, status: String },
+    #[error("`{command}` printed an invalid list: {source}")]
+    ProgramOutput { command: String, source: serde_json::Error },
     /// OpenCode did not import a new session. The file is kept, because it may be the only copy of a paid summary.
     #[error("failed to import {} into OpenCode", path.display())]
     NotImported { path: PathBuf, source: Box<Self> },

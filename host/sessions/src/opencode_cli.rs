@@ -84,11 +84,15 @@ impl OpenCode {
     /// Lists the sessions of the current project.
     ///
     /// # Errors
-    /// The program failed.
+    /// The program failed, or its output is not valid.
     pub(crate) async fn list(&self) -> Result<Vec<SessionRow>, SessionError> {
-        let stdout =
-            self.run(r#"exec "$0" session list --format json"#, "session list", &[], LIST_DEADLINE).await?;
-        let listed: Vec<ListedSession> = serde_json::from_slice(&stdout).unwrap_or_default();
+        let command = "session list";
+        let stdout = self.run(r#"exec "$0" session list --format json"#, command, &[], LIST_DEADLINE).await?;
+        // Without sessions, the program prints nothing.
+        let json = if stdout.trim_ascii().is_empty() { b"[]" } else { &stdout[..] };
+        let listed: Vec<ListedSession> = serde_json::from_slice(json).map_err(|source| {
+            SessionError::ProgramOutput { command: format!("{OPENCODE} {command}"), source }
+        })?;
         Ok(listed.into_iter().map(ListedSession::into_row).collect())
     }
 
