@@ -304,6 +304,16 @@ fn new_sidecar_name_takes_precedence() {
 }
 
 #[test]
+fn folder_with_the_old_name_does_not_fail_an_append() {
+    let (world, _) = session();
+    strip_tools(&world);
+    fs::create_dir(world.path(OLD_SIDECAR)).unwrap();
+    world.run(&["s.jsonl", "--strategy", "strip-reasoning", "--keep-last", "1"]).exits(0);
+    assert_eq!(show_json(&world)["overlays"].as_array().map(Vec::len), Some(2));
+    assert!(world.path(OLD_SIDECAR).is_dir());
+}
+
+#[test]
 fn reports_unreadable_sidecar_by_its_old_name() {
     let (world, _) = session();
     world.write_file(OLD_SIDECAR, b"[]");

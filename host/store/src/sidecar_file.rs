@@ -166,7 +166,8 @@ impl SidecarFile {
         Ok(())
     }
 
-    /// Renames the new file into place, and then removes the file with the old name, which no longer counts.
+    /// Renames the new file into place, and then removes the file with the old name. It no longer counts, so it may
+    /// stay if it cannot be removed.
     fn write(
         &self,
         bytes: &[u8],
@@ -184,10 +185,11 @@ impl SidecarFile {
         self.check_untouched(current, folder)?;
         temporary.rename_to(self.place.name()).map_err(unwritable("replace", path))?;
         if let Some(old) = self.old_name()
-            && folder.stamp(old)?.is_some()
+            && matches!(folder.stamp(old), Ok(Some(_)))
         {
             self.sync(folder)?;
-            self.remove_file(old, folder)?;
+            let removed = self.remove_file(old, folder);
+            tracing::debug!(?removed, "removed the sidecar with the old name");
         }
         Ok(())
     }
