@@ -69,6 +69,10 @@ impl Reader for Pi {
             }
             builder.add_all(events, starts_turn);
         }
+        // No entry with events follows.
+        if let Some(summary) = summary {
+            builder.add_request(*summary);
+        }
         Ok(())
     }
 

@@ -146,6 +146,18 @@ fn summary_does_not_restore_entries_that_pi_compacted() {
 }
 
 #[test]
+fn summary_without_later_entries_is_kept() {
+    let text = [
+        r#"{"type":"session","version":3,"id":"s","timestamp":"2026-03-01T09:00:00.000Z","cwd":"/w"}"#,
+        r#"{"type":"message","id":"a","parentId":null,"timestamp":"2026-03-01T09:00:01.000Z","message":{"role":"user","content":"Dig."}}"#,
+        r#"{"type":"message","id":"b","parentId":"a","timestamp":"2026-03-01T09:00:02.000Z","message":{"role":"assistant","content":[{"type":"text","text":"They dug."}]}}"#,
+        r#"{"type":"compaction","id":"c","parentId":"b","timestamp":"2026-03-01T09:00:03.000Z","summary":"A hole.","firstKeptEntryId":"x","tokensBefore":9}"#,
+    ];
+    let stream = transcripts::read(Format::Pi, text.join("\n").into_bytes().into()).unwrap();
+    assert_eq!(events(&stream), "0 asks The conversation before this is summarized://<summ");
+}
+
+#[test]
 fn invalid_entry_is_refused_with_its_offset() {
     let text = b"{\"type\":\"session\"}\n[1]\n".to_vec();
     let error = transcripts::read(Format::Pi, text.into()).unwrap_err();
