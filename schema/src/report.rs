@@ -170,7 +170,7 @@ pub struct OutReport {
 pub struct MissReport {
     /// The name of the gate: its option without the dashes.
     pub gate: String,
-    /// The measured value of the transcript.
+    /// The problem: the measured value, or the first violation of a lint rule.
     pub found: String,
 }
 

@@ -9,7 +9,7 @@ use crate::file_op::FileOp;
 use crate::status::CallStatus;
 use crate::tools::{CallKind, classify};
 
-/// The collected facts. Each list is ordered by the last occurrence.
+/// The collected facts. Each list is ordered by the last occurrence. Commands without output are last.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     /// The messages of the user, with their turns.

@@ -42,7 +42,7 @@ impl CallCandidate<'_> {
         (arguments.is_some() || shortens_output).then_some(Self { arguments, shortens_output, ..self })
     }
 
-    /// Returns the size of the output and the arguments, shortened or not.
+    /// Returns the size of the output, shortened or not, and of the arguments to shorten.
     pub(crate) fn size(&self) -> usize {
         self.output.len() + self.arguments.as_ref().map_or(0, String::len)
     }
@@ -90,7 +90,7 @@ fn candidate<'a>(
     if options.merge > 1 { Some(candidate) } else { candidate.long_parts(options) }
 }
 
-/// Numbers groups of up to `merge` calls of equal turns: no result shows a later turn. Leaves out short lone calls.
+/// Groups up to `merge` calls of equal turns, so no result gets lines of a later turn. Leaves out short lone calls.
 fn group<'a>(mut candidates: Vec<CallCandidate<'a>>, options: &Options) -> Vec<CallCandidate<'a>> {
     let (mut group, mut size) = (0, 0);
     for index in 0..candidates.len() {

@@ -72,7 +72,7 @@ fn prose(lines: usize) -> String {
     "the quick brown fox jumps over the lazy dog\n".repeat(lines)
 }
 
-/// Options that keep no step, no prose, and no line because of its position.
+/// Options that keep no step and no prose, and only the last line because of its position.
 fn bare(budget: f64) -> Value {
     json!({"budget": budget, "keep_steps": 0, "edge_lines": 0, "min_bytes": 100, "prose": 0})
 }

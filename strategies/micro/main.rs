@@ -2,7 +2,7 @@
 //! Short results stay, and so do results with state or instructions.
 //!
 //! It keeps the newest results of the conversation, not of the range, as J-CLI does. Therefore, its profile keeps no
-//! turn. In J-CLI's own example with `keep_recent=3`, the last three calls stay by the text, but not by the picture.
+//! turn. In J-CLI's own example with `keep_recent=3`, the text keeps the last three calls, but the picture does not.
 //! The strategy reads no events: the outline has the size of each result, and lists the hidden ones. Without
 //! that list, it would again propose a result that is already a placeholder.
 

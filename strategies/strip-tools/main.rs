@@ -51,8 +51,8 @@ impl StripMode {
         policy && !older.hints_changed
     }
 
-    /// Returns whether the policy of this mode changes what an older overlay shows. A policy for single calls strips
-    /// only a part of the calls. The modes `strip` and `omit` hide that part, too, so no part of a call comes back.
+    /// Returns whether the policy of this mode changes what an older overlay shows. A policy for single calls strips or
+    /// omits only a part of the calls. The modes `strip` and `omit` hide the texts of that part, too.
     fn replaces(self, older: &CompactionRef) -> bool {
         match (self, &older.tool_calls) {
             (Self::Strip | Self::Omit, Some(ToolCallsRef::Selective { .. })) => false,

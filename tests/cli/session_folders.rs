@@ -226,19 +226,6 @@ fn fork_to_a_named_folder_has_a_note() {
     assert!(!unnamed.stderr.contains(note), "{}", unnamed.stderr);
 }
 
-#[test]
-fn failed_fork_leaves_no_folder() {
-    let world = World::new();
-    write_conversation(&world.path("c"));
-    let source = format!("c/{HEX}");
-    let state = world.write_file("f/base_state.json", b"x");
-    world.run(&["fork", &source, "f"]).exits(4).reports("base_state.json already exists");
-    assert!(!world.path("f/events").exists());
-    assert_eq!(fs::read(&state).unwrap(), b"x");
-    fs::remove_file(state).unwrap();
-    world.run(&["fork", &source, "f"]).exits(0);
-}
-
 /// Writes a session in the storage of `OpenCode` 1.1. Returns the path of its file.
 fn write_stored_session(storage: &Path) -> PathBuf {
     let message = |id: &str, role: &str, more: Value| {

@@ -262,6 +262,28 @@ mod tests {
     }
 
     #[test]
+    fn failed_write_leaves_no_folder() {
+        let temp = tempfile::tempdir().unwrap();
+        let base = temp.path().join("sessions");
+        fs::create_dir(&base).unwrap();
+        // The second write fails, because the file exists then.
+        let file = (base.join("f/events/1.json"), b"{}".to_vec());
+        let session = NewSession {
+            agent: Agent::OpenHands,
+            id: "f".into(),
+            path: base.join("f/events"),
+            title: "title".into(),
+            folder: None,
+            bytes: Vec::new(),
+            resume: ResumeCommand::new(&["openhands"], None, &base),
+            notes: Vec::new(),
+            belonging: vec![file.clone(), file],
+        };
+        assert!(matches!(write(&session), Err(SessionError::Store(store::StoreError::Exists { .. }))));
+        assert_eq!(fs::read_dir(&base).unwrap().count(), 0);
+    }
+
+    #[test]
     fn title_of_a_fork_has_the_suffix_once() {
         check_title(Some("Fix\nit"), "Fix it (compacted)");
         check_title(None, "session (compacted)");

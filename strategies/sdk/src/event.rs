@@ -42,7 +42,7 @@ pub enum EventBody {
 /// The request of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
-    /// The id of the call. A later call may reuse the id once this call has its output.
+    /// The id of the call. A later call may reuse the id, even if this call has no output.
     pub id: String,
     /// The name of the tool.
     pub tool: String,

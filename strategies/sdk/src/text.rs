@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The minimum number of characters to remove, because the note about the removal is about as long.
+/// The minimum number of characters to remove, because the note about the removal takes characters, too.
 const SLACK: usize = 100;
 
 /// Shortens a text to about `chars_max` characters: its beginning, a note with the number of removed characters, and
@@ -13,7 +13,7 @@ pub fn shorten(text: &str, chars_max: usize) -> Cow<'_, str> {
     removed_part(text, chars_max).map_or(Cow::Borrowed(text), |removed| without(text, &removed).into())
 }
 
-/// Shortens a text like [`shorten`], but never removes only a part of a fenced code block. A reader could take the rest
+/// Shortens a text like [`shorten`], but never removes only a part of a closed code block. A reader could take the rest
 /// for the whole block.
 #[must_use]
 pub fn shorten_between_blocks(text: &str, chars_max: usize) -> Cow<'_, str> {

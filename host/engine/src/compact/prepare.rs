@@ -304,7 +304,7 @@ mod tests {
         check(false, Sandbox::Unspecified, NONE, true, Err("/p is not bundled"));
         check(false, Sandbox::Contained, NONE, true, Ok(Tier::Contained));
         for bundled in [true, false] {
-            check(bundled, Sandbox::Require, NONE, true, Err("`--sandbox=require`"));
+            check(bundled, Sandbox::Require, NONE, true, Err("a jail is required"));
         }
     }
 

@@ -45,15 +45,17 @@ fn warns_below_90_percent_and_refuses_below_half() {
 }
 
 #[test]
-fn session_of_which_only_a_compaction_is_left_has_no_messages() {
+fn session_of_which_all_turns_were_rolled_back_has_no_messages() {
     let lines = [
-        r#"{"type":"session","version":3,"id":"s","timestamp":"2026-03-01T09:00:00.120Z","cwd":"/"}"#,
-        r#"{"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"Fix the tap."}}"#,
-        r#"{"type":"compaction","id":"b","parentId":"a","summary":"They fixed it.","firstKeptEntryId":"b"}"#,
+        r#"{"timestamp":"2026-03-01T09:00:00.000Z","type":"session_meta","payload":{"id":"s","cwd":"/w"}}"#,
+        r#"{"type":"event_msg","payload":{"type":"task_started"}}"#,
+        r#"{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Fix it."}]}}"#,
+        r#"{"type":"event_msg","payload":{"type":"user_message","message":"Fix it."}}"#,
+        r#"{"type":"event_msg","payload":{"type":"thread_rolled_back","num_turns":1}}"#,
     ];
-    let stream = read(Format::Pi, "a session", lines.join("\n").as_bytes());
+    let stream = read(Format::Codex, "a session", lines.join("\n").as_bytes());
     let refused = examine(&stream).unwrap_err().to_string();
-    assert_eq!(refused, "the reader of `pi` found no messages in the transcript");
+    assert_eq!(refused, "the reader of `codex` found no messages in the transcript");
 }
 
 /// Claude Code 2.1.330 logs its API requests in the session. They repeat most of the session's text.

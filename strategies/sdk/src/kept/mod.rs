@@ -42,8 +42,8 @@ pub struct SummaryWithFacts {
 #[derive(Debug, Clone, Copy)]
 struct Occurrence {
     newest: usize,
-    /// Whether the user, the assistant, or a call named it. Output of tools can have thousands of paths that were not
-    /// used.
+    /// False for a path that only results and the contents of attachments have. Output of tools can have thousands of
+    /// paths that were not used.
     is_used: bool,
 }
 

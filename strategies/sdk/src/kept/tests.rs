@@ -31,7 +31,7 @@ fn output(content: &str) -> Value {
     json!({"type": "tool_call_response", "id": "1", "content": content})
 }
 
-/// Returns the text of events that leave room for a section.
+/// Returns an event that is long enough for a summary with a section.
 fn filler() -> Value {
     assistant(&"They talked. ".repeat(400))
 }

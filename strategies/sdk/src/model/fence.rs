@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn text_does_not_contain_its_tag() {
-        // All candidate numbers up to a certain one occur in the text.
+        // Each text contains the tags of all texts before it.
         let mut text = "x".to_owned();
         for _ in 0..4 {
             let tag = fence("t", &text).tag;

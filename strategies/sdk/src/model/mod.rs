@@ -110,7 +110,7 @@ impl<'a> TextWriter<'a> {
         state.remaining(self.window.note_tokens, self.prompt.fixed_tokens())
     }
 
-    /// Continues after the last round, or begins. Needs the pieces without a state, or if [`TextState::needs_pieces`].
+    /// Continues after the last round, or begins. Without a state, or if [`TextState::needs_pieces`], reads `pieces`.
     ///
     /// # Errors
     ///
