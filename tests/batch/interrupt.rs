@@ -118,7 +118,7 @@ while read -r line; do
     case "$line" in *'"compact"'*) ;; *) continue ;; esac
     echo request >> FOLDER/requests
     if [ ! -e FOLDER/waited ]; then : > FOLDER/waited; echo $$ > FOLDER/started; read -r go < FOLDER/go; fi
-    id=$(echo "$line" | sed 's/.*"id":"\([^"]*\)".*/\1/')
+    id=$(echo "$line" | sed 's/^{"type":"compact","id":"\([^"]*\)".*/\1/')
     echo '{"type":"decline","id":"'"$id"'","reason":"no"}'
 done
 "#;
@@ -176,6 +176,28 @@ fn interrupt_finishes_only_the_request_in_progress() {
     assert_eq!(requests.lines().count(), 1, "the worker got requests after the interrupt");
     let report = set.report("r.json");
     assert_eq!((report.complete, report.transcripts.len()), (false, 1));
+}
+
+/// The transcripts that the interrupted run does not reach have views, so their lines must not be lost.
+#[test]
+fn interrupted_resume_keeps_the_lines_of_unreached_transcripts() {
+    let set = Set::new(4);
+    let options = ["--out", "views", "--report", "r.json"];
+    set.batch(&options).exits(0);
+    // The batch works on these transcripts first, and their number is more than it works on at the same time.
+    for number in 0..10 {
+        set.world.write_conversation(&format!("set/{number}"), &Conversation::bulky(5));
+    }
+    let script = WORKER.replace("FOLDER", set.path("").to_str().unwrap().trim_end_matches('/'));
+    set.world.write_script("plugins/worker", &script);
+    let worker = ["-s", "worker", "--trust-dir", "plugins", "--sandbox=contained", "-j", "1", "--resume"];
+    let command = &mut set.world.command(&Set::arguments(&[&worker[..], &options].concat()));
+    interrupt_waiting_worker(&set, command);
+    let report = set.report("r.json");
+    assert_eq!((report.complete, report.transcripts.len(), report.total.failed), (false, 1, 0));
+    set.batch(&[&options[..], &["--resume"]].concat()).exits(0).reports("5 of them in an earlier run");
+    assert_eq!(set.report("r.json").transcripts.len(), 14);
+    assert!(!set.path("r.json.part").exists());
 }
 
 /// A worker that asks a model, and then replies with `REPLY`. At the first answer of the model, it waits for a pipe.

@@ -4,7 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use jp_compact_engine::batch::{
-    self, BatchEnd, BatchError, FoundFiles, GateScope, Gates, ReportLines, ReportSummary, Suite, Tally,
+    self, BatchEnd, BatchError, FoundFiles, GateScope, Gates, PreviousReport, ReportLines, ReportSummary,
+    Suite, Tally,
 };
 use jp_compact_reports::batch as batch_report;
 use jp_compact_runtime::environment::Environment;
@@ -22,6 +23,7 @@ pub(super) struct FinishedBatch<'a> {
     pub(super) args: &'a Args,
     pub(super) files: &'a FoundFiles,
     pub(super) gates: &'a Gates,
+    pub(super) previous: Option<&'a PreviousReport>,
     pub(super) tally: Tally,
     /// The number of transcripts that failed for lack of trust or consent.
     pub(super) refused: u64,
@@ -114,7 +116,11 @@ impl FinishedBatch<'_> {
         }
         if let Some(path) = &self.args.report {
             let path = self.environment.cwd.join(path);
-            lines.finish(written, &path).map_err(|error| file_error("write the report", &path, &error))?;
+            let previous = self.previous.filter(|_| !written.complete);
+            previous
+                .map_or(Ok(()), |previous| previous.keep_unreached(lines))
+                .and_then(|()| lines.finish(written, &path))
+                .map_err(|error| file_error("write the report", &path, &error))?;
         }
         Ok(())
     }

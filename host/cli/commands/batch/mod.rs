@@ -192,6 +192,7 @@ fn compact_files(args: &Args, quiet: bool, environment: &Environment) -> Result<
         args,
         files: &files,
         gates: &gates,
+        previous: previous.as_ref(),
         tally,
         refused,
         others,

@@ -1,7 +1,7 @@
 //! The results of an earlier run, from its report. The report is read line by line. It may be incomplete, because a
 //! killed run leaves only the lines of the transcripts that it finished.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::fs::FileExt as _;
@@ -12,7 +12,7 @@ use jp_compact_schema::report::{OutReport, Status, TranscriptReport};
 use rustix::fs::OFlags;
 use serde::Deserialize;
 
-use super::report::part_path;
+use super::report::{ReportLines, part_path};
 
 /// The results of an earlier run.
 #[derive(Debug, Default)]
@@ -122,14 +122,37 @@ impl PreviousReport {
         }
     }
 
+    /// Keeps the lines of the transcripts that a stopped run did not reach, for the next run. Its final report replaces
+    /// the earlier one, and does not have them.
+    ///
+    /// # Errors
+    /// A line cannot be read or written.
+    pub fn keep_unreached(&self, lines: &mut ReportLines) -> io::Result<()> {
+        let mut reached = HashSet::new();
+        lines.each(|line| {
+            let LineFields { path, path_base64, .. } = serde_json::from_slice(line)?;
+            reached.insert((path, path_base64));
+            Ok(())
+        })?;
+        let unreached = self.finished.iter().filter(|(key, _)| !reached.contains(*key));
+        for (_, finished) in unreached {
+            lines.keep_earlier(&self.read_line(&finished.line)?)?;
+        }
+        Ok(())
+    }
+
     /// Returns the line of a transcript, raw and parsed, if the transcript has these bytes.
     pub(super) fn line(&self, entry: &TranscriptReport, sha256: &str) -> Option<(Vec<u8>, TranscriptReport)> {
-        let LinePosition { file, offset, bytes } =
-            &self.find(entry).filter(|finished| finished.sha256 == sha256)?.line;
-        let mut line = vec![0; *bytes];
-        self.files[*file].read_exact_at(&mut line, *offset).ok()?;
+        let line =
+            self.read_line(&self.find(entry).filter(|finished| finished.sha256 == sha256)?.line).ok()?;
         let previous_entry = serde_json::from_slice(&line).ok()?;
         Some((line, previous_entry))
+    }
+
+    fn read_line(&self, position: &LinePosition) -> io::Result<Vec<u8>> {
+        let mut line = vec![0; position.bytes];
+        self.files[position.file].read_exact_at(&mut line, position.offset)?;
+        Ok(line)
     }
 
     /// Returns the report entry of the view that the earlier run wrote for a transcript.

@@ -45,6 +45,8 @@ pub struct ReportLines {
     header: Vec<u8>,
     /// The path of the file, if it has a name.
     part_path: Option<PathBuf>,
+    /// Whether the file has lines of an earlier run that the final report does not have.
+    has_earlier: bool,
     /// Locked during a write. Therefore, a killed run leaves at most one incomplete line, at the end.
     positions: Mutex<LinePositions>,
 }
@@ -116,7 +118,7 @@ impl ReportLines {
             end += 1;
         }
         let positions = Mutex::new(LinePositions { lines: Vec::new(), end });
-        Ok(Self { file, header, part_path, positions })
+        Ok(Self { file, header, part_path, has_earlier: false, positions })
     }
 
     /// Adds the line of the transcript with this number.
@@ -131,6 +133,12 @@ impl ReportLines {
     /// line. If the run is killed, the next run reads the line, and knows that the view is not a file of the user.
     pub(super) fn announce(&self, line: &[u8]) -> io::Result<()> {
         if self.part_path.is_some() { self.append(None, line) } else { Ok(()) }
+    }
+
+    /// Appends a line of an earlier run, which the final report does not contain. The file with the lines is kept.
+    pub(super) fn keep_earlier(&mut self, line: &[u8]) -> io::Result<()> {
+        self.has_earlier = true;
+        self.append(None, line)
     }
 
     /// Appends a line. A line without a `number` is not in the final report.
@@ -189,15 +197,19 @@ impl ReportLines {
         writeln!(out, ",\"complete\":{}}}", summary.complete)
     }
 
-    /// Writes the report file completely or not at all, and removes the file with the lines.
+    /// Writes the report file completely or not at all, and removes the file with the lines, unless it has lines of an
+    /// earlier run.
     ///
     /// # Errors
     /// The report cannot be written. In this case, the file with the lines is kept.
     pub fn finish(&mut self, summary: &ReportSummary<'_>, report: &Path) -> io::Result<()> {
+        if self.has_earlier {
+            self.file.sync_data()?;
+        }
         write_file(report, |out| self.write(summary, out))?;
         match &self.part_path {
-            Some(path) => std::fs::remove_file(path),
-            None => Ok(()),
+            Some(path) if !self.has_earlier => std::fs::remove_file(path),
+            _ => Ok(()),
         }
     }
 
