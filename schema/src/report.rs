@@ -92,7 +92,7 @@ pub struct TranscriptReport {
     /// Remarks for the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The file that the view was written to.
+    /// The file that the view was written to. If the transcript failed, the view of an earlier run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out: Option<OutReport>,
     /// The checks of the view that were requested: `require-constraints`, and the providers of `require-valid`.

@@ -47,6 +47,21 @@ fn resume_skips_finished_work_and_writes_a_complete_report() {
 }
 
 #[test]
+fn resume_replaces_the_view_of_a_transcript_that_failed_once() {
+    let set = Set::new(2);
+    let options = ["--out", "views", "--report", "r.json", "--resume"];
+    set.batch(&options).exits(0);
+    let view = set.report("r.json").transcripts[0].out.clone();
+    fs::write(&set.transcripts[0].path, "{}").unwrap();
+    set.batch(&options).exits(19).reports("1 compacted, 1 failed, 1 of them in an earlier run");
+    assert_eq!(set.report("r.json").transcripts[0].out, view);
+    fs::write(&set.transcripts[0].path, set.transcripts[1].original_bytes()).unwrap();
+    set.batch(&options).exits(0).reports("2 compacted, 1 of them in an earlier run");
+    let read_view = |name: &str| fs::read(set.path(&format!("views/{name}/events.json"))).unwrap();
+    assert_eq!(read_view("a0"), read_view("a1"));
+}
+
+#[test]
 fn resume_continues_the_partial_report_of_a_killed_run() {
     let set = Set::new(3);
     set.batch(&["--report", "r.json"]).exits(0);

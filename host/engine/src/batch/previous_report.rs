@@ -28,7 +28,8 @@ type PathKey = (String, Option<String>);
 
 #[derive(Debug)]
 struct FinishedTranscript {
-    sha256: String,
+    /// The digest of the transcript. `None` if it must be processed again.
+    sha256: Option<String>,
     out: Option<OutReport>,
     line: LinePosition,
 }
@@ -112,13 +113,11 @@ impl PreviousReport {
     /// Records the newest line of a transcript.
     fn record(&mut self, fields: LineFields, line: LinePosition) {
         let key = (fields.path, fields.path_base64);
-        match fields.sha256.filter(|_| fields.status != Status::Failed) {
-            Some(sha256) => {
-                self.finished.insert(key, FinishedTranscript { sha256, out: fields.out, line });
-            }
-            None => {
-                self.finished.remove(&key);
-            }
+        let sha256 = fields.sha256.filter(|_| fields.status != Status::Failed);
+        if sha256.is_some() || fields.out.is_some() {
+            self.finished.insert(key, FinishedTranscript { sha256, out: fields.out, line });
+        } else {
+            self.finished.remove(&key);
         }
     }
 
@@ -143,8 +142,9 @@ impl PreviousReport {
 
     /// Returns the line of a transcript, raw and parsed, if the transcript has these bytes.
     pub(super) fn line(&self, entry: &TranscriptReport, sha256: &str) -> Option<(Vec<u8>, TranscriptReport)> {
-        let line =
-            self.read_line(&self.find(entry).filter(|finished| finished.sha256 == sha256)?.line).ok()?;
+        let line = self
+            .read_line(&self.find(entry).filter(|finished| finished.sha256.as_deref() == Some(sha256))?.line)
+            .ok()?;
         let previous_entry = serde_json::from_slice(&line).ok()?;
         Some((line, previous_entry))
     }

@@ -13,7 +13,7 @@ use jp_compact_transcripts as transcripts;
 
 use super::context::{BatchConfig, Describe, Shared};
 use super::walk::is_other_file;
-use super::{ViewFolder, entry};
+use super::{PreviousReport, ViewFolder, entry};
 use crate::compact::{self, Opened, RunOutcome};
 use crate::digest;
 use crate::plan::{BatchPlanner, ThreadPlans};
@@ -48,10 +48,10 @@ pub(super) async fn run_transcript(
     // A panic fails only this transcript.
     let completion = match AssertUnwindSafe(result).catch_unwind().await {
         Ok(Ok(completion)) => completion,
-        Ok(Err(error)) => fail(&mut entry, error),
+        Ok(Err(error)) => fail(&mut entry, error, config.previous),
         Err(_) => {
             let message = "failed to finish a transcript: a bug in jp-compact";
-            fail(&mut entry, ErrorReport::new(ErrorKind::Bug, message))
+            fail(&mut entry, ErrorReport::new(ErrorKind::Bug, message), config.previous)
         }
     };
     match completion {
@@ -81,8 +81,10 @@ enum Completion {
     Ignored,
 }
 
-fn fail(entry: &mut TranscriptReport, error: ErrorReport) -> Completion {
+/// Fails a transcript. Keeps the view of an earlier run, because otherwise the next run could not replace it.
+fn fail(entry: &mut TranscriptReport, error: ErrorReport, previous: Option<&PreviousReport>) -> Completion {
     *entry = TranscriptReport {
+        out: previous.and_then(|previous| previous.out(entry)).cloned(),
         path: std::mem::take(&mut entry.path),
         path_base64: entry.path_base64.take(),
         conversation_id: entry.conversation_id.take(),
