@@ -18,7 +18,7 @@ use jp_compact_transcripts as transcripts;
 
 use super::Shard;
 use jp_compact_store as store;
-use names::{CONVERSATIONS, EVENTS, NameKind, is_hidden, is_in_jp, name_kind, split_pattern};
+use names::{CONVERSATIONS, EVENTS, NameKind, RECORDS, is_hidden, is_in_jp, name_kind, split_pattern};
 use pattern::Pattern;
 
 /// The transcripts that were found.
@@ -182,14 +182,14 @@ impl FoundFiles {
         let FoundTranscript { root, relative_path, .. } = &self.found[index];
         let real_root = &self.roots[*root as usize].real;
         if relative_path.as_os_str().is_empty() {
-            return if name_kind(real_root) == NameKind::Transcript {
-                real_root.parent().map(file_name).unwrap_or_default().join(EVENTS)
-            } else {
-                file_name(real_root)
+            let name = file_name(real_root);
+            return match real_root.parent() {
+                Some(folder) if has_no_own_name(&name) => file_name(folder).join(name),
+                _ => name,
             };
         }
-        if **relative_path == *Path::new(EVENTS) {
-            file_name(real_root).join(EVENTS)
+        if has_no_own_name(relative_path) {
+            file_name(real_root).join(relative_path)
         } else {
             relative_path.to_path_buf()
         }
@@ -203,7 +203,7 @@ impl FoundFiles {
     }
 
     /// Finds views that would have the same path. Their transcripts are below two roots, or one of them is the
-    /// `events.json` of its root, because the path of its view starts with the name of the root.
+    /// `events.json` or `events` of its root, because the path of its view starts with the name of the root.
     fn find_same_view_paths(&mut self) {
         let mut view_paths: Vec<(PathBuf, usize)> =
             (0..self.len()).map(|index| (self.relative_path(index), index)).collect();
@@ -405,6 +405,12 @@ fn is_candidate(path: &Path, kind: Option<FileType>) -> bool {
 fn record_files(folder: &Path) -> Vec<PathBuf> {
     let is_of_jp = folder.join(EVENTS).symlink_metadata().is_ok();
     if is_of_jp { Vec::new() } else { store::record_files(folder) }
+}
+
+/// Returns whether a path is the fixed name of a transcript in the folder of its conversation: JP's stream, or OpenHands'
+/// folder of events.
+fn has_no_own_name(path: &Path) -> bool {
+    [EVENTS, RECORDS].iter().any(|name| path == Path::new(name))
 }
 
 fn file_name(path: &Path) -> PathBuf {

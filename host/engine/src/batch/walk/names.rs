@@ -8,6 +8,8 @@ use jp_compact_store as store;
 
 /// The file name of a JP stream.
 pub(super) const EVENTS: &str = "events.json";
+/// The name of the folder with the events of an OpenHands conversation.
+pub(super) const RECORDS: &str = "events";
 /// The folder of conversations in a workspace.
 pub(super) const CONVERSATIONS: &str = ".jp/conversations";
 const JP: &str = ".jp";

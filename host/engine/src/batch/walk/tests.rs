@@ -106,6 +106,20 @@ fn views_keep_the_relative_path() {
     assert_eq!(has_same, [false, true, false, false]);
 }
 
+#[test]
+fn views_of_event_folders_start_with_the_name_of_the_conversation() {
+    let files = ["a", "b", "c"].map(|name| format!("oh/{name}/events/event-00000-aaaaaaaa-0000.json"));
+    let (_folder, environment) = folder_with(&files.each_ref().map(String::as_str));
+    let expected = ["a/events", "b/events", "c/events"].map(PathBuf::from);
+    for paths in [&["oh"][..], &["oh/a", "oh/b/events", "oh/c"]] {
+        let paths: Vec<OsString> = paths.iter().map(OsString::from).collect();
+        let found = FoundFiles::gather(&paths, Some(Path::new("out")), None, &environment);
+        let relative_paths: Vec<_> = (0..found.len()).map(|index| found.relative_path(index)).collect();
+        assert_eq!(relative_paths, expected);
+        assert_eq!(found.same_view_path(2), None);
+    }
+}
+
 #[track_caller]
 fn check_pattern(text: &str, expect: Option<(&str, &str)>) {
     let split = split_pattern(Path::new(text));
