@@ -101,6 +101,15 @@ fn resume_without_out_appends_what_a_run_with_out_did_not() {
 }
 
 #[test]
+fn resume_skips_finished_work_of_a_dry_run_with_out() {
+    let set = Set::new(2);
+    let options = ["--out", "views", "--report", "r.json", "--resume", "-n"];
+    set.batch(&options).exits(0);
+    set.batch(&options).exits(0).reports("2 of them in an earlier run");
+    assert!(!set.path("views").exists());
+}
+
+#[test]
 fn resume_evaluates_the_gates_of_the_new_run() {
     let set = Set::new(2);
     let report = ["--report", "r.json"];

@@ -20,6 +20,7 @@ pub struct PreviousReport {
     files: Vec<File>,
     /// Whether the first file is the final report.
     has_final: bool,
+    dry_run: bool,
     finished: HashMap<PathKey, FinishedTranscript>,
 }
 
@@ -70,7 +71,7 @@ impl PreviousReport {
     /// A file cannot be read or is not a batch report, or only one of the two runs is a dry run.
     pub fn read(path: &Path, dry_run: bool) -> io::Result<Self> {
         let has_final = path.metadata().is_ok_and(|metadata| metadata.is_file());
-        let mut report = Self { has_final, ..Self::default() };
+        let mut report = Self { has_final, dry_run, ..Self::default() };
         if has_final {
             report.read_file(small_file::open(path, OFlags::empty()), dry_run)?;
         }
@@ -164,6 +165,11 @@ impl PreviousReport {
     /// report is written after all views.
     pub(super) fn is_in_final_report(&self, entry: &TranscriptReport) -> bool {
         self.has_final && self.find(entry).is_some_and(|finished| finished.line.file == 0)
+    }
+
+    /// Returns whether the earlier run was a dry run. If so, this run is one, too.
+    pub(super) fn is_of_dry_run(&self) -> bool {
+        self.dry_run
     }
 
     fn find(&self, entry: &TranscriptReport) -> Option<&FinishedTranscript> {

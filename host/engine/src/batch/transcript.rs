@@ -191,6 +191,8 @@ impl Job<'_, '_> {
         target: Option<&ViewTarget<'_>>,
     ) -> Result<Option<Completion>, ErrorReport> {
         let Some(previous_report) = self.config.previous else { return Ok(None) };
+        // A dry run writes no view.
+        let target = target.filter(|_| !previous_report.is_of_dry_run());
         let has_view = match target {
             // If the earlier run wrote a view, it did not append the overlays.
             None => previous_report.out(entry).is_none(),
