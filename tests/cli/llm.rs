@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use wiremock::matchers::method;
 use wiremock::{Mock, MockServer, ResponseTemplate};
@@ -124,6 +125,27 @@ pub(crate) fn completion(text: &str, finish_reason: &str) -> ResponseTemplate {
         "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish_reason}],
         "usage": {"prompt_tokens": 30, "completion_tokens": 5, "total_tokens": 35},
     }))
+}
+
+/// Such a daemon is the agent of a keyring, which later commands also need.
+#[test]
+fn daemon_of_the_key_command_is_not_killed_as_an_orphan() {
+    let scene = Scene::new();
+    scene.respond_with(completion("S", "stop"));
+    let pid_file = scene.world.path("pid");
+    let path = pid_file.to_str().unwrap();
+    let script = format!(
+        "#!/bin/sh\n\
+         setsid -f sh -c 'echo $$ > {path}; exec sleep 300' < /dev/null > /dev/null 2>&1\n\
+         while [ ! -s {path} ]; do :; done\n\
+         echo {KEY}\n"
+    );
+    let script = scene.world.write_script("key", &script);
+    let config = format!("[llm.providers.openai]\napi_key_command = [{script:?}]\n");
+    scene.world.write_file("../home/.config/jp-compact/config.toml", config.as_bytes());
+    scene.run_unset(&["--model", "openai/g"], &["OPENAI_API_KEY"]).exits(0);
+    let pid = fs::read_to_string(pid_file).unwrap().trim().parse().unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Orphans: processes that left the group of their strategy (`setsid`) and lost their parent. The kernel gives them to
 //! the host if the host has asked for them, and the host kills them. The jail denies `setsid`, so this only matters for
-//! strategies without a jail.
+//! strategies without a jail. A daemon that a command of the user starts also loses its parent, but is not killed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,6 +22,8 @@ const YIELD_TIME_MAX: Duration = Duration::from_millis(1);
 const PAUSE: Duration = Duration::from_micros(500);
 /// The maximum number of repeated lists of the children. They are listed until two successive lists are equal.
 const LISTS_MAX: usize = 8;
+/// The runner's hard limit of the size of files. Only root can raise it.
+const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// The running strategies and other children. Each strategy leads the session with its own process id.
 static STRATEGIES: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
@@ -33,7 +35,8 @@ static SPAWNS: RwLock<()> = RwLock::new(());
 static INHERITS: AtomicBool = AtomicBool::new(false);
 
 /// Makes this process adopt orphaned descendants, so that it can kill the processes that strategies leave. Call this
-/// only in an executable that starts all of its processes with this module. Its other children would be killed too.
+/// only in an executable that starts all of its processes with this module. Other children with the limits of strategies
+/// would be killed too.
 pub fn inherit_orphans() {
     // If this fails, orphans go to the init process, where the host cannot see them. Strategies still run.
     INHERITS.store(set_child_subreaper(Some(getpid())).is_ok(), Ordering::Relaxed);
@@ -100,9 +103,17 @@ impl RunningStrategies {
     /// children, too, and a search through all processes is expensive.
     fn may_have_orphans(&self) -> bool {
         let may_be_orphan = |child: &i32| {
-            !self.0.contains(child) && process(*child).is_some_and(|child| !self.0.contains(&child.session))
+            !self.0.contains(child) && process(*child).is_some_and(|child| self.is_orphan(&child))
         };
         has_children() && children().is_none_or(|children| children.iter().any(may_be_orphan))
+    }
+
+    /// Returns whether a child belongs to no running strategy. A new strategy does not lead its session yet, so its process
+    /// id is compared, too.
+    fn is_orphan(&self, child: &Process) -> bool {
+        !self.0.contains(&child.pid)
+            && !self.0.contains(&child.session)
+            && has_limits_of_strategies(child.pid)
     }
 
     /// Returns the children of this process that belong to no running strategy, and all their descendants.
@@ -111,10 +122,7 @@ impl RunningStrategies {
         let host = getpid().as_raw_pid();
         let mut orphans: Vec<_> = processes
             .iter()
-            .filter(|process| {
-                // A new strategy does not lead its session yet, so its process id is compared, too.
-                process.parent == host && !self.0.contains(&process.pid) && !self.0.contains(&process.session)
-            })
+            .filter(|process| process.parent == host && self.is_orphan(process))
             .map(|process| process.pid)
             .collect();
         let mut next = 0;
@@ -210,6 +218,20 @@ fn process(pid: i32) -> Option<Process> {
     Some(Process { pid, parent, session })
 }
 
+/// Returns whether a process has the limits that strategies inherit from the runner.
+fn has_limits_of_strategies(pid: i32) -> bool {
+    let limits = small_file::read_system_text(&format!("/proc/{pid}/limits"));
+    limits
+        .as_deref()
+        .and_then(hard_file_size)
+        .is_none_or(|size| size.parse::<u64>().is_ok_and(|bytes| bytes <= FILE_BYTES_MAX))
+}
+
+/// Returns the hard limit of the size of files: bytes, or `unlimited`.
+fn hard_file_size(limits: &str) -> Option<&str> {
+    limits.lines().find_map(|line| line.strip_prefix("Max file size"))?.split_ascii_whitespace().nth(1)
+}
+
 /// Parses the fields after the process name, which may contain any character.
 fn parent_and_session(stat: &str) -> Option<(i32, i32)> {
     let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
@@ -226,5 +248,13 @@ mod tests {
         assert_eq!(parent_and_session("7 (a) S 1 2 (b) S 30 31 32 0"), Some((30, 32)));
         assert_eq!(parent_and_session("7 (sleep) S 30 31 32 0 -1"), Some((30, 32)));
         assert_eq!(parent_and_session(""), None);
+    }
+
+    #[test]
+    fn hard_limit_is_the_second_number() {
+        let limits =
+            "Limit         Soft Limit  Hard Limit  Units\nMax file size 1           unlimited   bytes\n";
+        assert_eq!(hard_file_size(limits), Some("unlimited"));
+        assert_eq!(hard_file_size(""), None);
     }
 }
