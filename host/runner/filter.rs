@@ -79,7 +79,7 @@ mod linux {
         seccompiler::apply_filter(&program).map_err(|error| error.to_string())
     }
 
-    /// Builds the filter. `protected` are processes that a program must not reach, even with grants.
+    /// Builds the filter. Signals to the ids of `protected` are denied, even with grants.
     fn program(jail: &JailRules, protected: &[u32], pid: u32) -> Result<BpfProgram, seccompiler::Error> {
         let mut deny = DeniedCalls::default();
         deny.kernel_interfaces();
