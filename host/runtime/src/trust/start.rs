@@ -141,7 +141,8 @@ fn in_folder(program: &Program, copy: &Path) -> Result<(PathBuf, Vec<String>), S
     } else if program.contains('/') {
         file_in(program, copy)?
     } else {
-        shebang::find_real(program)
+        // Links are kept, because a program can depend on its name.
+        shebang::find(program)
             .ok_or_else(|| format!("`{program}` was not found in /usr/local/bin, /usr/bin, or /bin"))?
     };
     let arg = |arg: &String| match file_in(arg, copy) {
@@ -190,6 +191,12 @@ mod tests {
             &["/bin/x", "-I", "main.py", "--mode=main.py"],
             Ok(&["/bin/x", "-I", "COPY/main.py", "--mode=main.py"]),
         );
+    }
+
+    #[test]
+    fn starts_a_program_by_its_name_in_the_path_of_strategies() {
+        let path = shebang::find("sh").unwrap();
+        check(&["sh", "main.py"], Ok(&[path.to_str().unwrap(), "COPY/main.py"]));
     }
 
     #[test]
