@@ -194,6 +194,16 @@ fn query_needs_approval_for_workspace_model() {
 }
 
 #[test]
+fn hint_for_a_model_of_the_current_folder_names_the_option_for_models() {
+    let scene = Scene::with_config("llm.model = \"openai/theirs\"\n");
+    scene.world.write_conversation("elsewhere/talk", &Conversation::bulky(6));
+    let mut command = scene.world.command(&["../elsewhere/talk", "--profile=heavy"]);
+    scene.model.configure(&mut command).current_dir(scene.world.path("project"));
+    let hint = "`--config /here/project/.jp-compact.toml`; or pass `--model PROVIDER/NAME`\n";
+    scene.world.finish(&mut command).exits(11).reports(hint);
+}
+
+#[test]
 fn current_folder_cannot_choose_model_for_outside_transcript() {
     let scene = Scene::with_config(TEAM);
     scene.world.write_conversation("elsewhere/talk", &Conversation::bulky(6));
@@ -206,7 +216,7 @@ fn current_folder_cannot_choose_model_for_outside_transcript() {
         run(&[])
             .exits(11)
             .reports("the transcript is not in its folder")
-            .reports("`--config /here/project/.jp-compact.toml`");
+            .reports("`--config /here/project/.jp-compact.toml`; or pass `--profile NAME`\n");
         run(&["--profile=team"]).exits(11);
         scene.trust("project");
     }

@@ -200,13 +200,19 @@ impl Denial {
                 format!("{alternative}review the request and approve it with")
             }
             Self::OutsideFolder { foreign } => {
+                let is_model =
+                    |foreign: &ForeignValue| matches!(foreign.decision, ModelDecision::Model { .. });
+                let options = match (foreign.iter().all(is_model), foreign.iter().any(is_model)) {
+                    (true, _) => "`--model PROVIDER/NAME`",
+                    (_, true) => "`--profile NAME` and `--model PROVIDER/NAME`",
+                    _ => "`--profile NAME`",
+                };
                 let mut files = foreign.iter().filter_map(|foreign| foreign.origin.source.workspace_file());
                 match files.next() {
-                    Some(file) => format!(
-                        "if the file is your own, pass `--config {}`; or pass `--profile NAME`",
-                        quoted(file)
-                    ),
-                    None => "pass `--profile NAME` or `--model PROVIDER/NAME`".into(),
+                    Some(file) => {
+                        format!("if the file is your own, pass `--config {}`; or pass {options}", quoted(file))
+                    }
+                    None => format!("pass {options}"),
                 }
             }
             Self::Insecure(error) => error.hint(),
