@@ -194,6 +194,28 @@ fn query_needs_approval_for_workspace_model() {
 }
 
 #[test]
+fn approval_covers_an_evaluation_of_conversations_in_its_folder() {
+    let scene = Scene::with_config("llm.model = \"openai/theirs\"\n");
+    scene.world.write_conversation("elsewhere/talk", &Conversation::bulky(6));
+    scene.world.write_conversation(CONVERSATION, &Conversation::bulky(20));
+    let run = |transcripts: &[&str]| {
+        let options = ["-s", "summarize", "--cut", "60"];
+        let mut command = scene.world.command(&[&["eval"], transcripts, &options].concat());
+        scene.model.configure(&mut command).current_dir(scene.world.path("project"));
+        scene.world.finish(&mut command)
+    };
+    let conversation = "17738399468";
+    run(&[conversation]).exits(11).reports("jp-compact config trust /here/project");
+    scene.trust("project");
+    for transcripts in [&["../elsewhere/talk"][..], &[conversation, "../elsewhere/talk"]] {
+        run(transcripts).exits(11).reports("the transcript is not in its folder");
+    }
+    scene.assert_requests(0);
+    run(&[conversation]).exits(0);
+    assert!(!scene.model.requests().is_empty());
+}
+
+#[test]
 fn hint_for_a_model_of_the_current_folder_names_the_option_for_models() {
     let scene = Scene::with_config("llm.model = \"openai/theirs\"\n");
     scene.world.write_conversation("elsewhere/talk", &Conversation::bulky(6));

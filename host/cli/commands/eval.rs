@@ -213,7 +213,8 @@ fn evaluate(
     environment: &Environment,
 ) -> Result<Evaluation, Report> {
     let (files, sets) = (&args.run_args.configured.files, &args.run_args.configured.sets);
-    let config = config::load(environment, None, files, sets, JpSettings::read(environment, None, None))?;
+    let jp = JpSettings::read(environment, None, None);
+    let config = config::load_for_all(environment, transcripts, files, sets, jp)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut setups: Vec<(Option<&PathBuf>, Setup<'_>)> = Vec::new();
     let mut planned = Vec::new();

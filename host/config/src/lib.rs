@@ -25,13 +25,14 @@ mod profile;
 mod render;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, OnceLock};
 
 use jp_compact_core::Overlap;
 use jp_compact_core::auto::{Threshold, Trigger};
 use jp_compact_core::select::{Keep, KeepLast};
-use jp_compact_runtime::environment::Environment;
+use jp_compact_runtime::environment::{Environment, real_path};
 use jp_compact_runtime::process::PRIVATE_BYTES_MAX;
 use jp_compact_schema::ToolHint;
 use serde::Deserialize;
@@ -159,6 +160,28 @@ pub fn load(
     };
     let mut config = load_with(environment, place, settings, files, sets, jp)?;
     config.warnings.extend(warnings);
+    Ok(config)
+}
+
+/// Loads the configuration of the current folder for several transcripts, without their settings. Its approvals count only
+/// if all transcripts are in that folder.
+///
+/// # Errors
+/// A file cannot be read, or a key or value is invalid.
+pub fn load_for_all(
+    environment: &Environment,
+    transcripts: &[OsString],
+    files: &[PathBuf],
+    sets: &[String],
+    jp: JpSettings,
+) -> Result<Config, Error> {
+    let mut config = load(environment, None, files, sets, jp)?;
+    let (scopes, root) = (Scopes::default(), config.scope.root().map(real_path));
+    config.scope.contains_transcript = transcripts.iter().all(|transcript| {
+        let place = store::locate(transcript, environment);
+        let scope = place.map(|place| scopes.scope(environment, Some(&place)));
+        scope.is_ok_and(|scope| scope.contains_transcript && scope.root().map(real_path) == root)
+    });
     Ok(config)
 }
 
