@@ -284,6 +284,19 @@ fn approval_can_be_shown_listed_and_revoked() {
 }
 
 #[test]
+fn withdrawn_approval_has_the_path_of_the_list() {
+    let scene = Scene::with_config(TEAM);
+    scene.trust("project");
+    let list = scene.run(&["config", "trust", "--list"]).exits(0);
+    for withdrawn in [true, false] {
+        let mut command = scene.world.command(&["config", "untrust", "--json"]);
+        let output = scene.world.finish(command.current_dir(scene.world.path("project"))).exits(0);
+        let report: serde_json::Value = serde_json::from_str(output.text()).unwrap();
+        assert_eq!(report, json!({"path": list.text().trim_end(), "withdrawn": withdrawn}));
+    }
+}
+
+#[test]
 fn approval_of_a_removed_folder_can_be_withdrawn_by_a_relative_path() {
     let scene = Scene::with_config(TEAM);
     scene.trust("project");

@@ -42,6 +42,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report
             break;
         }
     }
+    let folder = real_path(folder);
     let document = ConfigUntrustReport { path: folder.to_string_lossy().into_owned(), withdrawn };
     if args.json {
         output::json_line(&document)?;
