@@ -273,7 +273,7 @@ impl ModelArgs {
 pub(crate) struct StrategyArgs {
     /// Search another folder for strategies
     ///
-    /// A strategy is an executable, named after its file stem, or a folder with a plugin.toml.
+    /// A strategy is an executable or a shared library, named after its file stem, or a folder with a plugin.toml.
     #[arg(long = "plugin-dir", help_heading = "Strategies", value_name = "DIR")]
     plugin_dirs: Vec<PathBuf>,
     /// Like --plugin-dir, but also trust its contents

@@ -271,7 +271,7 @@ impl From<DiscoveryError> for Report {
                 Exit::NotFound,
                 "`cargo build` and `cargo install` build all executables; keep them in one folder",
             ),
-            _ => (Exit::Usage, "give an existing folder to --plugin-dir"),
+            _ => (Exit::Usage, "give an existing folder to --plugin-dir or --trust-dir"),
         };
         from_library(&error, exit, Some(ErrorHint::line(hint)))
     }

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use jp_compact_core::Bound;
 use jp_compact_core::select::{KeepLast, RequestedSelection};
 use jp_compact_engine::compact::{self, Opened};
 use jp_compact_engine::plan::CommandLineChoice;
@@ -24,7 +25,8 @@ pub(crate) async fn facts(session: &Path, setup: &mut Setup<'_>) -> Result<Optio
     let hidden = Opened::new(Place::nowhere("the compacted part"), None, stream);
     let spec = format!("digest:facts_tokens={GIVE_BACK_TOKENS}");
     let strategies = [spec.parse().map_err(|_| Report::bug())?];
-    let selection = RequestedSelection { keep_last: KeepLast::turns(0), ..RequestedSelection::default() };
+    let selection =
+        RequestedSelection { from: Some(Bound::turn(0)), to: None, keep_last: KeepLast::turns(0) };
     let choice = CommandLineChoice { strategies: &strategies, selection, ..CommandLineChoice::default() };
     let run = setup.planner.plan(&choice, &hidden).await?;
     let (_, sidecar) = compact::compact_in_memory(&run, &hidden).await?;

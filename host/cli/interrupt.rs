@@ -7,7 +7,7 @@ use crate::error::Report;
 use crate::exit::Exit;
 
 /// The request of JP to end the work. It is kept until some work sees it.
-static SHUTDOWN: Notify = Notify::const_new();
+pub(crate) static SHUTDOWN: Notify = Notify::const_new();
 
 /// Interrupts the current work of this process, or else its next work.
 pub(crate) fn shut_down() {

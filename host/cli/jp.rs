@@ -134,7 +134,9 @@ fn command_line(init: &Init, jp: &Connection) -> Result<Vec<OsString>, Report> {
     Environment::enter(&init.workspace.root).map_err(enter)?;
     let environment = Environment::of_process().map_err(enter)?;
     let mut arguments: Vec<OsString> = vec![NAME.into()];
-    arguments.extend(verbosity(init.log_level).map(OsString::from));
+    // The typed `--quiet` contradicts JP's log level.
+    let is_quiet = init.args.iter().any(|argument| argument == "-q" || argument == "--quiet");
+    arguments.extend(verbosity(init.log_level).filter(|_| !is_quiet).map(OsString::from));
     let first = arguments.len();
     arguments.extend(init.args.iter().map(OsString::from));
     refuse(&arguments)?;

@@ -92,6 +92,11 @@ async fn fork_opened(
         return Err(Report::new(Exit::Transcript, message, Some(hint)));
     };
     let now = request.run_args.now.unwrap_or_else(|| Clock::System.now());
+    // The user of a client works in an unknown folder, so the command that resumes the session must enter its folder.
+    let elsewhere = request.client.as_ref().map(|_| {
+        let cwd = path.parent().unwrap_or(path).to_owned();
+        Environment { cwd, ..environment.clone() }
+    });
     let prepare = |sidecar| -> Result<_, Report> {
         let content = session_view(source, sidecar)?;
         let applied = sessions::applied_overlays(&content.transcript);
@@ -104,7 +109,8 @@ async fn fork_opened(
             command: request.command,
             applied: &applied,
         };
-        let session = sessions::prepare(&fork_source, request.dest, now, environment)?;
+        let session =
+            sessions::prepare(&fork_source, request.dest, now, elsewhere.as_ref().unwrap_or(environment))?;
         if request.is_started && !request.run_args.dry_run {
             session.resume.check(environment)?;
             if agent == Agent::Opencode && !in_opencode {

@@ -69,7 +69,7 @@ fn omits_hint_that_changes_nothing() {
 }
 
 #[test]
-fn hint_overrides_policy_in_both_directions() {
+fn hint_extends_strip_but_does_not_change_omit() {
     let strip = "conversation.tools.fs_create_file.compaction.request=strip";
     let overlay = stored_overlay(&[strip, KEEP_READ], &["--compact=t=sres"]);
     let overrides = &overlay["tool_overrides"];

@@ -203,6 +203,25 @@ fn json_is_not_mixed_with_messages() {
 }
 
 #[test]
+fn messages_of_a_change_of_settings_are_printed() {
+    let jp = Jp::new();
+    let setting = "conversation.compaction.keep_last=5";
+    let messages = jp.run(&["config", "set", "--conversation", ".", setting]);
+    messages.exits(0);
+    assert!(messages.printed().contains("\nwrote "), "{messages:?}");
+}
+
+#[test]
+fn quiet_wins_over_the_log_level() {
+    let jp = Jp::new();
+    let mut init = jp.init(&[&STRIP_TOOLS[..], &["--quiet", "--dry-run"]].concat());
+    init["log_level"] = json!(2);
+    let messages = jp.run_init(&init);
+    messages.exits(0);
+    assert!(!messages.printed().contains("overlay"), "{messages:?}");
+}
+
+#[test]
 fn question_is_refused_with_the_command_that_answers_it() {
     let jp = Jp::new();
     jp.world.write_plugin("mine", "exit 0");
@@ -253,6 +272,7 @@ fn workspace_without_conversations_is_reported() {
 #[track_caller]
 fn interrupt(
     jp: &Jp,
+    command: &[&str],
     act: impl FnOnce(std::process::ChildStdin) -> Option<std::process::ChildStdin>,
 ) -> Messages {
     let pipe = jp.world.path("started");
@@ -261,7 +281,7 @@ fn interrupt(
     let mut child = jp.world.spawn(&mut jp.plugin());
     let mut stdin = child.stdin.take().unwrap();
     let arguments = ["--strategy", "endless", "--trust-dir", "plugins", "--sandbox=contained"];
-    writeln!(stdin, "{}", jp.init(&arguments)).unwrap();
+    writeln!(stdin, "{}", jp.init(&[command, &arguments].concat())).unwrap();
     let (sender, receiver) = mpsc::channel();
     // Opening a named pipe blocks until the other end is open.
     std::thread::spawn(move || sender.send(fs::read(pipe).unwrap()));
@@ -277,16 +297,18 @@ fn interrupt(
 
 #[test]
 fn shutdown_is_answered_and_nothing_is_written() {
-    let messages = interrupt(&Jp::new(), |mut stdin| {
-        writeln!(stdin, "{}", json!({"type": "shutdown"})).unwrap();
-        Some(stdin)
-    });
-    assert!(messages.exits(130).starts_with("interrupted"), "{messages:?}");
+    for command in [&[][..], &["batch", ".jp/conversations"]] {
+        let messages = interrupt(&Jp::new(), command, |mut stdin| {
+            writeln!(stdin, "{}", json!({"type": "shutdown"})).unwrap();
+            Some(stdin)
+        });
+        assert!(messages.exits(130).contains("interrupted"), "{messages:?}");
+    }
 }
 
 #[test]
 fn closed_stdin_ends_the_work_because_jp_is_gone() {
-    let messages = interrupt(&Jp::new(), |stdin| {
+    let messages = interrupt(&Jp::new(), &[], |stdin| {
         drop(stdin);
         None
     });

@@ -43,6 +43,24 @@ fn long_text_of_diff_names_no_option() {
 }
 
 #[test]
+fn settings_of_the_served_folder_apply_to_sessions() {
+    const SESSION: &str = "0f9c2b1e-4d3a-4b6c-8d7e-9f0a1b2c3d4e";
+    let world = World::new();
+    write_session(&world, SESSION, "project");
+    let profile = "[conversation.compaction.profiles.mine]\nstrategies = [\"strip-tools\"]\n";
+    world.write_file("project/.jp-compact.toml", profile.as_bytes());
+    world.write_file("project/later.toml", b"conversation.compaction.keep_last = 0\n");
+    let mut agent = Agent::connect(&world, &["--config", "later.toml"]);
+    let arguments = json!({"transcript": SESSION, "profile": "mine", "dry_run": true});
+    for tool in ["compact", "fork"] {
+        let answer = agent.call(tool, arguments.clone()).succeeds();
+        let report = answer.0["structuredContent"].to_string();
+        assert!(report.contains(r#""strategy":"strip-tools""#), "{tool}: {report}");
+    }
+    agent.close().exits(0);
+}
+
+#[test]
 fn print_has_pages() {
     let world = World::new();
     world.write_conversation("project/conversation", &Conversation::with_turns(5));

@@ -1,5 +1,6 @@
 //! The expected ends of most modes of the hostile strategy: exit code and message. Other modes have tests of their own.
-//! hostile.c implements the modes under the same names, except for the executables that cannot be started.
+//! hostile.c implements the modes under the same names, except for `no-such-mode` and the executables that cannot be
+//! started.
 
 /// The end of a run.
 #[derive(Debug, Clone, Copy)]
@@ -160,5 +161,6 @@ pub(crate) const TABLE: [Row; 54] = [
     fails("of-another-architecture", 13, "Exec format error").without_worker(),
     fails("without-its-interpreter", 13, "No such file or directory").without_worker(),
     fails("without-the-run-bit", 10, "is not executable").without_worker(),
+    // A mode that hostile.c does not have.
     fails("no-such-mode", 13, "no mode `no-such-mode`"),
 ];

@@ -87,8 +87,8 @@ fn file_replaced_during_the_copy_never_reaches_the_store() {
                 let leftovers = fs::read_dir(home.path(STORE))
                     .unwrap()
                     .flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
-                assert_eq!(leftovers.count(), 0);
-                intact += 1;
+                // A panic here would not stop the other thread, and the scope waits for that thread.
+                intact += usize::from(leftovers.count() == 0);
             }
         }
         is_done.store(true, Ordering::Relaxed);

@@ -65,8 +65,9 @@ pub(crate) struct Args {
     strict: bool,
     /// Run as a hook of Claude Code, Codex, or Gemini CLI
     ///
-    /// Reads the hook's JSON from stdin, and compacts the session that it names. Prints nothing to stdout, always exits
-    /// with 0, and gives up after 2 seconds. Each failure, and an unknown context window, is one line on stderr.
+    /// Reads the hook's JSON from stdin, and compacts the session that it names. Always exits with 0, and gives up
+    /// after 2 seconds. Without --give-back, prints nothing to stdout. Each failure, and an unknown context window, is
+    /// one line on stderr.
     #[arg(long, conflicts_with_all = ["transcripts", "strict", "json"])]
     hook: bool,
     /// With --hook, after a compaction: print facts of the compacted part

@@ -19,8 +19,8 @@ use crate::{output, prompt};
 
 /// Write a configuration for your own sessions
 ///
-/// Measures the bundled strategies that need no model on your latest sessions: those of all agents, and JP's
-/// conversations in the workspace. A strategy must keep at least 80 % of the names that the sessions used again. Of
+/// Measures the bundled strategies that need no model on your latest sessions: those of all agents except OpenCode,
+/// and JP's in the workspace. A strategy must keep at least 80 % of the names that the sessions used again. Of
 /// these strategies, the one that saves most is offered. In a workspace, a profile with it is written to
 /// `.jp-compact.toml`, and elsewhere to your own configuration. If sessions of agents other than JP were measured, the
 /// profile keeps the newest 3 steps in any turn. An existing file is never replaced.

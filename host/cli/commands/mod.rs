@@ -121,17 +121,11 @@ pub(crate) fn missing_conversation(arguments: &[OsString]) -> Option<usize> {
 /// Returns whether a command line writes data for a program to stdout.
 pub(crate) fn writes_data(arguments: &[OsString]) -> bool {
     Cli::read(arguments.iter().cloned()).is_ok_and(|cli| {
-        let command = cli.command.as_ref();
-        let is_data = matches!(
-            command,
-            Some(
-                Command::Print(_)
-                    | Command::Schema(_)
-                    | Command::Completions(_)
-                    | Command::Man(_)
-                    | Command::Config(_)
-            )
-        );
+        let is_data = match &cli.command {
+            Some(Command::Print(_) | Command::Schema(_) | Command::Completions(_) | Command::Man(_)) => true,
+            Some(Command::Config(args)) => args.writes_data(),
+            _ => false,
+        };
         cli.json || is_data
     }) || arguments.iter().any(|argument| argument == "--json")
 }

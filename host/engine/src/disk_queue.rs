@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// Prepares a conversation in `folder` that becomes `[1]`.
+    /// Creates a conversation `[]` in `folder`, and prepares its replacement with `[1]`.
     fn prepare(folder: &Path) -> PreparedReplacement {
         fs::create_dir_all(folder).unwrap();
         fs::write(folder.join("events.json"), "[]").unwrap();

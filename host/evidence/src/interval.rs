@@ -24,7 +24,7 @@ pub fn percent(sessions: &[RecallCounts], class: Class) -> Option<Percent> {
     let mut samples = Vec::with_capacity(SAMPLES);
     for _ in 0..SAMPLES {
         let drawn = (0..sessions.len()).map(|_| &sessions[random.below(sessions.len())]);
-        // A sample is left out if none of its sessions has an anchor of the class.
+        // A sample is left out if none of its sessions has an anchor of the class at risk.
         samples.extend(share(drawn, class).map(|(share, _)| share));
     }
     samples.sort_by(f64::total_cmp);

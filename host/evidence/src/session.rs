@@ -129,7 +129,8 @@ impl<'a> Session<'a> {
         self.pairs.tool(self.stream, self.events[event].element).map(Cow::into_owned)
     }
 
-    /// Numbers the anchors that the model writes. A quote must also be in a tool result.
+    /// Numbers the anchors that the model uses in a message or a call. A quote may also be in its reasoning, and must
+    /// be in a tool result.
     fn number_anchors(&mut self) {
         let mut quotes_of_model = HashSet::new();
         let (ids, classes) = (&mut self.ids, &mut self.classes);

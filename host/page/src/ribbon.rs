@@ -17,11 +17,11 @@ pub(crate) struct RibbonBlock {
     /// The words before the event's number in a tooltip, for example `tool result`.
     pub(crate) kind: &'static str,
     pub(crate) tokens: u64,
-    /// The state of the event: the word in the legend, and the class in `style.css`.
+    /// The state of the event, and the class in `style.css`. The legend has the word of [`state_words`].
     pub(crate) state: &'static str,
 }
 
-/// A use of a text after the cut, and the event before it that has the text.
+/// A use of a text after the cut, and the last event before the cut that has the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RibbonArc {
     /// Index of a block.

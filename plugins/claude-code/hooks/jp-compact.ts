@@ -1,6 +1,6 @@
 // Answers compactions of Claude Code with the strategies of jp-compact.
 //
-// One process of jp-compact reads the messages from stdin and answers in about 0.1 s. It writes nothing to disk.
+// One process of jp-compact reads the messages from stdin and answers in about 0.1 s. It changes no transcript.
 //
 // This module must never throw. If jp-compact fails or saves too little, Claude Code's own compaction runs (`next`).
 // A compaction that this module started itself may save nothing. It is skipped if jp-compact fails.
@@ -50,7 +50,7 @@ export function argumentsOf(options: Options, focus: string | undefined): string
   return [options.executable || NAME, '--quiet', 'batch', '--ndjson', '--view', ...run, ...words]
 }
 
-/** Returns the answer of jp-compact, or the reason why there is none. */
+/** Returns the answer of jp-compact, or the reason why it cannot be used. */
 export function readAnswer(stdout: string, stderr: string, minimum: number): Answer | string {
   let answer: Answer
   try {
@@ -133,7 +133,8 @@ export const register: Register = (on, config) => {
       }
       if (applied !== undefined && e.isInteractive) {
         $.clock.after(LOADED_MS, async () => {
-          if (isLost(applied, (await $.session.messages({})) as readonly Row[])) {
+          const rows = await $.session.messages({}).catch(() => [])
+          if (isLost(applied, rows as readonly Row[])) {
             // Sent as the user's command, because the hook is not called for a compaction by its own plugin.
             isRepeated = true
             await $.command.run({ command: 'compact' }).catch(() => undefined)

@@ -21,6 +21,7 @@ use jp_compact_runtime::environment::Environment;
 use crate::args::{Providers, RunArgs, StrategyChoiceArgs, providers, typed_options};
 use crate::error::Report;
 use crate::exit::Exit;
+use crate::interrupt::SHUTDOWN;
 use crate::output;
 use crate::selection::SelectionArgs;
 use crate::setup::Setup;
@@ -169,6 +170,7 @@ fn compact_files(args: &Args, quiet: bool, environment: &Environment) -> Result<
         report_lines: lines.as_ref(),
         checks_lint: lines.is_some() || gates.require_valid.is_some(),
         environment,
+        shut_down: &SHUTDOWN,
     };
     let bar = BatchProgress::new(
         output::hides_progress(quiet, environment),

@@ -1,5 +1,5 @@
-//! `jp-compact config`: prints the configuration with the origin of each value, changes the settings of a conversation,
-//! and manages approvals.
+//! `jp-compact config`: prints the configuration, changes the settings of a conversation, and manages approvals. With
+//! `--explain`, it also prints the origin of each value.
 
 mod approvals;
 mod get;
@@ -56,6 +56,13 @@ enum Command {
     Unset(unset::Args),
     Trust(trust::Args),
     Untrust(untrust::Args),
+}
+
+impl Args {
+    /// Returns whether the command prints the configuration, and does not change it.
+    pub(crate) fn writes_data(&self) -> bool {
+        matches!(self.command, None | Some(Command::Get(_)))
+    }
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> Result<Exit, Report> {

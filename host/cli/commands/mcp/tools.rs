@@ -322,11 +322,11 @@ impl McpServer {
         Ok(is_id.then(|| session_path(id, &self.environment.cwd, &self.environment)).flatten())
     }
 
-    /// Returns a session with an environment in which only its folder may be read.
+    /// Returns a session with an environment in which only its folder may be read. The served folder stays the current
+    /// folder, so its configuration and the server's relative options apply.
     fn inside_own_folder(&self, path: PathBuf) -> Result<(OsString, Environment), Report> {
-        let cwd = path.parent().unwrap_or(&path).to_path_buf();
-        let root = store::allowed_root(&cwd, &self.environment)?;
-        Ok((path.into(), Environment { cwd, allowed_root: Some(root), ..self.environment.clone() }))
+        let root = store::allowed_root(path.parent().unwrap_or(&path), &self.environment)?;
+        Ok((path.into(), Environment { allowed_root: Some(root), ..self.environment.clone() }))
     }
 }
 

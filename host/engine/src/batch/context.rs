@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jp_compact_runtime::environment::Environment;
 use jp_compact_schema::document::ErrorReport;
 use jp_compact_transcripts::Format;
+use tokio::sync::Notify;
 
 use super::{FoundFiles, Gates, PreviousReport, ReportLines, ViewFolder};
 use crate::compact::Opened;
@@ -38,6 +39,8 @@ pub struct BatchConfig<'a> {
     pub checks_lint: bool,
     /// The environment of the host.
     pub environment: &'a Environment,
+    /// A request to stop immediately, like a second interrupt.
+    pub shut_down: &'a Notify,
 }
 
 /// The state that threads share.

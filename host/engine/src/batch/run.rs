@@ -12,7 +12,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use jp_compact_schema::report::TranscriptReport;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Barrier, mpsc, watch};
+use tokio::sync::{Barrier, Notify, mpsc, watch};
 
 use super::context::{BatchConfig, Describe, Shared};
 use super::transcript::{FinishedTranscript, run_transcript};
@@ -138,9 +138,10 @@ pub fn run(
                 }
                 let event = tokio::select! {
                     biased;
-                    () = stop_signal(&mut interrupt, &mut terminate) => {
-                        let is_second = is_interrupted || shared.stop.swap(true, Ordering::Relaxed);
-                        stop_sender.send_replace(if is_second { Stop::Now } else { Stop::WhenAnswered });
+                    is_immediate = stop_request(&mut interrupt, &mut terminate, config.shut_down) => {
+                        let is_second = shared.stop.swap(true, Ordering::Relaxed) || is_interrupted;
+                        let stop = if is_immediate || is_second { Stop::Now } else { Stop::WhenAnswered };
+                        stop_sender.send_replace(stop);
                         is_interrupted = true;
                         BatchEvent::Interrupted
                     }
@@ -175,11 +176,12 @@ pub fn run(
     end
 }
 
-/// Waits for an interrupt, or a request to terminate.
-async fn stop_signal(interrupt: &mut Signal, terminate: &mut Signal) {
+/// Waits for an interrupt, or a request to terminate or to shut down. Returns whether the batch must stop immediately.
+async fn stop_request(interrupt: &mut Signal, terminate: &mut Signal, shut_down: &Notify) -> bool {
     tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+        _ = interrupt.recv() => false,
+        _ = terminate.recv() => false,
+        () = shut_down.notified() => true,
     }
 }
 

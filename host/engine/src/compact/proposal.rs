@@ -56,7 +56,8 @@ pub(super) fn refused(
     strategy: &PreparedStrategy,
     payloads: &[Payload],
 ) -> StrategyRunError {
-    // Before the host rejects a summary because of its range, it usually asks again, so the text may have cost twice.
+    // Before the host rejects a summary because of its range, it usually asks the strategy again with a wider range. A
+    // strategy that needs no model of the host may have paid for both texts.
     let is_paid = strategy.needs_model() || matches!(refusal, Refusal::NotClosed { .. });
     let summaries = if is_paid { summary_texts(payloads).collect() } else { Vec::new() };
     StrategyRunError::Refused { refusal: Box::new(refusal), summaries }

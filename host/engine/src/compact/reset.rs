@@ -22,7 +22,7 @@ pub struct ResetReport {
     pub path: PathBuf,
     /// The conversation's id, if it has one.
     pub id: Option<String>,
-    /// The number of removed overlays.
+    /// The number of removed overlays. A sidecar that cannot be parsed counts as one.
     pub removed: usize,
 }
 
@@ -30,7 +30,8 @@ pub struct ResetReport {
 /// `format`, it is detected.
 ///
 /// # Errors
-/// The overlays cannot be read or removed, or the overlay does not exist. Nothing was removed then.
+/// The overlays cannot be read or removed, or the overlay does not exist. On any error except
+/// [`StoreError::NotDurable`], nothing was removed.
 pub fn reset(
     transcript: &OsStr,
     target: Reset,

@@ -170,7 +170,7 @@ impl Planner<'_> {
 
     /// Returns the model of the conversation, and the context window. A typed model is the only one. Otherwise, the
     /// order is: the model in the transcript of another program, the model of JP's own files, the configured model. If
-    /// no window is typed, the first known window of these models counts, in the same order.
+    /// no window is typed, the window of the first of these models that has one counts, known or assumed.
     pub async fn model_and_window(
         &self,
         request: &AutoRequest<'_>,

@@ -30,7 +30,7 @@ struct Message {
     is_text: bool,
 }
 
-/// Messages that are merged, and blocks of summaries between or after them.
+/// Messages that are merged, and blocks of summaries before, between, or after them.
 struct Group {
     messages: Vec<Message>,
     /// Each with the number of messages of the group before it.

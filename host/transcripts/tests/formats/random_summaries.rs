@@ -10,7 +10,7 @@ use crate::samples;
 /// The number of random combinations for each sample.
 const COMBINATIONS: usize = 20;
 
-/// Returns all ranges of turns and steps, as overlays without a summary. Of long samples, only the last turns are used.
+/// Returns all ranges of the last three turns and of the first three steps in each, as overlays without a summary.
 fn ranges(stream: &Transcript) -> Vec<Overlay> {
     let steps = stream.steps();
     let turns = stream.turns().saturating_sub(3)..stream.turns();

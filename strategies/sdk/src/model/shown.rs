@@ -85,7 +85,8 @@ pub fn shorten_event(body: EventBody, chars_max: usize) -> ShownEvent {
         other => other,
     };
     let (shown_bytes, _) = measured(&body);
-    let is_shortened = shown_bytes < raw_bytes;
+    // A text in place of the arguments can have more bytes than the arguments, because its quotes are escaped.
+    let is_shortened = shown_bytes != raw_bytes;
     ShownEvent {
         body,
         raw_chars,
