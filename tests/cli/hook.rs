@@ -76,7 +76,10 @@ fn gives_facts_back_after_a_compaction() {
         let world = World::new();
         world.write_file(&format!("../{SESSION}"), session.as_bytes());
         // The facts are those of the whole part, whatever a compaction would keep.
-        world.write_file("../home/.config/jp-compact/config.toml", b"conversation.compaction.keep_first = 1\n");
+        world.write_file(
+            "../home/.config/jp-compact/config.toml",
+            b"conversation.compaction.keep_first = 1\n",
+        );
         assert_eq!(start(&world, "resume").text(), "");
         let output = start(&world, "compact");
         assert_eq!(output.stderr, "");
